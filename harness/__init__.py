@@ -1,0 +1,1 @@
+"""Audits of causal language models, written and run as pytest."""

@@ -1,0 +1,49 @@
+"""The exception tree of the harness.
+
+HarnessError
+├── UsageError   an option, argument or file name that cannot be used
+├── ModelError   a model that cannot be loaded, or that answers with NaN
+├── DataError    an input file or row that breaks its format
+├── GateError    a gates file that cannot be read or names what does not exist
+└── StoreError   a run store that cannot be written or read
+
+Every message says what was wrong, the value that was found, and what would be right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class HarnessError(Exception):
+    """Base of every error that the harness raises on purpose."""
+
+
+class UsageError(HarnessError):
+    """An option, an argument or a file name that cannot be used."""
+
+
+class ModelError(HarnessError):
+    """A model that cannot be loaded, or that gave an unusable answer."""
+
+
+class DataError(HarnessError):
+    """An input that breaks its format; carries where it was found.
+
+    ``file`` is the file as the user named it, ``row`` its 1-based line or record number, ``field`` the column or option.
+    """
+
+    def __init__(self, message: str, *, file: str | Path | None = None, row: int | None = None, field: str | None = None):
+        self.file = None if file is None else str(file)
+        self.row = row
+        self.field = field
+        where = [part for part in (self.file, f"row {row}" if row is not None else None, field) if part]
+        super().__init__(f"{', '.join(where)}: {message}" if where else message)
+
+
+class GateError(HarnessError):
+    """A gates file that cannot be read, or that names a metric or key which does not exist."""
+
+
+class StoreError(HarnessError):
+    """A run store that cannot be written or read."""

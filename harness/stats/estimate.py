@@ -1,0 +1,66 @@
+"""Estimate: a number together with what is known of its uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+BETTER = ("higher", "lower")
+"""Legal directions; besides them ``"target:X"`` with a number X, or ``None`` where no direction is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval, sample size and the method that gave them.
+
+    ``value``, ``low``, ``high`` are in ``unit``; ``None`` where not estimable, and then ``note`` gives the reason.
+    ``chance`` is the value that chance alone would give, ``None`` where the metric has no such value.
+    Raises ``ValueError`` for NaN or infinite numbers, an interval upside down, or a missing reason.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    confidence: float | None = 0.95
+    method: str = ""
+    unit: str | None = None
+    better: str | None = None
+    note: str | None = None
+    chance: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high", "chance"):
+            number = getattr(self, name)
+            if number is not None and not math.isfinite(number):
+                raise ValueError(f"Estimate.{name} must be finite or None, got {number!r}; use None and say why in note")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"Estimate interval is upside down: low {self.low!r} > high {self.high!r}")
+        if self.value is None and not self.note:
+            raise ValueError("Estimate without a value needs a note that gives the reason")
+        if self.better is not None and self.better not in BETTER and not _is_target(self.better):
+            raise ValueError(f"Estimate.better must be 'higher', 'lower', 'target:NUMBER' or None, got {self.better!r}")
+
+    @classmethod
+    def not_estimable(cls, reason: str, *, n: int | None = None, method: str = "", **fields: Any) -> Estimate:
+        """An estimate without a value, with the reason in ``note``."""
+        return cls(None, n=n, method=method, note=reason, **fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Estimate:
+        """The inverse of :meth:`to_json`; fields this version does not know are ignored."""
+        return cls(**{name: record[name] for name in cls.__slots__ if name in record})
+
+
+def _is_target(better: str) -> bool:
+    head, _, number = better.partition(":")
+    try:
+        return head == "target" and math.isfinite(float(number))
+    except ValueError:
+        return False
