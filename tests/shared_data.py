@@ -1,0 +1,17 @@
+"""Where the reference values and public data lie that tests read but users do not have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def shared(relative: str) -> Path:
+    """The path of a file under ``../shared``; skips the calling test where it is absent."""
+    path = SHARED / relative
+    if not path.exists():
+        pytest.skip(f"../shared/{relative} is absent: reference values and public data are not part of the repository")
+    return path
