@@ -1,0 +1,27 @@
+"""AuditOption: a command-line option that one audit adds to pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class AuditOption:
+    """One option, in the terms of ``argparse``; the plugin registers it without knowing its meaning.
+
+    ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``.
+    """
+
+    flag: str
+    help: str
+    action: Literal["store", "append", "store_true"] = "store"
+    default: Any = None
+    choices: tuple[str, ...] | None = None
+    type: Callable[[str], Any] = str
+
+    @property
+    def name(self) -> str:
+        """The key by which the value is read."""
+        return self.flag.removeprefix("--").replace("-", "_")
