@@ -33,7 +33,9 @@ class DataError(HarnessError):
     ``file`` is the file as the user named it, ``row`` its 1-based line or record number, ``field`` the column or option.
     """
 
-    def __init__(self, message: str, *, file: str | Path | None = None, row: int | None = None, field: str | None = None):
+    def __init__(
+        self, message: str, *, file: str | Path | None = None, row: int | None = None, field: str | None = None
+    ):
         self.file = None if file is None else str(file)
         self.row = row
         self.field = field

@@ -35,7 +35,9 @@ class Estimate:
         for name in ("value", "low", "high", "chance"):
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):
-                raise ValueError(f"Estimate.{name} must be finite or None, got {number!r}; use None and say why in note")
+                raise ValueError(
+                    f"Estimate.{name} must be finite or None, got {number!r}; use None and say why in note"
+                )
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"Estimate interval is upside down: low {self.low!r} > high {self.high!r}")
         if self.value is None and not self.note:

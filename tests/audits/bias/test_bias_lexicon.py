@@ -1,0 +1,96 @@
+"""Preference grids from TOML: the shipped ones, and every defect that collection must name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
+from harness.audits.bias.lint import lint
+from harness.errors import DataError
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
+
+CLEAN = PreferenceSet(
+    language="en",
+    separator=" ",
+    templates=("The {group} is", "The {group} was"),
+    axes=(Axis.of("gender", ["man", "woman"]),),
+    pairs=(WordPair("kind", "cruel"), WordPair("able", "idle")),
+    neutral="person",
+)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_shipped_grids_are_large_enough_for_corrected_tests(language: str) -> None:
+    grid = load_preference_set(FIXTURES / f"preference_{language}.toml")
+    assert len(grid.templates) >= 11
+    assert len(grid.pairs) >= 12
+    assert len(grid.axes) >= 5
+    assert grid.separator == {"en": " ", "zh": ""}[language]
+    assert all(axis.reference in axis.groups for axis in grid.axes)
+
+
+def test_every_slot_spelling_means_the_same() -> None:
+    assert {normalise_slot(f"The {slot} is") for slot in ("{group}", "{GROUP}", "{g}", "{}")} == {"The {group} is"}
+    assert render("The {GROUP} is ", "man") == "The man is"
+
+
+def test_a_clean_grid_has_no_findings() -> None:
+    assert lint(CLEAN) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"templates": ("The man is", "The {group} was")}, "slot {group} exactly once"),
+        ({"templates": ("The {group} and {group} are",)}, "slot {group} exactly once"),
+        ({"templates": ("The {group} is ",)}, "white space at an end"),
+        ({"templates": ("The  {group} is",)}, "doubled"),
+        ({"templates": ("The {group} is", "The {group} is")}, "stands there 2 times"),
+        ({"templates": ("A {group} is",), "axes": (Axis.of("a", ["x", "y"]),)}, "article before the slot"),
+        ({"templates": ("The {group} are",)}, "plural verb"),
+        ({"templates": ()}, "there is none"),
+        ({"axes": (Axis.of("gender", ["man"]),)}, "at least two"),
+        ({"axes": (Axis("gender", ("man", "woman"), "child"),)}, "reference 'child' is not among"),
+        ({"axes": (Axis.of("gender", ["man", "man"]),)}, "stands there 2 times"),
+        ({"axes": (Axis.of("gender", ["man", "woman "]),)}, "white space at an end"),
+        ({"axes": (Axis.of("a", ["x", "y"]), Axis.of("a", ["v", "w"]))}, "'a' stands there 2 times"),
+        ({"pairs": (WordPair("kind", "kind"),)}, "against itself"),
+        ({"pairs": (WordPair("kind", " "),)}, "empty word"),
+        ({"pairs": ()}, "there is none"),
+        ({"templates": ("The {group} is a",), "pairs": (WordPair("able", "lazy"),)}, "'a' for one word and 'an'"),
+    ],
+)
+def test_each_defect_is_found_and_named(change: dict[str, object], expected: str) -> None:
+    findings = "; ".join(map(str, lint(replace(CLEAN, **change))))  # type: ignore[arg-type]
+    assert expected in findings
+
+
+def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    with pytest.raises(DataError, match="no such file"):
+        load_preference_set(path)
+    path.write_text("templates = [")
+    with pytest.raises(DataError, match=r"grid\.toml: not a TOML file"):
+        load_preference_set(path)
+    path.write_text('language = "en"\nneutrall = "person"\n')
+    with pytest.raises(DataError, match="missing keys .*neutral.*unknown keys .*neutrall"):
+        load_preference_set(path)
+
+
+def test_an_empty_axis_is_named_by_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    text = (FIXTURES / "preference_en.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace('groups = ["man", "woman"]', "groups = []"), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        load_preference_set(path)
+    assert caught.value.row == 1 and "no groups" in str(caught.value)
+
+
+def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + (FIXTURES / "preference_zh.toml").read_bytes())
+    assert load_preference_set(path).language == "zh"
