@@ -47,8 +47,8 @@ class WordPair:
 class PreferenceSet:
     """A whole grid in one language.
 
-    ``separator`` stands between a prompt and a word (empty where words are not spaced); ``terminator`` closes the phrase
-    where a language marks no word boundary, so that both words of a pair are scored to the same end.
+    ``separator`` stands between a prompt and a word (empty where words are not spaced); ``terminator`` closes the
+    phrase where a language marks no word boundary, so that both words of a pair are scored to the same end.
     """
 
     language: str

@@ -1,7 +1,7 @@
 """The minimal probe: one word pair, one template, a list of groups.
 
-As published (cangyeone/llm_tech, lesson 5) it reads the first token of the bare word, without the space that stands before
-it in running text; ``leading_space=True, first_token_only=False`` asks for the word as it would really be written.
+As published (cangyeone/llm_tech, lesson 5) it reads the first token of the bare word, without the space that stands
+before it in running text; ``leading_space=True, first_token_only=False`` asks for the word as it is really written.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ MINIMAL_GROUPS = (
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """One row a group (keys ``group, prompt, prompt_ids, pos_id, neg_id, pos_ids, neg_ids, lp_pos, lp_neg, bias,
-    bias_centred``, log-probabilities in nats), the mean bias, and the groups by bias, largest first (ties keep the order
-    of the list)."""
+    """One row a group, the mean bias, and the groups by bias, largest first (ties keep the order of the list).
+
+    The keys of a row: ``group, prompt, prompt_ids, pos_id, neg_id, pos_ids, neg_ids, lp_pos, lp_neg, bias,
+    bias_centred``; log-probabilities and biases in nats.
+    """
 
     rows: tuple[dict[str, Any], ...]
     mean_bias: float

@@ -31,8 +31,8 @@ KINDS = tuple(_COLUMNS)
 def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
     """The rows of a public benchmark, from a file, a folder of its files, or a hub data set.
 
-    Every row carries ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an unknown
-    kind, ``DataError`` for a file that is absent, broken or lacks a column.
+    Every row carries ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an
+    unknown kind, ``DataError`` for a file that is absent, broken or lacks a column.
     """
     if kind not in _COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")

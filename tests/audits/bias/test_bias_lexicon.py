@@ -77,7 +77,7 @@ def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"grid\.toml: not a TOML file"):
         load_preference_set(path)
     path.write_text('language = "en"\nneutrall = "person"\n')
-    with pytest.raises(DataError, match="missing keys .*neutral.*unknown keys .*neutrall"):
+    with pytest.raises(DataError, match=r"missing keys .*neutral.*unknown keys .*neutrall"):
         load_preference_set(path)
 
 
