@@ -1,6 +1,7 @@
 """What a run store holds, folded: a run, its cases, and the attempts of each.
 
-The ledger (``ledger/<worker>-<pid>.jsonl``) is the truth; these records are its fold and everything shown is made of them.
+The ledger (``ledger/<worker>-<pid>.jsonl``) is the truth; these records are its fold, and everything shown is made of
+them.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class Attempt:
     headline: str | None = None
     row_files: tuple[str, ...] = ()
     n_rows: int = 0
+    cause: str | None = None
+    """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, or ``"test"``."""
+    started: float | None = None
+    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,35 @@ class CaseRecord:
     last: Attempt
     earlier: tuple[Attempt, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    control_role: str | None = None
+    """``"positive"`` or ``"negative"`` where the case is a control, whether or not it came to say so itself."""
+    model_details: Mapping[str, Any] = field(default_factory=dict)
+    """What the loaded model said of itself: ``fingerprint``, ``dtype``, ``spec``, ``device``."""
+    markers: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
         """The outcome of the last attempt."""
         return self.last.outcome
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case that was selected, known before it runs."""
+
+    case_id: str
+    audit: str | None = None
+    model: str | None = None
+    device: str | None = None
+    control_role: str | None = None
+    pinned: bool = False
+    """Whether the case chose its model itself, so that what it shows holds for every model of the run."""
+    cost: float = 1.0
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> PlannedCase:
+        """From the fields of a ``plan`` record; fields this version does not know are ignored."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
 @dataclass(frozen=True)
@@ -106,6 +135,7 @@ class Run:
     planned: tuple[str, ...] = ()
     damaged: tuple[DamagedLine, ...] = ()
     finished: bool = False
+    plan: tuple[PlannedCase, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
