@@ -1,0 +1,88 @@
+"""Where the target begins in a text that was tokenised as one string.
+
+Offsets are read from a copy of the fast tokenizer without its post-processor: byte-level post-processors trim white
+space from the offsets they report, so that the token ".\\n" would seem to end before the line break that it contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Split = tuple[NDArray[np.int64], int, bool]  # token ids, index of the first target token, whether it spans the boundary
+
+_PROBES = ("The quick brown fox. ", " naïve 東京\n\n  x")
+
+
+class TextSplitter:
+    """Tokenises ``prefix + target`` once and splits the tokens at a character position.
+
+    A token belongs to the target where it covers any character of it.
+    """
+
+    def __init__(self, tokenizer: Any):
+        self._tokenizer = tokenizer
+        self._backend = _bare_backend(tokenizer)
+
+    def split(self, texts: Sequence[str], boundaries: Sequence[int]) -> list[Split]:
+        """One split for each text; ``boundaries`` are character positions where the targets begin."""
+        if self._backend is None:
+            return [_split_slow(self._tokenizer, text, at) for text, at in zip(texts, boundaries, strict=True)]
+        encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
+        return [_split_encoding(encoding, at) for encoding, at in zip(encodings, boundaries, strict=True)]
+
+    def ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Token ids of each text without any special token added."""
+        return [ids for ids, _, _ in self.split(texts, [0] * len(texts))]
+
+
+def _bare_backend(tokenizer: Any) -> Any | None:
+    """A private copy of the Rust tokenizer that reports untrimmed offsets, or None where there is none to trust."""
+    from tokenizers import Tokenizer
+
+    original = getattr(tokenizer, "backend_tokenizer", None)
+    if not isinstance(original, Tokenizer):
+        return None
+    backend = Tokenizer.from_str(original.to_str())
+    backend.post_processor = None  # type: ignore[assignment]
+    backend.no_padding()
+    backend.no_truncation()
+    backend.encode_special_tokens = original.encode_special_tokens
+    # Some tokenizer classes change the text in Python; they take the slow way.
+    same = all(backend.encode(t, add_special_tokens=False).ids == _plain_ids(tokenizer, t) for t in _PROBES)
+    return backend if same else None
+
+
+def _plain_ids(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _split_encoding(encoding: Any, at: int) -> Split:
+    ids = np.array(encoding.ids, dtype=np.int64)
+    if at == 0:
+        return ids, 0, False
+    first = encoding.char_to_token(at)
+    if first is None:  # a character that the normaliser dropped, or the end of the text
+        first = next((i for i, (_, end) in enumerate(encoding.offsets) if end > at), len(ids))
+    if first == len(ids):
+        return ids, first, False
+    return ids, first, encoding.token_to_chars(first)[0] < at
+
+
+def _split_slow(tokenizer: Any, text: str, at: int) -> Split:
+    """Without offsets: the longest run of leading tokens whose text is a prefix of the prefix."""
+    ids = _plain_ids(tokenizer, text)
+    prefix_ids, first = _plain_ids(tokenizer, text[:at]), 0
+    if ids[: len(prefix_ids)] == prefix_ids:
+        return np.array(ids, dtype=np.int64), len(prefix_ids), False
+    while first < len(ids) and len(_decoded(tokenizer, ids[: first + 1])) <= at:
+        first += 1
+    merged = first < len(ids) and len(_decoded(tokenizer, ids[:first])) < at
+    return np.array(ids, dtype=np.int64), first, merged
+
+
+def _decoded(tokenizer: Any, ids: list[int]) -> str:
+    return str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
