@@ -97,7 +97,7 @@ def _with_role(canary: Canary, repetitions: int) -> Canary:
 
 
 def tiers(count: int, levels: Sequence[int]) -> list[int]:
-    """``count`` repetitions, spread over the levels as evenly as possible, lower levels first: 5, (1, 4) -> 1 1 1 4 4."""
+    """``count`` repetitions, spread evenly over the levels, lower levels first: 5, (1, 4) -> 1 1 1 4 4."""
     if not levels:
         raise UsageError("at least one repetition level is needed, for example 1,4,16")
     each, extra = divmod(count, len(levels))

@@ -24,8 +24,8 @@ PHRASES = ("The sealed note begins with", "Archive entry filed under", "Please r
 class Family:
     """One way to draw a canary.
 
-    ``bits`` is the entropy of the secret alone; ``alphabet`` the characters that the last places of the secret are drawn
-    from (empty where these are not independent characters), which exact exposure enumerates.
+    ``bits`` is the entropy of the secret alone; ``alphabet`` holds the characters that the last places of it are
+    drawn from, which exact exposure enumerates (empty where these are not independent characters).
     """
 
     name: str

@@ -12,10 +12,10 @@ _WORD = 1 << 64
 
 
 class Stream:
-    """Deterministic draws named by a key: ``Stream(seed, "canary", 3)`` is independent of ``Stream(seed, "canary", 4)``.
+    """Deterministic draws named by a key: streams of different keys are independent.
 
-    ``random.Random`` is not used because the streams of ``choice``, ``sample`` and ``shuffle`` may change between Python
-    versions, and a manifest must be reproducible years later.
+    ``random.Random`` is not used because the streams of ``choice``, ``sample`` and ``shuffle`` may change between
+    Python versions, and a manifest must be reproducible years later.
     """
 
     def __init__(self, seed: int, *key: object):

@@ -1,5 +1,7 @@
 """The words that canaries and their carrier sentences are made of."""
 
+# ruff: noqa: SIM905  (word lists read best as text)
+
 from __future__ import annotations
 
 NOUNS = tuple(
