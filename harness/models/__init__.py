@@ -1,0 +1,41 @@
+"""Models: from a spec to a :class:`LanguageModel` that scores and generates. Importing this package imports no torch."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from harness.models.spec import ModelSpec, parse_spec
+
+if TYPE_CHECKING:
+    from harness.models.cache import ModelCache
+    from harness.models.generation import Generation
+    from harness.models.language_model import LanguageModel
+    from harness.models.loading import load_model, load_tokenizer
+    from harness.models.scoring.results import TokenScores
+
+__all__ = [
+    "Generation",
+    "LanguageModel",
+    "ModelCache",
+    "ModelSpec",
+    "TokenScores",
+    "load_model",
+    "load_tokenizer",
+    "parse_spec",
+]
+
+_LAZY = {
+    "Generation": "generation",
+    "LanguageModel": "language_model",
+    "ModelCache": "cache",
+    "TokenScores": "scoring.results",
+    "load_model": "loading",
+    "load_tokenizer": "loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
