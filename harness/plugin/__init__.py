@@ -1,0 +1,17 @@
+"""The pytest plugin: options, markers, cases, fixtures, recording. Imports no torch."""
+
+from __future__ import annotations
+
+from harness.plugin.case import Case, cases
+from harness.plugin.model_choice import ModelChoice
+from harness.plugin.run_options import RunOptions
+
+pytest_plugins = (
+    "harness.plugin.options",
+    "harness.plugin.session",
+    "harness.plugin.collection",
+    "harness.plugin.recording",
+    "harness.plugin.fixtures",
+)
+
+__all__ = ["Case", "ModelChoice", "RunOptions", "cases"]

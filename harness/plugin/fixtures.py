@@ -1,0 +1,75 @@
+"""The fixtures that eval files use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import UsageError
+from harness.plugin.case import Case
+from harness.plugin.model_store import ModelStore
+from harness.plugin.recorder import Recorder
+from harness.plugin.recording import current_recorder
+from harness.plugin.run_options import RunOptions
+from harness.plugin.selection import Selection
+from harness.plugin.state import audit_session
+
+if TYPE_CHECKING:
+    from harness.models import LanguageModel
+
+
+@pytest.fixture
+def lm_audit_case(request: pytest.FixtureRequest) -> Selection:
+    """The combined parameter: case, model and device."""
+    selection = getattr(request, "param", None)
+    return selection if isinstance(selection, Selection) else Selection()
+
+
+@pytest.fixture
+def case(lm_audit_case: Selection) -> Case:
+    """The case that runs; its ``params`` say what to do."""
+    if lm_audit_case.case is None:
+        raise UsageError("the fixture 'case' needs a test with cases: decorate it with @cases(...)")
+    return lm_audit_case.case
+
+
+@pytest.fixture
+def device(lm_audit_case: Selection, run_options: RunOptions) -> str:
+    """The device that the case runs on."""
+    return lm_audit_case.device or run_options.device
+
+
+@pytest.fixture(scope="session")
+def run_options(request: pytest.FixtureRequest) -> RunOptions:
+    """The options of the run."""
+    return audit_session(request.config).options
+
+
+@pytest.fixture(scope="session")
+def audit_seed(run_options: RunOptions) -> int:
+    """The seed of everything random in the run (``--seed``)."""
+    return run_options.seed
+
+
+@pytest.fixture(scope="session")
+def lm_audit_models(run_options: RunOptions) -> ModelStore:
+    """The models that this process has loaded."""
+    return ModelStore(run_options)
+
+
+@pytest.fixture
+def language_model(
+    lm_audit_case: Selection, lm_audit_models: ModelStore, request: pytest.FixtureRequest
+) -> LanguageModel:
+    """The model under audit, loaded on the case's device."""
+    lm_audit_models.preflight(lm_audit_case)
+    model = lm_audit_models.model(lm_audit_case)
+    current_recorder(request.node).loaded(model, lm_audit_case)
+    return model
+
+
+@pytest.fixture
+def evidence(request: pytest.FixtureRequest) -> Recorder:
+    """Takes down what the case measures: ``evidence.metric(name, estimate)``, ``.rows(...)``, ``.figure(...)``."""
+    return current_recorder(request.node).recorder

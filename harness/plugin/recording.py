@@ -1,0 +1,147 @@
+"""Writes the start and the end of every attempt of an audit case into the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.errors import HarnessError
+from harness.plugin.markers import audit_of
+from harness.plugin.recorder import Recorder
+from harness.plugin.selection import Selection, is_audit_case, selection_of
+from harness.plugin.state import AuditSession, audit_session
+from harness.runstore.attempt import AttemptWriter
+
+if TYPE_CHECKING:
+    from harness.models import LanguageModel
+
+METRICS_PROPERTY = "lm_audit_metrics"
+VERDICTS_PROPERTY = "lm_audit_verdicts"
+
+
+@dataclass
+class Running:
+    """The attempt that an item is in."""
+
+    writer: AttemptWriter
+    recorder: Recorder
+    began: float
+    outcome: str = "passed"
+    message: str = ""
+    cause: str | None = None
+    verdicts: list[Any] = field(default_factory=list)
+
+    def loaded(self, model: LanguageModel, selection: Selection) -> None:
+        """Record what the loaded model is."""
+        spec = selection.model.spec if selection.model else None
+        self.writer.model(spec=spec, fingerprint=model.fingerprint, dtype=str(model.dtype), device=str(model.device))
+
+
+_RUNNING: pytest.StashKey[Running] = pytest.StashKey()
+
+
+def current_recorder(item: pytest.Item) -> Running:
+    """The running attempt of an item."""
+    return item.stash[_RUNNING]
+
+
+def running_attempt(item: pytest.Item) -> Running | None:
+    """The running attempt of an item, None for a test that is no audit case."""
+    return item.stash.get(_RUNNING, None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Begin an attempt before anything else happens, so that a crash in set-up is on record."""
+    if is_audit_case(item):
+        _begin(item, audit_session(item.config))
+    return (yield)
+
+
+def _begin(item: pytest.Item, session: AuditSession) -> None:
+    selection = selection_of(item) or Selection()
+    writer = AttemptWriter(session.folder, session.ledger, item.nodeid, session.next_attempt(item.nodeid))
+    writer.start(
+        audit=audit_of(item),
+        model=selection.model.name if selection.model else None,
+        spec=selection.model.spec if selection.model else None,
+        device=selection.device,
+        control=selection.control or ("positive" if item.get_closest_marker("control") else None),
+        fingerprint=None,
+        markers=sorted({mark.name for mark in item.iter_markers()}),
+        params=describe(selection),
+    )
+    item.stash[_RUNNING] = Running(writer, Recorder(writer), time.perf_counter())
+    item.user_properties[:] = [entry for entry in item.user_properties if not entry[0].startswith("lm_audit_")]
+
+
+def describe(selection: Selection) -> dict[str, Any]:
+    """The case's parameters as far as they have a plain form, else their ``repr``."""
+    return {name: _plain_or_repr(value) for name, value in (selection.case.params if selection.case else {}).items()}
+
+
+def _plain_or_repr(value: Any) -> Any:
+    from harness.errors import StoreError
+    from harness.runstore.normalise import plain
+
+    try:
+        return plain(value)
+    except StoreError:
+        return repr(value)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note how each phase went; close the attempt after the last."""
+    running = running_attempt(item)
+    if running is not None and call.when == "call":
+        _publish(item, running)
+    report = yield
+    _shorten(report, call, item.config)
+    if running is None:
+        return report
+    _note(running, report)
+    if call.when == "teardown":
+        running.writer.end(running.outcome, time.perf_counter() - running.began, running.message, cause=running.cause)
+        del item.stash[_RUNNING]
+    return report
+
+
+def _publish(item: pytest.Item, running: Running) -> None:
+    """Give the metrics to JUnit and other plugins, as text: xdist cannot carry more."""
+    if running.recorder.metrics:
+        metrics = {name: estimate.to_json() for name, estimate in running.recorder.metrics.items()}
+        item.user_properties.append((METRICS_PROPERTY, json.dumps(metrics)))
+
+
+def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pytest.Config) -> None:
+    """An error that the harness raises on purpose is its message: a traceback would bury it."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, HarnessError) and report.failed and not config.getoption("fulltrace", False):
+        report.longrepr = f"{type(error).__name__}: {error}"
+
+
+def _note(running: Running, report: pytest.TestReport) -> None:
+    if report.passed or running.outcome in ("failed", "error"):
+        return
+    if report.skipped and not hasattr(report, "wasxfail"):
+        running.outcome, running.message = "skipped", _reason(report)
+    elif report.failed:
+        running.outcome = "failed" if report.when == "call" else "error"
+        running.cause = running.cause or "test"
+        running.message = _reason(report)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    longrepr = report.longrepr
+    if isinstance(longrepr, tuple):
+        return str(longrepr[2]).removeprefix("Skipped: ")
+    crash = getattr(longrepr, "reprcrash", None)
+    return str(crash.message if crash is not None else longrepr)
