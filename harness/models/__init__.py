@@ -1,4 +1,4 @@
-"""Models: from a spec to a :class:`LanguageModel` that scores and generates. Importing this package imports no torch."""
+"""Models: from a spec to a :class:`LanguageModel` that scores and generates. The package itself imports no torch."""
 
 from __future__ import annotations
 

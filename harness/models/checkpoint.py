@@ -124,8 +124,8 @@ def check_remote_code(folder: Path, *, trust_remote_code: bool) -> None:
         config = _read_json(folder / name) if (folder / name).is_file() else {}
         if config.get("auto_map") and not trust_remote_code:
             raise ModelError(
-                f"{folder / name}: auto_map names code of the checkpoint's own, which is not run; read that code, then pass"
-                " trust_remote_code=True, or take auto_map out of a copy if transformers has this model built in"
+                f"{folder / name}: auto_map names code of the checkpoint's own, which is not run; read that code, then"
+                " pass trust_remote_code=True, or take auto_map out of a copy if transformers has this model built in"
             )
 
 

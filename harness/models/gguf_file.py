@@ -14,7 +14,7 @@ _CONVERSION = 1
 """Raise when a conversion gives other files than before."""
 
 _DIGIT_BY_DIGIT = ("smollm",)
-"""Values of ``tokenizer.ggml.pre`` whose tokenizers split every digit off, which transformers' conversion leaves out."""
+"""Values of ``tokenizer.ggml.pre`` whose tokenizers split every digit off; transformers' conversion leaves it out."""
 
 
 def check_gguf(path: Path) -> None:

