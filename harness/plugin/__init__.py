@@ -12,6 +12,14 @@ pytest_plugins = (
     "harness.plugin.collection",
     "harness.plugin.recording",
     "harness.plugin.fixtures",
+    "harness.plugin.threads",
+    "harness.plugin.slots",
+    "harness.plugin.workers",
+    "harness.plugin.notes",
+    "harness.plugin.shards",
+    "harness.plugin.durations",
+    "harness.plugin.scheduler",
+    "harness.plugin.signals",
 )
 
 __all__ = ["Case", "ModelChoice", "RunOptions", "cases"]

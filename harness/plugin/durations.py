@@ -55,16 +55,19 @@ class DurationRecorder:
         self.cases: dict[str, float] = {}
         self.loads: dict[str, float] = {}
         self._loaded: set[tuple[str, str]] = set()
+        self._open: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add one phase of a case."""
         if report.when == "setup" and report.passed:
             self._setup(report)
-        elif report.when in ("call", "teardown") and report.nodeid in self.cases:
+        elif report.when == "call" and report.nodeid in self._open:
             if report.skipped:
-                del self.cases[report.nodeid]
+                del self._open[report.nodeid]
             else:
-                self.cases[report.nodeid] += report.duration
+                self._open[report.nodeid] += report.duration
+        elif report.when == "teardown" and report.nodeid in self._open:
+            self.cases[report.nodeid] = self._open.pop(report.nodeid) + report.duration
 
     def _setup(self, report: pytest.TestReport) -> None:
         group = group_of(report.nodeid)
@@ -72,9 +75,9 @@ class DurationRecorder:
         if group is not None and place not in self._loaded:
             self._loaded.add(place)
             self.loads[group] = report.duration
-            self.cases[report.nodeid] = 0.0
+            self._open[report.nodeid] = 0.0
         else:
-            self.cases[report.nodeid] = report.duration
+            self._open[report.nodeid] = report.duration
 
     def pytest_sessionfinish(self) -> None:
         """Merge into the file, atomically; a reports folder that is absent or unwritable is no error here."""

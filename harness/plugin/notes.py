@@ -15,13 +15,16 @@ from typing import Any
 
 import pytest
 
+from harness.plugin.selection import selection_of
+
 folder_key = pytest.StashKey[Path]()
 
 
 @dataclass(frozen=True)
 class FullPlan:
-    """What was selected before a shard took its part: how many cases, and the digest of their ids."""
+    """What was selected before a shard took its part: how many tests, how many audit cases, the digest of their ids."""
 
+    tests: int
     cases: int
     digest: str
 
@@ -66,9 +69,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def item_cost(item: pytest.Item) -> float:
     """The relative cost that a case declares, 1 if it declares none."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    declared = [getattr(value, "cost", None) for value in parameters.values()]
-    return next((float(cost) for cost in declared if isinstance(cost, int | float)), 1.0)
+    selection = selection_of(item)
+    return float(selection.case.cost) if selection is not None and selection.case is not None else 1.0
 
 
 def declared_costs(config: pytest.Config) -> dict[str, float]:

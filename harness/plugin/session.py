@@ -13,6 +13,7 @@ from harness.errors import HarnessError, StoreError
 from harness.plugin import devices, markers
 from harness.plugin.run_options import from_config
 from harness.plugin.selection import Selection, is_audit_case, selection_of
+from harness.plugin.shards import shard_fields
 from harness.plugin.state import SESSION, AuditSession, audit_session, reports_folder
 from harness.runstore import metadata
 from harness.runstore.layout import RunFolder, check_writable, new_run_id
@@ -104,7 +105,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         if not audit.is_worker:
             _start(session.config, audit)
-        audit.ledger.write("plan", cases=[vars(case) for case in audit.plan])
+        audit.ledger.write("plan", cases=[vars(case) for case in audit.plan], **shard_fields(session.config))
     except StoreError as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.errors import UsageError
 from harness.plugin.notes import FullPlan, full_plan, full_plan_key, item_cost
+from harness.plugin.selection import is_audit_case
 from harness.plugin.sharding import Shard, assign, parse_shard, plan_digest
 
 _shard_key = pytest.StashKey[Shard]()
@@ -39,7 +42,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if shard is None:
         return
     ids = [item.nodeid for item in items]
-    config.stash[full_plan_key] = FullPlan(len(ids), plan_digest(ids))
+    audited = [item.nodeid for item in items if is_audit_case(item)]
+    config.stash[full_plan_key] = FullPlan(len(ids), len(audited), plan_digest(audited))
     places = assign(ids, shard.of, {item.nodeid: item_cost(item) for item in items})
     others = [item for item in items if places[item.nodeid] != shard.index]
     if others:
@@ -50,10 +54,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """An empty shard of a run that has cases is a success: with more shards than cases some must be empty."""
     plan = full_plan(session.config) if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED else None
-    if plan is not None and plan.cases:
+    if plan is not None and plan.tests:
         session.exitstatus = pytest.ExitCode.OK
 
 
-def shard_of(config: pytest.Config) -> Shard | None:
-    """The shard that this call runs, None if it runs everything."""
-    return config.stash.get(_shard_key, None)
+def shard_fields(config: pytest.Config) -> dict[str, Any]:
+    """What a plan record says of the shard, so that runs can be merged: which part of what; empty without a shard."""
+    shard, plan = config.stash.get(_shard_key, None), config.stash.get(full_plan_key, None)
+    if shard is None or plan is None:
+        return {}
+    return {"shard": {"index": shard.index, "of": shard.of, "cases": plan.cases, "digest": plan.digest}}

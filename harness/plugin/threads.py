@@ -20,10 +20,10 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 def usable_cores() -> int:
     """The cores that this process may use: its affinity mask, cut to the container's CPU quota; at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, math.ceil(_quota(CGROUP_LIMIT))))
+    return max(1, math.ceil(min(cores, cpu_quota(CGROUP_LIMIT))))
 
 
-def _quota(file: Path) -> float:
+def cpu_quota(file: Path) -> float:
     """CPUs that a cgroup (version 2) grants, infinity without a limit."""
     try:
         quota, period = file.read_text(encoding="ascii").split()
