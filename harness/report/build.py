@@ -1,0 +1,199 @@
+"""Builds what the page shows from a run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from harness.report import vega
+from harness.report.figures import FigureDrawer
+from harness.report.interval import Scale, bar, common_scale
+from harness.report.items import case_rows
+from harness.report.names import anchor, case_label, metric_label, visible
+from harness.report.numbers import chance_text, count, duration, interval_text, moment, value_text
+from harness.report.overview import answer, case_counts, cell, model_state
+from harness.report.packing import PackedRows, fit, pack
+from harness.report.provenance import provenance
+from harness.report.states import case_state, worst
+from harness.report.view import AuditView, CaseView, CellView, ItemsView, MetricView, ModelView, PageView
+from harness.report.voids import void_reasons
+from harness.runstore.records import CaseRecord, Run
+from harness.stats.estimate import Estimate
+
+ROWS_BUDGET = 8_000_000
+"""Characters of packed item rows on the page."""
+NO_MODEL = "no model"
+UNMARKED = "other"
+PARAMETER_LIMIT = 2_000
+
+
+def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer | None = None) -> PageView:
+    """Everything that the page of ``run`` shows. Item rows are read case by case, so memory holds one case at a time."""
+    drawer = drawer or FigureDrawer()
+    packed = _packed_rows(run, rows_budget)
+    voids = void_reasons(run)
+    scales = _scales(run)
+    cases = [_case(run, case, bool(voids.get(case.audit or "")), scales, packed, drawer) for case in run.cases]
+    models = _model_names(run)
+    audits = tuple(_audit(name, cases, models, voids) for name in _audit_names(run))
+    columns = tuple(
+        _model(run, name, [c for audit in audits for c in audit.cells if c.model == name]) for name in models
+    )
+    data = {items_id(case_id): rows.text for case_id, rows in packed.items()}
+    if drawer.charts:
+        data["charts"] = pack(drawer.charts)
+    return PageView(
+        run_id=visible(run.run_id),
+        answer=answer(run, columns, [c for audit in audits for c in audit.cells], cases),
+        models=columns,
+        audits=audits,
+        facts=_facts(run, columns),
+        provenance=provenance(run),
+        missing=tuple(visible(case_id) for case_id in run.missing),
+        damaged=tuple(visible(f"{line.file}, line {line.line}: {line.reason}") for line in run.damaged),
+        finished=run.finished,
+        when=moment(_when(run)),
+        data=data,
+        runtime=vega.runtime() if drawer.charts else None,
+    )
+
+
+def items_id(case_id: str) -> str:
+    """The id of the script element that holds a case's item rows."""
+    return anchor("items", case_id)
+
+
+def _packed_rows(run: Run, budget: int) -> dict[str, PackedRows]:
+    with_rows = [case for case in run.cases if case.last.row_files]
+    packed = fit([partial(_rows, run, case) for case in with_rows], budget)
+    return {case.case_id: rows for case, rows in zip(with_rows, packed, strict=True) if rows.total}
+
+
+def _rows(run: Run, case: CaseRecord) -> list[dict[str, Any]]:
+    return case_rows(run, case).rows
+
+
+def _scales(run: Run) -> dict[str, Scale | None]:
+    groups: dict[str, list[Estimate]] = {}
+    for case in run.cases:
+        for name, estimate in case.last.metrics.items():
+            groups.setdefault(name, []).append(estimate)
+    return {name: common_scale(estimates) for name, estimates in groups.items()}
+
+
+def _case(
+    run: Run,
+    case: CaseRecord,
+    void: bool,
+    scales: dict[str, Scale | None],
+    packed: dict[str, PackedRows],
+    drawer: FigureDrawer,
+) -> CaseView:
+    rows = packed.get(case.case_id)
+    items = None
+    if rows is not None:
+        items = ItemsView(items_id(case.case_id), rows.shown, rows.total, (), tuple(map(visible, case.last.row_files)))
+    return CaseView(
+        record=case,
+        anchor=anchor("case", case.case_id),
+        label=visible(case_label(case)),
+        state=case_state(case, void=void),
+        metrics=_metrics(case, scales),
+        figures=tuple(drawer.view(figure) for figure in case.last.figures),
+        items=items,
+        parameters={visible(name): _parameter(value) for name, value in case.last.parameters.items()},
+    )
+
+
+def _metrics(case: CaseRecord, scales: dict[str, Scale | None]) -> tuple[MetricView, ...]:
+    names = list(case.last.metrics)
+    headline = case.last.headline if case.last.headline in names else next(iter(names), None)
+    names.sort(key=lambda name: name != headline)
+    verdicts = {verdict.metric: verdict for verdict in case.verdicts}
+    return tuple(
+        MetricView(
+            name=visible(name),
+            label=visible(metric_label(name, case.audit)),
+            value=value_text(estimate),
+            interval=interval_text(estimate),
+            n=count(estimate.n),
+            chance=chance_text(estimate),
+            bar=bar(estimate, scales[name]),
+            estimate=estimate,
+            verdict=verdicts.get(name),
+            headline=name == headline,
+        )
+        for name, estimate in ((name, case.last.metrics[name]) for name in names)
+    )
+
+
+def _parameter(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return visible(text if len(text) <= PARAMETER_LIMIT else f"{text[:PARAMETER_LIMIT]}\u2026")
+
+
+def _audit(name: str, cases: Sequence[CaseView], models: Sequence[str], voids: dict[str, tuple[str, ...]]) -> AuditView:
+    own = [case for case in cases if (case.record.audit or UNMARKED) == name]
+    where = anchor("audit", name)
+    void = bool(voids.get(name))
+    cells: list[CellView] = []
+    for model in models:
+        on_model = [case for case in own if (case.record.model or NO_MODEL) == model]
+        cells.append(cell(name, model, on_model, where, void=void))
+    return AuditView(
+        name=visible(name),
+        anchor=where,
+        state=worst(c.state for c in cells),
+        cells=tuple(cells),
+        cases=tuple(own),
+        void_reasons=tuple(map(visible, voids.get(name, ()))),
+        counts=case_counts(own),
+    )
+
+
+def _audit_names(run: Run) -> list[str]:
+    names = dict.fromkeys(case.audit for case in run.cases if case.audit)
+    unmarked = [UNMARKED] if any(case.audit is None for case in run.cases) else []
+    return [*names, *unmarked]
+
+
+def _model_names(run: Run) -> list[str]:
+    names = dict.fromkeys(case.model for case in run.cases if case.model)
+    without = [NO_MODEL] if any(case.model is None for case in run.cases) else []
+    return [*names, *without]
+
+
+def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:
+    own = [case for case in run.cases if case.model == name]
+    details = next((case.model_details for case in own if case.model_details), {})
+    devices = ", ".join(dict.fromkeys(case.device for case in own if case.device))
+    detail = " \u00b7 ".join(part for part in (devices, str(details.get("dtype", ""))) if part)
+    return ModelView(visible(name), model_state(cells), visible(details.get("fingerprint", ""))[:12], visible(detail))
+
+
+def _facts(run: Run, models: Iterable[ModelView]) -> tuple[tuple[str, str], ...]:
+    outcomes = Counter(case.outcome for case in run.cases)
+    seconds = run.metadata.get("duration_s") or _span(run)
+    rows = sum(case.last.n_rows for case in run.cases)
+    facts = [
+        ("Models", ", ".join(model.name for model in models)),
+        ("Cases", f"{len(run.cases)} ({', '.join(f'{outcomes[word]} {word}' for word in sorted(outcomes))})"),
+        ("Items", count(rows)),
+        ("Duration", duration(seconds)),
+        ("Size", str(run.metadata.get("size", ""))),
+    ]
+    return tuple((name, visible(value)) for name, value in facts if value)
+
+
+def _span(run: Run) -> float | None:
+    starts = [case.last.started for case in run.cases if case.last.started is not None]
+    ends = [case.last.started + (case.last.duration_s or 0) for case in run.cases if case.last.started is not None]
+    return max(ends) - min(starts) if starts else None
+
+
+def _when(run: Run) -> object:
+    known = (run.metadata.get(key) for key in ("started", "start", "started_at", "time", "created"))
+    return next((value for value in known if value), None)

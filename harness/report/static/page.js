@@ -1,0 +1,301 @@
+"use strict";
+// Everything here only adds to a page that already reads without it: filters, item tables, hover, charts on demand.
+(() => {
+  const root = document.documentElement;
+  root.classList.add("scripted");
+  const $ = (selector, within = document) => within.querySelector(selector);
+  const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const make = (tag, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  };
+
+  async function unpack(id) {
+    const bytes = Uint8Array.from(atob($("#" + id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  // Control and direction characters are written out, so that what is shown is what is there.
+  const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu;
+  const visible = (text) => text.replace(hidden, (c) => c === "\n" || c === "\t" || c === "\u200d" ? c : escapeOf(c));
+  const escapeOf = (c) => {
+    const code = c.codePointAt(0);
+    return code < 0x100 ? "\\x" + code.toString(16).padStart(2, "0")
+      : code < 0x10000 ? "\\u" + code.toString(16).padStart(4, "0") : "\\U" + code.toString(16).padStart(8, "0");
+  };
+  const shown = (value) => value === null || value === undefined ? "" : typeof value === "string" ? visible(value) : String(value);
+  const count = (n) => n.toLocaleString("en-US");
+
+  // Theme: the system's unless chosen.
+  $("#theme")?.addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+
+  // Links into a closed case open it.
+  function reveal() {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target instanceof HTMLDetailsElement) { target.hidden = false; target.open = true; target.scrollIntoView(); }
+  }
+  addEventListener("hashchange", reveal);
+  addEventListener("beforeprint", () => $$("details.case").forEach((d) => { d.open = true; }));
+
+  // Filters over cases.
+  const cases = $$("details.case");
+  const search = $("#filter");
+  function filter() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const pressed = (key) => $$(`#chips [data-${key}][aria-pressed="true"]`).map((b) => b.dataset[key]);
+    const states = pressed("state"), models = pressed("model");
+    let left = 0;
+    for (const one of cases) {
+      const fits = words.every((w) => one.dataset.text.includes(w))
+        && (!states.length || states.includes(one.dataset.state)) && (!models.length || models.includes(one.dataset.model));
+      one.hidden = !fits;
+      left += fits;
+    }
+    for (const section of $$("section.audit")) section.hidden = !$("details.case:not([hidden])", section);
+    $("#filter-count").value = left === cases.length ? `${count(left)} cases` : `${count(left)} of ${count(cases.length)} cases`;
+  }
+  if (search) {
+    let waiting;
+    search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 60); });
+    $("#chips").addEventListener("click", (event) => {
+      const chip = event.target.closest("button");
+      if (!chip) return;
+      chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+      filter();
+    });
+    addEventListener("keydown", (event) => {
+      if (event.key === "/" && !event.target.closest("input, textarea, dialog")) { event.preventDefault(); search.focus(); }
+    });
+    filter();
+  }
+
+  // Hover: the words that Vega wrote on each mark.
+  const hint = $("#hint");
+  function hover(event) {
+    const mark = event.target.closest?.(".chart svg [aria-label]:not([aria-roledescription='axis'], [role='graphics-object'])");
+    const label = mark?.getAttribute("aria-label");
+    hint.hidden = !label;
+    if (!label) return;
+    hint.textContent = visible(label.replaceAll("; ", "\n"));
+    const x = Math.min(event.clientX + 14, innerWidth - hint.offsetWidth - 8);
+    const y = event.clientY + 18 + hint.offsetHeight > innerHeight ? event.clientY - hint.offsetHeight - 10 : event.clientY + 18;
+    hint.style.left = Math.max(4, x) + "px";
+    hint.style.top = y + "px";
+  }
+  addEventListener("pointermove", hover, { passive: true });
+  addEventListener("scroll", () => { hint.hidden = true; }, { passive: true });
+
+  // Coloured text: one frame at a time.
+  for (const tokens of $$(".tokens")) {
+    const frames = $$(".frame", tokens), range = $("input", tokens);
+    if (!range) continue;
+    const show = () => {
+      frames.forEach((frame, i) => { frame.style.display = i === Number(range.value) ? "" : "none"; });
+      $("output", tokens).value = `${frames[range.value].dataset.label} (${Number(range.value) + 1} of ${frames.length})`;
+    };
+    range.addEventListener("input", show);
+    show();
+  }
+
+  // Charts that the browser draws: Vega is unpacked when the first one is opened.
+  let charts;
+  const library = () => charts ??= (async () => {
+    const [code, specs] = await Promise.all([unpack("runtime"), unpack("charts")]);
+    document.head.append(make("script", { textContent: code }));
+    return JSON.parse(specs);
+  })();
+  async function draw(place, index) {
+    try {
+      const specs = await library();
+      const options = { actions: false, ast: true, renderer: "svg", config: CONFIG, loader: { load: () => Promise.reject(new Error("no network")) } };
+      await window.lmAuditEmbed(place, specs[index], options);
+    } catch (error) {
+      place.textContent = "This chart cannot be drawn: " + error.message;
+    }
+  }
+  const CONFIG = {};
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-chart]");
+    if (!button) return;
+    draw($(".chart", button.parentElement), Number(button.dataset.chart));
+    button.remove();
+  });
+
+  // A case is filled when it is first opened.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches?.("details.case[open]") && !event.target.dataset.filled) fill(event.target);
+  }, true);
+  function fill(one) {
+    one.dataset.filled = "yes";
+    for (const place of $$(".chart.lazy", one)) draw(place, Number(place.dataset.chart));
+    for (const section of $$("section.items", one)) items(section);
+  }
+
+  // Item table: only the rows in sight are in the document.
+  const ROW = 32;
+  async function items(section) {
+    const body = $(".items-body", section);
+    body.textContent = "Unpacking\u2026";
+    const { columns, data } = JSON.parse(await unpack(section.dataset.items));
+    body.replaceChildren();
+    new ItemTable(body, columns, data);
+  }
+
+  class ItemTable {
+    constructor(place, columns, data) {
+      Object.assign(this, { columns, data, length: data[0]?.length ?? 0, sorted: null, down: false, current: -1 });
+      this.numeric = data.map((values) => values.some((v) => typeof v === "number") && values.every((v) => v === null || typeof v === "number"));
+      this.order = Array.from({ length: this.length }, (_, i) => i);
+      this.build(place);
+      this.refresh();
+    }
+
+    build(place) {
+      this.input = make("input", { type: "search", placeholder: "Search items", ariaLabel: "Search items" });
+      this.tally = make("output");
+      this.head = make("div", { className: "i-head", role: "row" });
+      this.space = make("div", { className: "i-space" });
+      this.view = make("div", { className: "i-view", tabIndex: 0, role: "grid", ariaLabel: "Items; arrow keys move, Enter opens" }, this.head, this.space);
+      this.view.setAttribute("aria-rowcount", this.length + 1);
+      this.template = this.data.map((values, i) => this.width(values, i)).join(" ");
+      this.head.style.gridTemplateColumns = this.template;
+      this.columns.forEach((name, i) => {
+        const button = make("button", { type: "button", textContent: visible(name), className: this.numeric[i] ? "n" : "", title: visible(name) });
+        button.addEventListener("click", () => this.sort(i));
+        this.head.append(make("div", { role: "columnheader" }, button));
+      });
+      let waiting;
+      this.input.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => this.refresh(), 80); });
+      this.view.addEventListener("scroll", () => this.paint(), { passive: true });
+      this.view.addEventListener("keydown", (event) => this.key(event));
+      this.space.addEventListener("click", (event) => {
+        const row = event.target.closest(".i-row");
+        if (row) { this.current = Number(row.dataset.at); this.paint(); this.open(); }
+      });
+      place.append(make("div", { className: "i-tools" }, this.input, this.tally), this.view);
+      new ResizeObserver(() => this.paint()).observe(this.view);
+    }
+
+    width(values, i) {
+      if (this.numeric[i]) return Math.min(150, Math.max(84, this.columns[i].length * 7.6 + 30)) + "px";
+      let longest = this.columns[i].length + 2;
+      for (let at = 0; at < Math.min(values.length, 200); at++) longest = Math.max(longest, Math.min(52, shown(values[at]).length));
+      return Math.max(90, longest * 7.3 + 22) + "px";
+    }
+
+    texts() {
+      return this.haystack ??= Array.from({ length: this.length }, (_, row) => this.data.map((c) => shown(c[row])).join("\u0001").toLowerCase());
+    }
+
+    refresh() {
+      const words = this.input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const all = Array.from({ length: this.length }, (_, i) => i);
+      this.order = words.length ? all.filter((row) => words.every((w) => this.texts()[row].includes(w))) : all;
+      if (this.sorted !== null) this.arrange();
+      this.current = -1;
+      this.tally.value = words.length ? `${count(this.order.length)} of ${count(this.length)} rows` : `${count(this.length)} rows`;
+      this.space.style.height = this.order.length * ROW + "px";
+      this.view.scrollTop = 0;
+      this.paint();
+    }
+
+    sort(column) {
+      this.down = this.sorted === column ? !this.down : this.numeric[column];
+      this.sorted = column;
+      [...this.head.children].forEach((cell, i) => i === column ? cell.setAttribute("aria-sort", this.down ? "descending" : "ascending") : cell.removeAttribute("aria-sort"));
+      this.refresh();
+    }
+
+    // Missing values come last in both directions.
+    arrange() {
+      const values = this.data[this.sorted], sign = this.down ? -1 : 1;
+      const compare = this.numeric[this.sorted] ? (a, b) => a - b : new Intl.Collator("en", { numeric: true }).compare;
+      this.order.sort((a, b) => {
+        const x = values[a], y = values[b];
+        if (x === null || y === null) return (x === null) - (y === null) || a - b;
+        return sign * (this.numeric[this.sorted] ? compare(x, y) : compare(shown(x).slice(0, 200), shown(y).slice(0, 200))) || a - b;
+      });
+    }
+
+    paint() {
+      const first = Math.max(0, Math.floor(this.view.scrollTop / ROW) - 6);
+      const last = Math.min(this.order.length, first + Math.ceil(this.view.clientHeight / ROW) + 14);
+      const rows = [];
+      for (let at = first; at < last; at++) rows.push(this.row(at));
+      if (!this.order.length) rows.push(make("div", { className: "i-none", textContent: "Nothing matches." }));
+      this.space.replaceChildren(...rows);
+    }
+
+    row(at) {
+      const row = make("div", { className: at === this.current ? "i-row on" : "i-row", role: "row" });
+      row.dataset.at = at;
+      row.setAttribute("aria-rowindex", at + 2);
+      row.style.transform = `translateY(${at * ROW}px)`;
+      row.style.gridTemplateColumns = this.template;
+      this.data.forEach((values, i) => {
+        const text = shown(values[this.order[at]]);
+        row.append(make("span", { role: "gridcell", className: this.numeric[i] ? "n" : "", textContent: text.length > 300 ? text.slice(0, 300) + "\u2026" : text.replaceAll("\n", "\u23ce") }));
+      });
+      return row;
+    }
+
+    move(step) {
+      this.current = Math.max(0, Math.min(this.order.length - 1, this.current + step));
+      const top = this.current * ROW, height = this.view.clientHeight - this.head.offsetHeight;
+      if (top < this.view.scrollTop) this.view.scrollTop = top;
+      if (top + ROW > this.view.scrollTop + height) this.view.scrollTop = top + ROW - height;
+      this.paint();
+    }
+
+    key(event) {
+      const page = Math.floor(this.view.clientHeight / ROW) - 1;
+      const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+      if (event.target !== this.view) return;
+      if (event.key in steps) { event.preventDefault(); this.move(steps[event.key]); }
+      if (event.key === "Enter" && this.current >= 0) { event.preventDefault(); this.open(); }
+    }
+
+    open() {
+      const row = this.order[this.current];
+      const name = this.columns.indexOf("item");
+      $("h3", drawer).textContent = name < 0 ? `Row ${row + 1}` : shown(this.data[name][row]).slice(0, 160);
+      $("dl", drawer).replaceChildren(...this.columns.flatMap((column, i) => this.pair(column, this.data[i][row])));
+      $("dl", drawer).scrollTop = 0;
+      opened = this;
+      if (!drawer.open) drawer.showModal();
+    }
+
+    pair(column, value) {
+      const text = shown(value);
+      const kind = value === null ? "nil" : typeof value === "number" ? "n" : text.length > 120 || text.includes("\n") ? "long" : "";
+      return [make("dt", { textContent: visible(column) }), make("dd", { className: kind, textContent: value === null ? "none" : text || "(empty text)" })];
+    }
+  }
+
+  // Drawer: one item in full.
+  const drawer = $("#drawer");
+  let opened = null;
+  const step = (by) => { opened.move(by); opened.open(); };
+  drawer.addEventListener("click", (event) => {
+    if (event.target === drawer || event.target.closest("[data-close]")) drawer.close();
+    const button = event.target.closest("[data-step]");
+    if (button) step(Number(button.dataset.step));
+  });
+  drawer.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    if (by && !event.target.closest("dd")) { event.preventDefault(); step(by); }
+  });
+  drawer.addEventListener("close", () => opened?.view.focus());
+
+  // The section in sight is marked in the bar.
+  const links = new Map($$(".bar-top nav a").map((a) => [a.getAttribute("href").slice(1), a]));
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) links.get(entry.target.id)?.classList.toggle("here", entry.isIntersecting);
+  }, { rootMargin: "-45% 0px -50% 0px" });
+  $$("main > section[id]").forEach((section) => seen.observe(section));
+  reveal();
+})();

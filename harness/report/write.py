@@ -1,0 +1,39 @@
+"""Writes every projection of a run store, from the run store alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.errors import StoreError
+from harness.report.build import build_page
+from harness.report.evidence_lines import write_evidence
+from harness.report.items import write_items
+from harness.report.junit import write_junit
+from harness.report.page import render_page
+from harness.report.tidy import write_metrics
+from harness.runstore.run import read_run
+
+
+def write_all(folder: Path) -> Path:
+    """Write index.html and all tables of the run in ``folder``; the path of index.html.
+
+    Raises ``StoreError`` where the folder is no run or cannot be written.
+    """
+    run = read_run(folder)
+    try:
+        write_metrics(run, csv=folder / "metrics.csv", parquet=folder / "metrics.parquet")
+        write_items(run, csv=folder / "items.csv", parquet=folder / "items.parquet")
+        write_evidence(run, folder / "evidence.jsonl")
+        write_junit(run, folder / "junit.xml")
+        return write_text(folder / "index.html", render_page(build_page(run)))
+    except OSError as error:
+        raise StoreError(f"cannot write the report into {folder}: {error.strerror or error}") from error
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write ``text`` as UTF-8 so that a reader sees the old file or the new one, never half of one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(text.encode("utf-8", "backslashreplace"))
+    draft.replace(path)
+    return path
