@@ -31,11 +31,12 @@ def extraction(
 ) -> pd.DataFrame:
     """A table with one row a canary and prefix length.
 
-    ``prefix_len``, ``suffix_len`` (tokens); ``matched_prefix_tokens``: suffix tokens that greedy decoding gives back before
-    the first miss; ``teacher_forced_argmax_matches``; ``exact``: the whole suffix comes back greedily; ``n_samples``,
-    ``sampled_hits``, ``sampled_exact``: of ``samples`` continuations at ``temperature``, how many (any) match exactly.
-    Greedy needs no generation: with the prefix fed as ids, arg-max under teacher forcing and greedy decoding agree up to
-    the first miss. ``scores`` reuses token scores at hand. Raises ``UsageError`` for a prefix outside 1 .. n-1 tokens.
+    ``prefix_len``, ``suffix_len`` (tokens); ``matched_prefix_tokens``: suffix tokens that greedy decoding gives back
+    before the first miss; ``teacher_forced_argmax_matches``; ``exact``: the whole suffix comes back greedily;
+    ``n_samples``, ``sampled_hits``, ``sampled_exact``: of ``samples`` continuations at ``temperature``, how many
+    (any) match exactly. Greedy needs no generation: with the prefix fed as ids, arg-max under teacher forcing and
+    greedy decoding agree up to the first miss. ``scores`` reuses token scores at hand. Raises ``UsageError`` for a
+    prefix outside 1 .. n-1 tokens.
     """
     import pandas as pd
 
@@ -43,7 +44,9 @@ def extraction(
     scored = list(scores) if scores is not None else score_tokens(model, texts, bos=bos)
     prefixes = [prefix_tokens] if isinstance(prefix_tokens, int | str) else list(prefix_tokens)
     rows = [
-        _greedy_row(canary, score, prefix) for prefix in prefixes for canary, score in zip(canaries, scored, strict=True)
+        _greedy_row(canary, score, prefix)
+        for prefix in prefixes
+        for canary, score in zip(canaries, scored, strict=True)
     ]
     if samples:
         ids = [score.encoded.ids for _ in prefixes for score in scored]

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.audits.privacy.streams import Stream
-from harness.audits.privacy.words import FORENAMES, NOUNS, PLACES, SENTENCES, SURNAMES, VOCABULARY
+from harness.audits.privacy.words import FORENAMES, PLACES, SENTENCES, SURNAMES, VOCABULARY
+from harness.models.tiny_text import CODE_ALPHABET, CODE_LENGTH, CODE_OWNERS, code_sentence
 
 Drawn = tuple[str, str, str]
 
-CODE_ALPHABET = string.ascii_lowercase + string.digits
 PHRASES = ("The sealed note begins with", "Archive entry filed under", "Please remember the marker")
 
 
@@ -55,7 +55,8 @@ def _sequence(stream: Stream, index: int) -> Drawn:
 
 
 def _code(stream: Stream, index: int) -> Drawn:
-    return f"The access code of the {stream.choice(NOUNS)} is ", stream.text(CODE_ALPHABET, 12), ""
+    # The carrier that the toy model's base text already holds, with other codes.
+    return code_sentence(stream.choice(CODE_OWNERS), ""), stream.text(CODE_ALPHABET, CODE_LENGTH), ""
 
 
 def _tokens(stream: Stream, index: int) -> Drawn:
@@ -78,7 +79,7 @@ FAMILIES: Mapping[str, Family] = {
         Family("struct", _struct, 8 * _CODE_BITS + 25 * math.log2(26), string.ascii_lowercase),
         Family("phrase", _phrase, 6 * _CODE_BITS, CODE_ALPHABET),
         Family("sequence", _sequence, 10 * _CODE_BITS + math.log2(9000), string.digits),
-        Family("code", _code, 12 * _CODE_BITS, CODE_ALPHABET),
+        Family("code", _code, CODE_LENGTH * _CODE_BITS, CODE_ALPHABET),
         Family("tokens", _tokens, 8 * math.log2(len(VOCABULARY)), ""),
         Family("sentence", _sentence, 8 * math.log2(10), string.digits),
     )

@@ -36,12 +36,13 @@ def score_texts(
 
     ``mean_logprob``, ``sum_logprob`` (nats), ``ppl``, ``mean_rank0``, ``last_token_rank0`` (0-based), ``top5``,
     ``top10``, ``top50`` (share of tokens), ``min_k20_ceil``, ``min_kpp20_ceil`` (mean of the lowest ceil(0.2 T)),
-    ``zlib_bytes``, ``zlib_ratio_mean_nll`` (mean NLL over bytes of zlib), ``lowercase_log_ratio`` (log perplexity of the
-    text over that of the lower-cased text), ``mean_entropy_scored`` (nats). With ``spans`` (characters, half open)
-    ``span_*`` over the tokens that overlap them; with ``reference``, a model or its table of the same texts,
-    ``calibrated_logprob`` and ``span_calibrated_logprob`` (this model minus the reference). ``<name>_score`` is oriented
-    so that higher is more member-like. ``bos``: None as the tokenizer does by default, "none", or a token id; without
-    one the first token is not scored. Raises ``UsageError`` where lengths differ, ``DataError`` for a text of one token.
+    ``zlib_bytes``, ``zlib_ratio_mean_nll`` (mean NLL over bytes of zlib), ``lowercase_log_ratio`` (log perplexity of
+    the text over that of the lower-cased text), ``mean_entropy_scored`` (nats). With ``spans`` (characters, half
+    open) ``span_*`` over the tokens that overlap them; with ``reference``, a model or its table of the same texts,
+    ``calibrated_logprob`` and ``span_calibrated_logprob`` (this model minus the reference). ``<name>_score`` is
+    oriented so that higher is more member-like. ``bos``: None as the tokenizer does by default, "none", or a token
+    id; without one the first token is not scored. Raises ``UsageError`` where lengths differ, ``DataError`` for a
+    text of one token.
     """
     spans = [None] * len(texts) if spans is None else list(spans)
     if len(spans) != len(texts):
@@ -54,9 +55,7 @@ def score_texts(
     return with_scores(table)
 
 
-def tabulate(
-    scored: Sequence[TextScores], lowered: Sequence[TextScores], spans: Sequence[Span | None]
-) -> pd.DataFrame:
+def tabulate(scored: Sequence[TextScores], lowered: Sequence[TextScores], spans: Sequence[Span | None]) -> pd.DataFrame:
     """The table of :func:`score_texts` without oriented columns, from token scores at hand."""
     import pandas as pd
 

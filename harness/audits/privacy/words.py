@@ -4,13 +4,6 @@
 
 from __future__ import annotations
 
-NOUNS = tuple(
-    """archive balcony barn bridge cabin cellar chapel clinic courtyard depot dock elevator engine factory ferry forge
-    gallery garage garden gate greenhouse hangar harbour kiosk kitchen laboratory library lighthouse locker mill museum
-    observatory office orchard pavilion pharmacy pier quarry refinery reservoir school shelter stable station studio
-    terminal theatre tower tunnel vault warehouse workshop""".split()
-)
-
 FORENAMES = tuple(
     """Amara Bruno Celia Dmitri Elif Farid Greta Hana Ines Jonas Kofi Lena Mateo Nadia Oskar Priya Quentin Rosa Stefan
     Tamar Ulrich Vera Wanda Xenia Yusuf Zora""".split()
