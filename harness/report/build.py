@@ -31,7 +31,7 @@ PARAMETER_LIMIT = 2_000
 
 
 def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer | None = None) -> PageView:
-    """Everything that the page of ``run`` shows. Item rows are read case by case, so memory holds one case at a time."""
+    """Everything that the page of ``run`` shows; the item rows of one case are in memory at a time."""
     drawer = drawer or FigureDrawer()
     packed = _packed_rows(run, rows_budget)
     voids = void_reasons(run)
@@ -39,15 +39,14 @@ def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer
     cases = [_case(run, case, bool(voids.get(case.audit or "")), scales, packed, drawer) for case in run.cases]
     models = _model_names(run)
     audits = tuple(_audit(name, cases, models, voids) for name in _audit_names(run))
-    columns = tuple(
-        _model(run, name, [c for audit in audits for c in audit.cells if c.model == name]) for name in models
-    )
+    cells = [cell for audit in audits for cell in audit.cells]
+    columns = tuple(_model(run, name, [cell for cell in cells if cell.model == name]) for name in models)
     data = {items_id(case_id): rows.text for case_id, rows in packed.items()}
     if drawer.charts:
         data["charts"] = pack(drawer.charts)
     return PageView(
         run_id=visible(run.run_id),
-        answer=answer(run, columns, [c for audit in audits for c in audit.cells], cases),
+        answer=answer(run, columns, cells, cases),
         models=columns,
         audits=audits,
         facts=_facts(run, columns),

@@ -1,9 +1,9 @@
-"""Figures made ready for the page: SVG, coloured tokens, tables; or a chart that the browser draws when it is opened."""
+"""Figures made ready for the page: SVG, coloured tokens, tables; or a chart that the browser draws."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -30,7 +30,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class FigureView:
-    """One figure: exactly one of ``svg``, ``chart`` (an index into the page's charts), ``tokens``, ``table``, ``problem``."""
+    """One figure, as ``svg``, ``chart`` (an index into the page's charts), ``tokens``, ``table`` or ``problem``."""
 
     name: str
     title: str
@@ -56,29 +56,28 @@ class FigureDrawer:
 
     def view(self, figure: Figure) -> FigureView:
         """The figure as the page shows it; a figure that cannot be drawn says why instead of ending the report."""
-        title, caption = visible(figure.title), visible(figure.caption)
-        base = {"name": visible(figure.name), "title": title, "caption": caption}
+        base = FigureView(visible(figure.name), visible(figure.title), visible(figure.caption))
         try:
             if figure.kind == "tokens":
-                return FigureView(**base, tokens=token_view(figure.data))
+                return replace(base, tokens=token_view(figure.data))
             if figure.kind == "table":
-                return FigureView(**base, table=table_view(figure.data))
+                return replace(base, table=table_view(figure.data))
             if figure.kind == "vega-lite":
                 return self._chart(figure, base)
         except (HarnessError, AttributeError, KeyError, TypeError, ValueError) as error:
-            return FigureView(**base, problem=visible(f"{type(error).__name__}: {error}"))
-        return FigureView(**base, problem=f"this version cannot draw figures of kind {figure.kind!r}")
+            return replace(base, problem=visible(f"{type(error).__name__}: {error}"))
+        return replace(base, problem=f"this version cannot draw figures of kind {figure.kind!r}")
 
-    def _chart(self, figure: Figure, base: Mapping[str, str]) -> FigureView:
+    def _chart(self, figure: Figure, base: FigureView) -> FigureView:
         vega.check_inline(figure.data)
         interactive = vega.is_interactive(figure.data)
         if self.static_charts <= 0 or self.static_bytes <= 0:
-            return FigureView(**base, chart=self._keep(figure.data))
+            return replace(base, chart=self._keep(figure.data))
         self._drawn += 1
         svg = vega.to_svg(figure.data, prefix=f"f{self._drawn}-")
         self.static_charts -= 1
         self.static_bytes -= len(svg)
-        return FigureView(**base, svg=Markup(svg), chart=self._keep(figure.data) if interactive else None)
+        return replace(base, svg=Markup(svg), chart=self._keep(figure.data) if interactive else None)
 
     def _keep(self, spec: Mapping[str, Any]) -> int:
         self.charts.append(spec)

@@ -55,7 +55,7 @@ def _add_row(line: bytes, where: DamagedLine, rows: list[dict[str, Any]], damage
 def write_items(run: Run, *, csv: Path, parquet: Path) -> int:
     """Write all item rows of the run as CSV and Parquet with the case's columns in front; the number of rows.
 
-    Columns are the union over all cases. A column whose types differ between cases is text. Lists and mappings are JSON.
+    Columns are the union over all cases; one whose types differ between cases is text; lists and mappings are JSON.
     """
     import pyarrow as pa
     import pyarrow.csv as pa_csv

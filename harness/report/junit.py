@@ -18,7 +18,7 @@ _TAGS = {"failed": "failure", "error": "error", "crashed": "error", "unfinished"
 def write_junit(run: Run, path: Path) -> None:
     """Write one suite with a test case for every case of the run, planned cases that never ended included."""
     voids = void_reasons(run)
-    suite = ET.Element("testsuite", name="lm-audit", **_counts(run))
+    suite = ET.Element("testsuite", {"name": "lm-audit"} | _counts(run))
     for case in run.cases:
         suite.append(_case(case, void=bool(voids.get(case.audit or ""))))
     recorded = {case.case_id for case in run.cases}

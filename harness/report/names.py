@@ -39,7 +39,7 @@ def anchor(kind: str, name: str) -> str:
 
 
 def visible(text: object) -> str:
-    """``text`` with control and direction characters written out (``\\u202e``), so that what is shown is what is there."""
+    """``text`` with control and direction characters written out (``\\u202e``): what is shown is what is there."""
     raw = str(text)
     if raw.isascii() and raw.isprintable():
         return raw

@@ -27,13 +27,14 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def aligned(*values: float | None) -> tuple[str, ...]:
-    """The values with one common number of decimals, that of the finest interval end: ``0.420``, ``0.380``, ``0.470``."""
+    """The values with one common number of decimals: ``0.420``, ``0.380``, ``0.470``."""
     known = [abs(v) for v in values if v is not None and math.isfinite(v)]
     if not known or max(known) >= 10**6 or 0 < max(known) < 10**-3:
         return tuple(number(v) for v in values)
     if all(v == int(v) for v in known):
         return tuple(number(v) for v in values)
-    places = max(0, min(4, 2 - math.floor(math.log10(max(known)))))
+    # A share of exactly 1 gets the decimals of the shares beside it.
+    places = max(0, min(4, 2 - math.floor(math.log10(max(known) * (1 - 1e-9)))))
     return tuple(ABSENT if v is None else f"{v:.{places}f}".replace("-", MINUS) for v in values)
 
 

@@ -89,7 +89,7 @@ def model_state(cells: Sequence[CellView]) -> State:
 
 def answer(run: Run, models: Sequence[ModelView], cells: Sequence[CellView], cases: Sequence[CaseView]) -> Answer:
     """The run's answer, from its worst state, with a reason for each thing that stands in the way."""
-    words = Counter(verdict.word for case in run.cases for verdict in case.verdicts)
+    words: Counter[str] = Counter(verdict.word for case in run.cases for verdict in case.verdicts)
     broken = [case for case in cases if case.state.name in ("crashed", "error", "unfinished", "failed")]
     voids = sorted({cell.audit for cell in cells if cell.state.name == "void"})
     reasons = list(_obstacles(run, words, broken, voids))

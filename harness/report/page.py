@@ -29,7 +29,7 @@ def render_page(page: PageView) -> str:
     present = {case.state.name for audit in page.audits for case in audit.cases}
     present |= {cell.state.name for audit in page.audits for cell in audit.cells}
     states = [State(name) for name in SEVERITY if name in present and name != "absent"]
-    return (
+    html: str = (
         environment()
         .get_template("page.html.j2")
         .render(
@@ -43,6 +43,7 @@ def render_page(page: PageView) -> str:
             tables=TABLES,
         )
     )
+    return html
 
 
 @cache

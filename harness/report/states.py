@@ -1,4 +1,4 @@
-"""The state in which a case or an audit is shown: one word, one order of severity. Verdicts themselves come from the gates."""
+"""The state in which a case or an audit is shown: one word, one order of severity. The gates give the verdicts."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Literal
 
 from harness.report.names import case_label, metric_label, visible
 from harness.report.numbers import interval_text, value_text
@@ -16,9 +17,11 @@ from harness.runstore.records import CaseRecord, Run
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 FULL = 40
 """Cases up to which every case has a line; beyond it only those that need attention have one."""
+FLEXIBLE = ("case", "metric")
 QUIET = {"met", "reported", "skipped"}
 STYLES = {
     "met": "blue", "missed": "bold red", "failed": "bold red", "undecided": "yellow", "void": "bold strike",
@@ -32,63 +35,78 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     states = [(case, case_state(case, void=bool(voids.get(case.audit or "")))) for case in run.cases]
     shown = states if len(states) <= FULL else [pair for pair in states if pair[1].name not in QUIET]
     lines = _render(_table(shown, width), width, color) if shown else []
-    lines += _remarks(run, voids, len(states) - len(shown))
-    return [*lines, *_totals(states)]
+    below = [*_remarks(run, voids, len(states) - len(shown)), *_totals(states)]
+    return [*lines, *(part for line in below for part in wrap(line, max(40, width), subsequent_indent="    "))]
 
 
 def _table(states: Sequence[tuple[CaseRecord, State]], width: int) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
-    narrow = width < 90
-    table.add_column("", width=1)
-    table.add_column("case", overflow="ellipsis", no_wrap=True, ratio=3)
-    models = len({case.model for case, _ in states}) > 1
-    if models:
-        table.add_column("model", overflow="ellipsis", no_wrap=True)
-    table.add_column("metric", overflow="ellipsis", no_wrap=True, ratio=2)
-    table.add_column("value", justify="right", no_wrap=True)
-    if not narrow:
-        table.add_column("interval", no_wrap=True)
-        table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    audit: str | None = None
-    for case, state in states:
-        if case.audit != audit:
-            audit = case.audit
-            table.add_row("", _bold(audit or "other"))
-        table.add_row(*_cells(case, state, models=models, narrow=narrow))
+    lines = [(case.audit, _cells(case, state)) for case, state in _by_audit(states)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    columns = _columns(lines, width, models=len({case.model for case, _ in states}) > 1)
+    for column, wide in zip(columns, _widths(columns, lines, width), strict=True):
+        title = "" if column == "sign" else column
+        justify: Literal["right", "left"] = "right" if column in ("value", "n") else "left"
+        table.add_column(title, justify=justify, width=wide, no_wrap=True, overflow="ellipsis")
+    audit: str | None = ""
+    for name, cells in lines:
+        if name != audit:
+            audit = name
+            table.add_row("", Text(visible(name or "other"), "bold"))
+        table.add_row(*(cells[column] for column in columns))
     return table
 
 
-def _cells(case: CaseRecord, state: State, *, models: bool, narrow: bool) -> list[object]:
+def _widths(columns: Sequence[str], lines: Sequence[tuple[str | None, dict[str, Text]]], width: int) -> list[int]:
+    """The width of each column: what its cells need, but cases and metrics share what the others leave."""
+    needed = {column: max(len(column), *(cells[column].cell_len for _, cells in lines)) for column in columns}
+    needed["sign"] = 1
+    left = width - 2 * len(columns) - sum(needed[column] for column in columns if column not in FLEXIBLE)
+    if "metric" in columns:
+        needed["case"] = max(8, min(needed["case"], max(left * 3 // 5, left - needed["metric"])))
+        needed["metric"] = max(8, min(needed["metric"], left - needed["case"]))
+    needed["case"] = max(8, min(needed["case"], left))
+    return [needed[column] for column in columns]
+
+
+def _by_audit(states: Sequence[tuple[CaseRecord, State]]) -> list[tuple[CaseRecord, State]]:
+    order = {audit: place for place, audit in enumerate(dict.fromkeys(case.audit for case, _ in states))}
+    return sorted(states, key=lambda pair: order[pair[0].audit])
+
+
+def _columns(lines: Sequence[tuple[str | None, dict[str, Text]]], width: int, *, models: bool) -> list[str]:
+    columns = ["sign", "case", "model", "metric", "value", "interval", "n", "verdict"]
+    left_out = set() if models else {"model"}
+    # What a narrow terminal can spare, in this order.
+    for column, needed in (("n", 100), ("metric", 90), ("interval", 70)):
+        if width < needed:
+            left_out.add(column)
+    return [column for column in columns if column not in left_out]
+
+
+def _cells(case: CaseRecord, state: State) -> dict[str, Text]:
     from rich.text import Text
 
     names = case.last.metrics
     headline = case.last.headline if case.last.headline in names else next(iter(names), None)
     estimate = names[headline] if headline else None
-    cells: list[object] = [Text(state.symbol, STYLES[state.name]), Text(visible(case_label(case)))]
-    if models:
-        cells.append(Text(visible(case.model or "")))
-    cells.append(
-        Text(visible(metric_label(headline, case.audit)) if headline else _reason(case), "" if headline else "dim")
-    )
-    cells.append(Text(value_text(estimate) if estimate else ""))
-    if not narrow:
-        cells.append(Text(interval_text(estimate) if estimate else "", "dim"))
-        cells.append(Text(str(estimate.n) if estimate and estimate.n is not None else "", "dim"))
-    return [*cells, Text(state.label, STYLES[state.name])]
+    return {
+        "sign": Text(state.symbol, STYLES[state.name]),
+        "case": Text(visible(case_label(case))),
+        "model": Text(visible(case.model or ""), "dim"),
+        "metric": Text(visible(metric_label(headline, case.audit))) if headline else Text(_reason(case), "dim"),
+        "value": Text(value_text(estimate) if estimate else ""),
+        "interval": Text(interval_text(estimate) if estimate else "", "dim"),
+        "n": Text(str(estimate.n) if estimate and estimate.n is not None else "", "dim"),
+        "verdict": Text(state.label, STYLES[state.name]),
+    }
 
 
 def _reason(case: CaseRecord) -> str:
     lines = visible(case.last.message).splitlines()
-    return lines[0] if lines else ""
-
-
-def _bold(text: str) -> object:
-    from rich.text import Text
-
-    return Text(visible(text), "bold")
+    return lines[0][:70] if lines else ""
 
 
 def _render(table: Table, width: int, color: bool) -> list[str]:
@@ -122,7 +140,8 @@ def _remarks(run: Run, voids: dict[str, tuple[str, ...]], left_out: int) -> Iter
         yield f"{len(run.missing)} planned cases never ended; --resume {run.run_id} finishes them"
     if run.damaged:
         first = run.damaged[0]
-        yield f"{len(run.damaged)} damaged records skipped, the first in {first.file}, line {first.line}: {first.reason}"
+        where = f"{first.file}, line {first.line}: {first.reason}"
+        yield f"{len(run.damaged)} damaged records skipped, the first in {where}"
 
 
 def _totals(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[str]:

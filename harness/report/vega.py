@@ -78,7 +78,7 @@ def to_svg(spec: Mapping[str, Any], *, prefix: str) -> str:
 
 
 def to_png(spec: Mapping[str, Any], *, scale: float = 2.0) -> bytes:
-    """The chart as PNG bytes on white, for reports that cannot show SVG. Raises ``DataError`` as :func:`to_svg` does."""
+    """The chart as PNG bytes on white, for reports that cannot show SVG; raises as :func:`to_svg` does."""
     import vl_convert
 
     check_inline(spec)

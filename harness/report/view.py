@@ -61,7 +61,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class LeadView:
-    """A headline metric over the cases of one cell; ``reading`` says which case it comes from where there are several."""
+    """A headline metric over the cases of one cell; ``reading`` says which case it comes from."""
 
     label: str
     reading: str
