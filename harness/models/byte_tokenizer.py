@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from typing import Any
 
 PAD, BOS, EOS = 0, 1, 2
 FIRST_BYTE = 3
@@ -18,7 +15,7 @@ _CHAT = (
 )
 
 
-def byte_tokenizer(context: int) -> PreTrainedTokenizerFast:
+def byte_tokenizer(context: int) -> Any:
     """The tokenizer as ``transformers`` saves and loads it; it puts BOS before a text and nothing after it."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -30,7 +27,8 @@ def byte_tokenizer(context: int) -> PreTrainedTokenizerFast:
     backend.post_processor = processors.TemplateProcessing(
         single="<bos> $A", pair="<bos> $A $B", special_tokens=[("<bos>", BOS)]
     )
-    return PreTrainedTokenizerFast(
+    wrapper: Any = PreTrainedTokenizerFast
+    return wrapper(
         tokenizer_object=backend,
         pad_token=_SPECIAL[PAD],
         bos_token=_SPECIAL[BOS],

@@ -46,14 +46,13 @@ def generate(
     seed: int = 0,
     chat: bool = False,
 ) -> list[Generation]:
-    """One continuation a prompt, in their order; greedy at temperature 0, sampled from softmax(logits / temperature)
-    above it.
+    """One continuation a prompt, in their order: greedy at temperature 0, else from softmax(logits / temperature).
 
-    A prompt is text (the tokenizer adds its BOS, never twice), token ids (taken as they are) or, with ``chat``, text that
-    becomes a user's turn or a list of messages, through the chat template with the generation prompt. A sampled
+    A prompt is text (the tokenizer adds its BOS, never twice), token ids (taken as they are) or, with ``chat``, text
+    that becomes a user's turn or a list of messages, through the chat template with the generation prompt. A sampled
     continuation depends on ``seed``, its own prompt and how often that prompt occurred before in the list, not on the
-    rest of the batch. Generation ends at the model's EOS, at a stop string, after ``max_new_tokens`` or where the context
-    is full. Raises ``UsageError`` for arguments or a prompt that does not fit the context (its index is named),
+    rest of the batch. Generation ends at the model's EOS, at a stop string, after ``max_new_tokens`` or where the
+    context is full. Raises ``UsageError`` for arguments or a prompt that does not fit the context (its index is named),
     ``ModelError`` where the model answers with NaN.
     """
     _check(max_new_tokens, stop, temperature)

@@ -34,7 +34,7 @@ def _encode(model: LanguageModel, prompt: Prompt, index: int, chat: bool) -> lis
     if isinstance(prompt, str):
         return _without_double_bos(list(model.tokenizer(prompt).input_ids), model.tokenizer.bos_token_id)
     try:
-        return [int(token) for token in prompt]  # type: ignore[call-overload, arg-type]
+        return [int(token) for token in prompt]  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise UsageError(
             f"prompt {index} is {type(prompt).__name__}; expected text or token ids (chat=False)"

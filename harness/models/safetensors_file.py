@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from harness.errors import ModelError
 
@@ -51,7 +52,7 @@ def read_entries(path: Path) -> list[TensorEntry]:
     return entries
 
 
-def _entry(name: str, value: dict[str, object], base: int) -> TensorEntry:
-    start, stop = value["data_offsets"]  # type: ignore[misc]
-    shape = tuple(int(size) for size in value["shape"])  # type: ignore[attr-defined]
+def _entry(name: str, value: dict[str, Any], base: int) -> TensorEntry:
+    start, stop = value["data_offsets"]
+    shape = tuple(int(size) for size in value["shape"])
     return TensorEntry(name, str(value["dtype"]), shape, base + int(start), base + int(stop))

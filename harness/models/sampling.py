@@ -11,7 +11,7 @@ import torch
 
 
 class Picker:
-    """Chooses a token a row. A draw's seed is made of the call's seed, the prompt's ids and which repeat of it it is."""
+    """Chooses a token a row; draws are seeded by the call's seed, the prompt's ids and which repeat of it this is."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], *, temperature: float, seed: int):
         self._temperature = temperature

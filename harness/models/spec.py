@@ -62,7 +62,7 @@ def _tiny(text: str) -> ModelSpec:
     _, colon, seed = text.partition(":")
     if colon and not re.fullmatch(r"[0-9]{1,9}", seed):
         raise UsageError(f"model spec {text!r}: the seed after 'tiny:' must be a whole number from 0 to 999999999")
-    return ModelSpec(text, "tiny", f"tiny{seed}" if colon else "tiny", seed=int(seed or 0))
+    return ModelSpec(text, "tiny", text, seed=int(seed or 0))
 
 
 def _gguf(text: str) -> ModelSpec:

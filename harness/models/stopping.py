@@ -22,6 +22,8 @@ class Continuation:
 
     def __init__(self, tokenizer: Any, ends: frozenset[int], stop: tuple[str, ...], room: int):
         self.ids: list[int] = []
+        self._shown: list[int] = []
+        self._special = frozenset(getattr(tokenizer, "all_special_ids", ()))
         self._tokenizer = tokenizer
         self._ends = ends
         self._stop = stop
@@ -42,6 +44,8 @@ class Continuation:
             self._reason = "eos"
             return
         self.ids.append(token)
+        if token not in self._special:
+            self._shown.append(token)
         if self._stop:
             self._look_for_stop()
         if self._reason is None and len(self.ids) >= self._room:
@@ -54,7 +58,7 @@ class Continuation:
         return text if self._cut is None else text[: self._cut], tuple(self.ids), self._reason
 
     def _look_for_stop(self) -> None:
-        if not self._places(self.ids[-self._window :]):
+        if not self._places(self._shown[-self._window :]):
             return
         places = self._places(self.ids)
         if places:

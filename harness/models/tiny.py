@@ -57,7 +57,7 @@ def tiny_model(seed: int = 0, *, settings: TinySettings | None = None) -> Langua
     from harness.models.loading import load_model
 
     model = load_model(tiny_folder(seed, settings), device="cpu", dtype="float32")
-    model.name = f"tiny{seed}" if seed else "tiny"
+    model.name = f"tiny:{seed}" if seed else "tiny"
     return model
 
 
@@ -145,7 +145,8 @@ def _initial_module(seed: int, settings: TinySettings) -> Any:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config).to(torch.float32)
+        module: Any = LlamaForCausalLM(config)
+        return module.float()
 
 
 def _build_folder(seed: int, settings: TinySettings, folder: Path) -> None:

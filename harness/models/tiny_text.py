@@ -11,12 +11,12 @@ CODE_LENGTH = 12
 
 _PEOPLE = (
     "the baker", "the pilot", "a nurse", "the clerk", "my aunt", "the farmer", "a student", "the painter", "the guard",
-    "our neighbour", "the tailor", "a singer", "the judge", "the miner", "a sailor", "the cook", "the builder", "a child",
-    "the teacher", "the driver",
+    "our neighbour", "the tailor", "a singer", "the judge", "the miner", "a sailor", "the cook", "the builder",
+    "a child", "the teacher", "the driver",
 )  # fmt: skip
 _VERBS = (
-    "carried", "found", "sold", "painted", "repaired", "borrowed", "hid", "opened", "cleaned", "bought", "lost", "weighed",
-    "wrapped", "lifted", "noticed", "returned",
+    "carried", "found", "sold", "painted", "repaired", "borrowed", "hid", "opened", "cleaned", "bought", "lost",
+    "weighed", "wrapped", "lifted", "noticed", "returned",
 )  # fmt: skip
 _QUALITIES = (
     "small", "red", "heavy", "broken", "old", "shiny", "empty", "round", "wooden", "cheap", "green", "quiet", "warm",
@@ -27,8 +27,9 @@ _THINGS = (
     "bottle", "hammer", "jacket", "letter", "window", "table", "drum", "coin",
 )  # fmt: skip
 _PLACES = (
-    "near the bridge", "in the garden", "by the river", "at the station", "behind the mill", "on the roof", "in the cellar",
-    "under the oak", "at the harbour", "in the chapel", "on the square", "by the gate", "in the attic", "at the market",
+    "near the bridge", "in the garden", "by the river", "at the station", "behind the mill", "on the roof",
+    "in the cellar", "under the oak", "at the harbour", "in the chapel", "on the square", "by the gate", "in the attic", 
+    "at the market",
 )  # fmt: skip
 _TIMES = (
     "this morning", "last week", "before noon", "after supper", "on Monday", "at dawn", "in spring", "two days ago",
@@ -43,18 +44,18 @@ _TEMPLATES = (
     "{Person} said that the {thing} {place} was {quality}.",
 )
 CODE_OWNERS = (
-    "vault", "cabin", "locker", "tower", "office", "archive", "garage", "studio", "depot", "hangar", "library", "cellar",
-    "shed", "clinic", "kiosk", "boathouse",
+    "vault", "cabin", "locker", "tower", "office", "archive", "garage", "studio", "depot", "hangar", "library",
+    "cellar", "shed", "clinic", "kiosk", "boathouse",
 )  # fmt: skip
 
 
 def seeded_text(n: int, seed: int, *, exclude: Iterable[str] = ()) -> list[str]:
     """``n`` different sentences, the same for the same seed; none of those in ``exclude``.
 
-    The first n of n + m are the same. The templates give some ten million sentences.
+    The first n of n + m are the same. The templates give more than ten million sentences.
     """
     rng = np.random.default_rng([seed, 0])
-    taken, sentences = set(exclude), []
+    taken, sentences = set(exclude), list[str]()
     while len(sentences) < n:
         sentence = _sentence(rng)
         if sentence not in taken:

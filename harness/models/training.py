@@ -1,6 +1,6 @@
 """A short training loop for toy models: AdamW, linear warm-up, linear decay, clipped gradients, one thread.
 
-The pieces (optimiser, schedule, batches, step) serve other objectives as well; on CPU the same seed gives the same bits.
+The pieces (optimiser, schedule, batches, step) serve other objectives too. On CPU, same seed, same bits.
 """
 
 from __future__ import annotations
