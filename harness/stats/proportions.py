@@ -74,3 +74,16 @@ def _wilson_limits(k: int, n: int, confidence: float) -> tuple[float, float]:
 
     limits = binomtest(k, n).proportion_ci(confidence, method="wilson")
     return min(float(limits.low), k / n), max(float(limits.high), k / n)
+
+
+def share_difference(k_a: int, n_a: int, k_b: int, n_b: int, confidence: float = 0.95) -> Estimate:
+    """The difference of two independent shares, b minus a, with Newcombe's (1998) interval from Wilson's limits."""
+    a, b = wilson(k_a, n_a, confidence), wilson(k_b, n_b, confidence)
+    method = "Newcombe"
+    if a.value is None or b.value is None:
+        return Estimate.not_estimable(a.note or b.note or "", method=method, confidence=confidence)
+    assert a.low is not None and a.high is not None and b.low is not None and b.high is not None
+    difference = b.value - a.value
+    low = difference - float(np.hypot(b.value - b.low, a.high - a.value))
+    high = difference + float(np.hypot(b.high - b.value, a.value - a.low))
+    return Estimate(difference, low, high, n=int(n_a) + int(n_b), confidence=confidence, method=method, unit="share")

@@ -40,7 +40,7 @@ def seed_of(case: dict[str, Any]) -> int:
 
 
 def near(value: Any, tolerance: float = TOLERANCE) -> Any:
-    return pytest.approx(value, rel=tolerance, abs=tolerance)
+    return None if value is None else pytest.approx(value, rel=tolerance, abs=tolerance)
 
 
 def test_bca_and_percentile_intervals():
