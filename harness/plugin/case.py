@@ -76,7 +76,8 @@ def cases(
 
     def decorate(function: Function) -> Function:
         setattr(function, _SOURCE, CaseSource(source, preflight))
-        return pytest.mark.usefixtures("lm_audit_case")(function)
+        marked: Function = pytest.mark.usefixtures("lm_audit_case")(function)
+        return marked
 
     return decorate
 

@@ -77,6 +77,14 @@ def missing_device(selection: Selection, session: AuditSession) -> str | None:
     return f"device {selection.device}: none found on this machine"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """``--require-device``: what would skip for want of the device fails."""
+    selection = selection_of(item)
+    absent = missing_device(selection, audit_session(item.config)) if selection is not None else None
+    if absent:
+        pytest.fail(f"--require-device {kind_of(selection.device or '') if selection else ''}: {absent}", pytrace=False)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the cases of one model after another, so that it is loaded once; skip slow audits at the smoke size."""
     session = audit_session(config)

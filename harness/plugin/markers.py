@@ -24,6 +24,11 @@ def register(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
+def control_role(item: pytest.Item, declared: str | None) -> str | None:
+    """The control role of an item: what its case declares, else ``positive`` for one that bears the marker alone."""
+    return declared or ("positive" if item.get_closest_marker("control") else None)
+
+
 def audit_of(item: pytest.Item) -> str | None:
     """The audit whose marker the item carries, the nearest one first."""
     known = {*AUDITS, *audit_names()}

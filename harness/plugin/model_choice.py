@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from harness.errors import UsageError
 
@@ -45,6 +45,8 @@ def default_name(spec: str) -> str:
     # `org/name@rev`; a revision may itself hold a slash (refs/pr/3), and then belongs to the whole spec.
     if "@" in spec:
         last = PurePath(spec.partition("@")[0].rstrip("/")).name
+    if not last:  # "." or "..": the folder's own name.
+        last = Path(spec).resolve().name
     for ending in _ENDINGS:
         last = last.removesuffix(ending)
     return last

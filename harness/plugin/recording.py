@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.plugin.markers import audit_of
+from harness.gates import worst
+from harness.plugin.fingerprints import case_fingerprint
+from harness.plugin.markers import audit_of, control_role
 from harness.plugin.recorder import Recorder
 from harness.plugin.selection import Selection, is_audit_case, selection_of
 from harness.plugin.state import AuditSession, audit_session
 from harness.runstore.attempt import AttemptWriter
+from harness.runstore.records import Verdict
 
 if TYPE_CHECKING:
     from harness.models import LanguageModel
+    from harness.stats.estimate import Estimate
 
 METRICS_PROPERTY = "lm_audit_metrics"
 VERDICTS_PROPERTY = "lm_audit_verdicts"
@@ -34,7 +38,7 @@ class Running:
     outcome: str = "passed"
     message: str = ""
     cause: str | None = None
-    verdicts: list[Any] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
 
     def loaded(self, model: LanguageModel, selection: Selection) -> None:
         """Record what the loaded model is."""
@@ -71,8 +75,8 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         model=selection.model.name if selection.model else None,
         spec=selection.model.spec if selection.model else None,
         device=selection.device,
-        control=selection.control or ("positive" if item.get_closest_marker("control") else None),
-        fingerprint=None,
+        control=control_role(item, selection.control),
+        fingerprint=case_fingerprint(item, session.options),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),
     )
@@ -107,6 +111,8 @@ def pytest_runtest_makereport(
     _shorten(report, call, item.config)
     if running is None:
         return report
+    if call.when == "call":
+        vars(report)["lm_audit_verdict"] = worst(running.verdicts)
     _note(running, report)
     if call.when == "teardown":
         running.writer.end(running.outcome, time.perf_counter() - running.began, running.message, cause=running.cause)
@@ -116,9 +122,17 @@ def pytest_runtest_makereport(
 
 def _publish(item: pytest.Item, running: Running) -> None:
     """Give the metrics to JUnit and other plugins, as text: xdist cannot carry more."""
-    if running.recorder.metrics:
-        metrics = {name: estimate.to_json() for name, estimate in running.recorder.metrics.items()}
-        item.user_properties.append((METRICS_PROPERTY, json.dumps(metrics)))
+    item.user_properties += properties(running.recorder.metrics, running.verdicts)
+
+
+def properties(metrics: Mapping[str, Estimate], verdicts: Iterable[Verdict]) -> list[tuple[str, object]]:
+    """What JUnit and other plugins are told of a case, each as a JSON text."""
+    found: list[tuple[str, object]] = []
+    if metrics:
+        found.append((METRICS_PROPERTY, json.dumps({name: metrics[name].to_json() for name in metrics})))
+    if told := [vars(verdict) for verdict in verdicts]:
+        found.append((VERDICTS_PROPERTY, json.dumps(told)))
+    return found
 
 
 def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pytest.Config) -> None:
@@ -131,7 +145,9 @@ def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pyt
 def _note(running: Running, report: pytest.TestReport) -> None:
     if report.passed or running.outcome in ("failed", "error"):
         return
-    if report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and hasattr(report, "wasxfail"):
+        running.cause, running.message = "xfail", f"expected failure: {report.wasxfail}"
+    elif report.skipped:
         running.outcome, running.message = "skipped", _reason(report)
     elif report.failed:
         running.outcome = "failed" if report.when == "call" else "error"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.errors import StoreError
+from harness.gates import Gate
 from harness.plugin.run_options import RunOptions
 from harness.runstore.layout import RunFolder
 from harness.runstore.ledger import Ledger
 from harness.runstore.records import PlannedCase
+
+if TYPE_CHECKING:
+    from harness.plugin.resume import Earlier
 
 
 @dataclass
@@ -25,6 +29,11 @@ class AuditSession:
     is_worker: bool
     present: frozenset[str]
     required: frozenset[str]
+    gates: tuple[Gate, ...] = ()
+    report_only: bool = False
+    undecided_fails: bool = False
+    earlier: Earlier | None = None
+    """What an earlier session of a resumed run left."""
     problem: str | None = None
     """Why the reports folder cannot be used, found before anything ran."""
     plan: tuple[PlannedCase, ...] = ()

@@ -80,6 +80,9 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     if line.kind == "case_end" and record.get("by") == "controller":
         _end_of_dead(line, case_id, attempts)
         return
+    if line.kind == "judged":
+        _judged(record, [attempt for attempt in attempts.values() if attempt.case_id == case_id])
+        return
     key = (line.file, case_id, int(record["attempt"]))
     found = attempts.get(key)
     if found is None:
@@ -101,6 +104,16 @@ def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], 
         left_open = [attempts.setdefault((line.file, case_id, -line.number), _Open(case_id, worker, line.time))]
     left_open[-1].end = line.record
     left_open[-1].ended = line.time
+
+
+def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
+    """A resumed run held the last attempt against its own gates."""
+    last = max(attempts, key=lambda attempt: attempt.started)
+    kept = {name: record.get(name) for name in ("outcome", "message", "cause")}
+    last.end = {**(last.end or {}), **kept}
+    last.verdicts.clear()
+    for verdict in record["verdicts"]:
+        _verdict(last, verdict)
 
 
 def _start(found: _Open, record: Mapping[str, Any]) -> None:

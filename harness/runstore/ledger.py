@@ -18,7 +18,7 @@ from harness.runstore.records import SCHEMA_VERSION
 
 Kind = Literal[
     "run_start", "plan", "case_start", "model", "metric", "rows", "figure", "artifact", "control", "parameter", "note",
-    "headline", "verdict", "case_end", "run_end",
+    "headline", "verdict", "judged", "case_end", "run_end",
 ]  # fmt: skip
 
 
