@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.models.cache import ModelCache
     from harness.models.generation import Generation
     from harness.models.language_model import LanguageModel
-    from harness.models.loading import load_model, load_tokenizer
+    from harness.models.loading import check_spec, load_model, load_tokenizer
     from harness.models.scoring.results import TokenScores
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ModelCache",
     "ModelSpec",
     "TokenScores",
+    "check_spec",
     "load_model",
     "load_tokenizer",
     "parse_spec",
@@ -30,6 +31,7 @@ _LAZY = {
     "LanguageModel": "language_model",
     "ModelCache": "cache",
     "TokenScores": "scoring.results",
+    "check_spec": "loading",
     "load_model": "loading",
     "load_tokenizer": "loading",
 }

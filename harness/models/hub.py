@@ -41,6 +41,12 @@ def find_snapshot(spec: ModelSpec) -> Path:
     return _fetch(spec)
 
 
+def is_settled(spec: ModelSpec) -> bool:
+    """Whether :func:`find_snapshot` answers from the disk alone, be it by an error."""
+    cached = cached_snapshot(spec.repo or "", spec.revision)
+    return is_offline() or (cached is not None and _has_model(cached))
+
+
 def cached_snapshot(repo: str, revision: str | None) -> Path | None:
     """The cached snapshot of a branch, tag or commit (seven or more of its digits), or ``None``."""
     folder = repo_folder(repo)

@@ -18,7 +18,8 @@ from harness.models.checkpoint import (
 )
 from harness.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype, torch_dtype
 from harness.models.digests import weights_digest
-from harness.models.gguf_file import converted_folder
+from harness.models.gguf_file import check_gguf, converted_folder
+from harness.models.hub import is_settled
 from harness.models.smollm2 import find_smollm2
 from harness.models.spec import ModelSpec, parse_spec
 
@@ -73,6 +74,29 @@ def load_tokenizer(spec: Spec, *, trust_remote_code: bool = False) -> Any:
             return _load_tokenizer(folder, trust_remote_code)
     source = find_source(parsed, trust_remote_code=trust_remote_code)
     return _load_tokenizer(source.tokenizer_folder, trust_remote_code)
+
+
+def check_spec(spec: Spec, *, trust_remote_code: bool = False) -> ModelSpec:
+    """The parsed spec, after every check of its files that needs no torch, no network and no conversion.
+
+    Raises what :func:`load_model` would raise for these files. A hub id that is neither cached nor forbidden passes.
+    """
+    parsed = parse_spec(spec)
+    if parsed.kind == "smollm2":
+        find_smollm2()
+    elif parsed.path is not None and parsed.kind == "gguf":
+        check_gguf(parsed.path)
+    elif parsed.kind == "folder" or (parsed.kind == "hub" and is_settled(parsed)):
+        _check_folder(model_folder(parsed), trust_remote_code)
+    return parsed
+
+
+def _check_folder(folder: Path, trust_remote_code: bool) -> None:
+    adapter = read_adapter(folder)
+    if adapter is None:
+        read_checkpoint(folder, trust_remote_code=trust_remote_code)
+    else:
+        check_spec(adapter.base, trust_remote_code=trust_remote_code)
 
 
 def find_source(spec: Spec, *, trust_remote_code: bool = False) -> Source:

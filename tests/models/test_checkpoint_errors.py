@@ -1,0 +1,141 @@
+"""Every checkpoint that cannot be loaded is refused in one line, before its weights are read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ModelError, UsageError
+from harness.models import check_spec, load_model
+from tests.models.small_models import edit_json
+
+
+@pytest.fixture
+def folder(llama_folder: Path, tmp_path: Path) -> Path:
+    """A copy of a good model folder, to be spoilt."""
+    return shutil.copytree(llama_folder, tmp_path / "spoilt")
+
+
+def refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The message with which both the early check and the load refuse a folder; weights are out of reach meanwhile."""
+    import transformers
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("weights were about to be read")
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fail)
+    with pytest.raises(ModelError) as early:
+        check_spec(folder)
+    with pytest.raises(ModelError) as late:
+        load_model(folder)
+    assert str(early.value) == str(late.value)
+    assert "\n" not in str(late.value)
+    return str(late.value)
+
+
+def test_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "has no config.json" in refused(tmp_path, monkeypatch)
+
+
+def test_folder_of_gguf_files_hints_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some.gguf").write_bytes(b"GGUF")
+
+    assert "some.gguf itself" in refused(tmp_path, monkeypatch)
+
+
+def test_config_that_is_no_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "config.json").write_text("{")
+
+    assert "cannot be read as JSON" in refused(folder, monkeypatch)
+
+
+def test_remote_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit_json(folder / "config.json", auto_map={"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"})
+
+    assert "trust_remote_code" in refused(folder, monkeypatch)
+
+
+def test_remote_tokenizer_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit_json(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["tokenization_own.Own", None]})
+
+    assert "trust_remote_code" in refused(folder, monkeypatch)
+
+
+def test_pickle_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+    message = refused(folder, monkeypatch)
+
+    assert "pickle" in message and "pytorch_model.bin" in message
+
+
+def test_no_weights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "model.safetensors").unlink()
+
+    assert "has no model.safetensors" in refused(folder, monkeypatch)
+
+
+def test_missing_shard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    shards = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (folder / "model.safetensors.index.json").write_text("{}")
+    edit_json(folder / "model.safetensors.index.json", weight_map=shards)
+
+    assert "not there: model-00002-of-00002.safetensors" in refused(folder, monkeypatch)
+
+
+@pytest.mark.parametrize("keep", [4, 40, -1])
+def test_torn_weights(folder: Path, monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:keep])
+
+    assert "model.safetensors" in refused(folder, monkeypatch)
+
+
+def test_no_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+    assert "no tokenizer files" in refused(folder, monkeypatch)
+
+
+def test_encoder_decoder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit_json(folder / "config.json", is_encoder_decoder=True)
+
+    assert "encoder-decoder" in refused(folder, monkeypatch)
+
+
+def test_no_gguf_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some.gguf").write_bytes(b"PK\3\4 and more bytes than a header has")
+
+    assert "is no GGUF file" in refused(tmp_path / "some.gguf", monkeypatch)
+
+
+def test_unknown_architecture_is_one_line(folder: Path) -> None:
+    edit_json(folder / "config.json", model_type="no_such_architecture")
+
+    with pytest.raises(ModelError, match="transformers cannot load") as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_device(llama_folder: Path) -> None:
+    import torch
+
+    absent = "mps" if torch.cuda.is_available() else "cuda"
+    with pytest.raises(UsageError, match=f"device {absent}"):
+        load_model(llama_folder, device=absent)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "tpu", ""])
+def test_unknown_device(llama_folder: Path, device: str) -> None:
+    with pytest.raises(UsageError, match="unknown device"):
+        load_model(llama_folder, device=device)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bf", "float"[:3]])
+def test_unknown_dtype(llama_folder: Path, dtype: str) -> None:
+    with pytest.raises(UsageError, match="unknown dtype"):
+        load_model(llama_folder, dtype=dtype)
