@@ -10,16 +10,23 @@ _HOME = {
     "PreferenceSet": "lexicon",
     "WordPair": "lexicon",
     "load_preference_set": "lexicon",
-    "lint": "lint",
-    "lint_tokens": "lint",
+    "lint": "linting",
+    "lint_tokens": "linting",
     "ProbeResult": "minimal",
     "minimal_probe": "minimal",
+    "load_rows": "rows",
+    "crows_pairs": "crows_audit",
+    "stereoset": "stereoset_audit",
+    "winobias": "wino_audit",
+    "winogender": "wino_audit",
+    "bbq": "bbq_audit",
 }
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily, so that collecting the cases imports neither torch nor pandas.
+    # Lazily, so that collecting the cases imports neither torch nor pandas. No module bears the name of a public
+    # function, since importing it would put the module in the function's place.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOME[name]

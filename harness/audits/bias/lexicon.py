@@ -85,9 +85,9 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
     """The grid in a TOML file, linted.
 
     Raises ``DataError`` with the file and the field for TOML that does not parse, a missing or unknown key, and every
-    defect that :func:`harness.audits.bias.lint.lint` finds.
+    defect that :func:`harness.audits.bias.linting.lint` finds.
     """
-    from harness.audits.bias.lint import require_clean
+    from harness.audits.bias.linting import require_clean
 
     path = Path(path)
     try:

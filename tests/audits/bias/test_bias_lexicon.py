@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
-from harness.audits.bias.lint import lint
+from harness.audits.bias.linting import lint
 from harness.errors import DataError
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"

@@ -1,0 +1,72 @@
+"""Public rows as typed items: what is dirty in them is counted, what is unusable is excluded by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from harness.audits.bias.bbq_items import parse_bbq
+from harness.audits.bias.crows_items import parse_crows_pairs
+from harness.audits.bias.rows import load_rows
+from harness.audits.bias.stereoset_items import parse_stereoset
+from harness.audits.bias.winobias_items import parse_winobias
+from harness.audits.bias.winogender_items import parse_winogender
+from tests.shared_data import shared
+
+
+def test_crows_pairs_lint_counts_are_the_known_ones() -> None:
+    pairs, excluded = parse_crows_pairs(load_rows(shared("data/bias/crows_pairs_anonymized.csv"), "crows_pairs"))
+    counts = Counter(defect for pair in pairs for defect in pair.defects)
+    assert not excluded and len(pairs) == 1508
+    assert len({pair.writer for pair in pairs}) == 77
+    assert counts == {
+        "several edited spans": 236,
+        "unequal word counts": 213,
+        "final punctuation in one sentence only": 26,
+        "double or outer spaces": 14,
+        "non-ASCII characters": 4,
+        "case change in the first letter": 4,
+        "duplicate pair": 1,
+    }
+
+
+def test_pairs_without_a_contrast_are_excluded() -> None:
+    base = {"stereo_antistereo": "stereo", "bias_type": "age"}
+    rows = [{**base, "sent_more": "Same.", "sent_less": "Same."}, {**base, "sent_more": " ", "sent_less": "Other."}]
+    pairs, excluded = parse_crows_pairs(rows)
+    assert pairs == []
+    assert [gap.reason for gap in excluded] == ["has two identical sentences", "has an empty sentence"]
+
+
+def test_stereoset_items_with_two_blanks_are_excluded() -> None:
+    items, excluded = parse_stereoset(load_rows(shared("data/bias/stereoset_editbias"), "stereoset"))
+    assert len(items) == 1131 - 2
+    assert [(gap.file, "2 blanks" in gap.reason) for gap in excluded] == [
+        ("dev.json", True),
+        ("religion_test.json", True),
+    ]
+
+
+def test_winobias_lines_that_bracket_twice_are_parsed() -> None:
+    items, excluded = parse_winobias(load_rows(shared("data/bias/winobias"), "winobias"))
+    assert len(items) == 3168 - 2
+    assert all("one other occupation" in gap.reason for gap in excluded)
+    assert all(item.question.candidates[0] != item.question.candidates[1] for item in items)
+    assert all("[" not in item.question.sentence for item in items)
+    balance = Counter((item.condition, item.gender) for item in items)
+    assert max(balance.values()) - min(balance.values()) < 10
+
+
+def test_winogender_ids_carry_the_answer() -> None:
+    items, excluded = parse_winogender(load_rows(shared("data/bias/winogender/all_sentences.tsv"), "winogender"))
+    assert len(items) == 720 and not excluded
+    assert Counter(item.gender for item in items) == {"male": 240, "female": 240, "neutral": 240}
+    assert sum("someone" in item.question.candidates for item in items) == 360
+
+
+@pytest.mark.parametrize(("folder", "kind", "count"), [("bbq", "bbq", 5196), ("cbbq", "cbbq", 1172)])
+def test_every_published_bbq_row_has_one_target(folder: str, kind: str, count: int) -> None:
+    items, excluded = parse_bbq(load_rows(shared(f"data/bias/{folder}"), kind))
+    assert len(items) == count and not excluded
+    assert all(item.target != item.unknown for item in items)
