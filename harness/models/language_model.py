@@ -21,8 +21,8 @@ Progress = Callable[[int, int, int], None]
 class LanguageModel:
     """Any ``transformers`` causal language model, its tokenizer, and the two things audits ask of it.
 
-    ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done, requests
-    in the call, tokens that the model has read for it so far.
+    ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done,
+    requests in the call, tokens that the model has read for it so far.
     """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
@@ -66,8 +66,9 @@ class LanguageModel:
         space of the prefix moves to the target, and a token that spans the boundary belongs to the target. Where one is
         ids, the other is tokenised by itself. ``bos``: "default" (what the tokenizer itself adds), "none", or a token
         id; it is never put before a sequence that already begins with it. A result does not depend on what else is in
-        the call. Raises DataError for a request that does not fit the model (longer than its context window), UsageError
-        for one of the wrong form, ModelError where the model answers with NaN or Inf or memory runs out.
+        the call (float32: 1e-4). Raises DataError for a request that does not fit the model (longer than its context
+        window), UsageError for one of the wrong form, ModelError where the model answers with NaN or Inf, or memory
+        does not hold one sequence.
         """
         return self._engine.score(requests, bos=bos, stats=stats)
 

@@ -47,7 +47,7 @@ def _bare_backend(tokenizer: Any) -> Any | None:
     if not isinstance(original, Tokenizer):
         return None
     backend = Tokenizer.from_str(original.to_str())
-    backend.post_processor = None  # type: ignore[assignment]
+    backend.post_processor = None
     backend.no_padding()
     backend.no_truncation()
     backend.encode_special_tokens = original.encode_special_tokens

@@ -14,6 +14,7 @@ from harness.models.scoring.boundary import TextSplitter
 
 TextOrIds = str | Sequence[int] | NDArray[np.integer[Any]]
 Request = tuple[TextOrIds, TextOrIds]
+Ids = NDArray[np.int64]
 Bos = Literal["default", "none"] | int
 
 
@@ -53,11 +54,17 @@ class RequestEncoder:
         out: dict[int, Encoded] = {}
         for (i, _), (ids, start, merged) in zip(texts, splits, strict=True):
             out[i] = _with_bos(ids, start, merged, head)
-        for i, p in enumerate(prepared):
-            if isinstance(p, tuple):
-                prefix, target = (self._splitter.ids([x])[0] if isinstance(x, str) else x for x in p)
-                out[i] = _with_bos(np.concatenate([prefix, target]), len(prefix), False, head)
+        for i, (prefix, target) in zip(*self._as_pairs(prepared), strict=True):
+            out[i] = _with_bos(np.concatenate([prefix, target]), len(prefix), False, head)
         return [out[i] for i in range(len(prepared))]
+
+    def _as_pairs(self, prepared: Sequence[_Joined | tuple[Any, Any]]) -> tuple[list[int], list[tuple[Ids, Ids]]]:
+        """Places and token ids of the requests of which at least one part is ids; text beside ids stands for itself."""
+        mixed = [(i, p) for i, p in enumerate(prepared) if isinstance(p, tuple)]
+        texts = sorted({x for _, pair in mixed for x in pair if isinstance(x, str)})
+        known = dict(zip(texts, self._splitter.ids(texts), strict=True))
+        pairs = [[known[x] if isinstance(x, str) else x for x in pair] for _, pair in mixed]
+        return [i for i, _ in mixed], [(prefix, target) for prefix, target in pairs]
 
     def _bos_ids(self, bos: Bos) -> tuple[int, ...]:
         if bos == "none":
@@ -95,7 +102,8 @@ def _prepare(index: int, request: Request) -> _Joined | tuple[Any, Any]:
         raise UsageError(f"request {index} is {request!r:.80}; a request is a pair (prefix, target)") from None
     if isinstance(prefix, str) and isinstance(target, str):
         return _Joined(prefix + target, len(prefix.rstrip()))
-    return tuple(x if isinstance(x, str) else _as_ids(index, x) for x in (prefix, target))
+    left, right = (x if isinstance(x, str) else _as_ids(index, x) for x in (prefix, target))
+    return left, right
 
 
 def _as_ids(index: int, values: Any) -> NDArray[np.int64]:
@@ -115,14 +123,23 @@ def _with_bos(ids: NDArray[np.int64], start: int, merged: bool, head: tuple[int,
 
 def check_sizes(encoded: Sequence[Encoded], *, window: int | None, vocabulary: int | None, name: str) -> None:
     """Raises DataError for the first request that the model cannot read, by its index in the call."""
-    for index, item in enumerate(encoded):
-        if window is not None and item.inputs > window:
-            raise DataError(
-                f"{len(item.ids)} tokens, but the context window of {name} holds {window} (and one predicted token)",
-                field=f"request {index}",
-            )
-        if vocabulary is not None and len(item.ids) and (item.ids.min() < 0 or item.ids.max() >= vocabulary):
-            bad = next(int(t) for t in item.ids if t < 0 or t >= vocabulary)
-            raise DataError(
-                f"token id {bad} is not in the vocabulary of {name} (0 to {vocabulary - 1})", field=f"request {index}"
-            )
+    if window is not None:
+        for index, item in enumerate(encoded):
+            if item.inputs > window:
+                raise DataError(
+                    f"{len(item.ids)} tokens, but {name} reads at most {window} (its context window) and predicts one",
+                    field=f"request {index}",
+                )
+    if vocabulary is not None and encoded:
+        _check_vocabulary(encoded, vocabulary, name)
+
+
+def _check_vocabulary(encoded: Sequence[Encoded], vocabulary: int, name: str) -> None:
+    flat = np.concatenate([item.ids for item in encoded])
+    wrong = np.flatnonzero((flat < 0) | (flat >= vocabulary))
+    if len(wrong):
+        index = int(np.searchsorted(np.cumsum([len(item.ids) for item in encoded]), wrong[0], side="right"))
+        raise DataError(
+            f"token id {flat[wrong[0]]} is not in the vocabulary of {name} (0 to {vocabulary - 1})",
+            field=f"request {index}",
+        )

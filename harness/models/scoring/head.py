@@ -1,0 +1,46 @@
+"""From hidden states to logits by the model's own path, so that soft-capping, scaling and biases are what they are.
+
+The model's ``forward`` runs with its body replaced by one that returns given hidden states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class Head:
+    """The part of ``module`` after its body."""
+
+    def __init__(self, module: Any, body: Any):
+        self._module = module
+        self._body = body
+        self._output_type: Any = None
+
+    def remember(self, output: Any) -> None:
+        """Takes the type of the body's answers, to give answers of the same type in its place."""
+        self._output_type = type(output)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits [rows, vocabulary] of hidden states [rows, width]."""
+        answer = self._output_type(last_hidden_state=hidden[None])
+        dummy = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
+        with _replaced_forward(self._body, lambda *args, **kwargs: answer):
+            logits: torch.Tensor = self._module(input_ids=dummy, use_cache=False).logits[0]
+        return logits
+
+
+@contextmanager
+def _replaced_forward(body: Any, forward: Any) -> Iterator[None]:
+    own = body.__dict__.get("forward")  # set where a library wraps the forward of this one object
+    body.forward = forward
+    try:
+        yield
+    finally:
+        if own is None:
+            del body.forward
+        else:
+            body.forward = own

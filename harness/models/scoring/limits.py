@@ -1,0 +1,70 @@
+"""How much is computed at once, by device, and how it shrinks when memory runs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes of a forward pass.
+
+    ``soft`` nodes of a pack beyond which it is cut wherever the cut repeats little; ``hard`` nodes at which it is cut
+    in any case; ``tokens`` of all packs of a pass; ``head_rows`` positions whose logits exist at once; ``carry`` shared
+    tokens at a cut from which on cached keys and values are handed to the next pack (0 = never).
+    """
+
+    soft: int
+    hard: int
+    tokens: int
+    head_rows: int
+    carry: int = 32
+
+    def uncached(self) -> Limits:
+        """The same without handing on keys and values."""
+        return replace(self, carry=0)
+
+    def halved(self) -> Limits | None:
+        """Limits for a second try after memory ran out; None when nothing is left to halve."""
+        if self.tokens <= 1 and self.head_rows <= 1:
+            return None
+        half = {k: max(1, getattr(self, k) // 2) for k in ("soft", "hard", "tokens", "head_rows")}
+        return replace(self, **half)
+
+
+def device_limits(module: Any, device: torch.device) -> Limits:
+    """Limits that suit the device: cache-sized passes on a CPU, passes that fill the machine on a GPU."""
+    vocabulary = module.get_input_embeddings().num_embeddings
+    if device.type == "cpu":
+        return Limits(soft=128, hard=512, tokens=512, head_rows=max(16, 2**23 // vocabulary))
+    room = _free_bytes(device) // 4
+    tokens = int(min(32768, max(1024, room // _bytes_per_token(module))))
+    rows = int(min(8192, max(64, room // (16 * vocabulary))))
+    return Limits(soft=256, hard=min(2048, tokens), tokens=tokens, head_rows=rows, carry=128)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception means that the device has no memory left for what was asked."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _OUT_OF_MEMORY)
+
+
+def _free_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free)
+    return 4 * 2**30
+
+
+def _bytes_per_token(module: Any) -> int:
+    """A generous guess of what one position needs in a pass: some hidden and feed-forward vectors, and the mask."""
+    config = module.config.get_text_config()
+    hidden = int(getattr(config, "hidden_size", 1024))
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    return int(torch.finfo(module.dtype).bits // 8 * (12 * hidden + 4 * inner + 2048))
