@@ -14,6 +14,7 @@ pytest_plugins = (
     "harness.plugin.gating",
     "harness.plugin.resume",
     "harness.plugin.crashes",
+    "harness.plugin.progress",
     "harness.plugin.fixtures",
     "harness.plugin.threads",
     "harness.plugin.slots",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.plugin.case import Case
 from harness.plugin.model_store import ModelStore
+from harness.plugin.progress import REPORTER
 from harness.plugin.recorder import Recorder
 from harness.plugin.recording import current_recorder
 from harness.plugin.run_options import RunOptions
@@ -53,23 +55,28 @@ def audit_seed(run_options: RunOptions) -> int:
 
 
 @pytest.fixture(scope="session")
-def lm_audit_models(run_options: RunOptions) -> ModelStore:
+def lm_audit_models(run_options: RunOptions, request: pytest.FixtureRequest) -> ModelStore:
     """The models that this process has loaded."""
-    return ModelStore(run_options)
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
+    return ModelStore(run_options, workers)
 
 
 @pytest.fixture
 def language_model(
     lm_audit_case: Selection, lm_audit_models: ModelStore, request: pytest.FixtureRequest
-) -> LanguageModel:
+) -> Generator[LanguageModel]:
     """The model under audit, loaded on the case's device."""
     lm_audit_models.preflight(lm_audit_case)
     model = lm_audit_models.model(lm_audit_case)
     current_recorder(request.node).loaded(model, lm_audit_case)
-    return model
+    model.on_progress = request.config.stash[REPORTER].update
+    yield model
+    model.on_progress = None
 
 
 @pytest.fixture
 def evidence(request: pytest.FixtureRequest) -> Recorder:
     """Takes down what the case measures: ``evidence.metric(name, estimate)``, ``.rows(...)``, ``.figure(...)``."""
-    return current_recorder(request.node).recorder
+    recorder = current_recorder(request.node).recorder
+    recorder.on_progress = request.config.stash[REPORTER].update
+    return recorder

@@ -1,23 +1,43 @@
-"""Models and tokenizers of this process: loaded once, a failure to load remembered."""
+"""Models and tokenizers of this process: kept by a byte budget, a failure to load remembered."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.plugin.run_options import RunOptions
 from harness.plugin.selection import Selection
+from harness.plugin.workers import GIB, available_memory
 
 if TYPE_CHECKING:
-    from harness.models import LanguageModel
+    from harness.models import LanguageModel, ModelCache
+
+BUDGET_VARIABLE = "LM_AUDIT_MODEL_GIB"
+"""Sets how much memory a process may fill with models; by default half of what is free, divided among the workers."""
+
+
+def budget_bytes(workers: int) -> int:
+    """Bytes of weights that one process keeps loaded; ``UsageError`` for a variable that is no positive number."""
+    named = os.environ.get(BUDGET_VARIABLE)
+    if named is None:
+        return (available_memory() or 16 * GIB) // (2 * max(1, workers))
+    try:
+        budget = float(named)
+    except ValueError:
+        budget = 0.0
+    if budget <= 0:
+        raise UsageError(f"{BUDGET_VARIABLE}={named!r} is not a positive number of GiB")
+    return int(budget * GIB)
 
 
 class ModelStore:
     """Gives the model of a selection, from a cache."""
 
-    def __init__(self, options: RunOptions):
+    def __init__(self, options: RunOptions, workers: int = 1):
         self._options = options
-        self._models: dict[tuple[str, str], LanguageModel] = {}
+        self._workers = workers
+        self._cache: ModelCache | None = None
         self._tokenizers: dict[str, Any] = {}
         self._failures: dict[tuple[str, str], HarnessError] = {}
 
@@ -30,7 +50,7 @@ class ModelStore:
         if spec not in self._tokenizers:
             from harness.models import load_tokenizer
 
-            self._tokenizers[spec] = load_tokenizer(spec)
+            self._tokenizers[spec] = load_tokenizer(spec, trust_remote_code=self._options.trust_remote_code)
         source.preflight(case, self._tokenizers[spec], self._options)
 
     def model(self, selection: Selection) -> LanguageModel:
@@ -39,17 +59,20 @@ class ModelStore:
         key = (selection.model.spec, selection.device)
         if key in self._failures:
             raise self._failures[key]
-        if key not in self._models:
-            from harness.models import load_model
+        try:
+            return self._models().get(
+                selection.model.spec,
+                device=selection.device,
+                dtype=self._options.dtype,
+                trust_remote_code=self._options.trust_remote_code,
+            )
+        except HarnessError as error:
+            self._failures[key] = error
+            raise
 
-            try:
-                self._models[key] = load_model(
-                    selection.model.spec,
-                    device=selection.device,
-                    dtype=self._options.dtype,
-                    trust_remote_code=self._options.trust_remote_code,
-                )
-            except HarnessError as error:
-                self._failures[key] = error
-                raise
-        return self._models[key]
+    def _models(self) -> ModelCache:
+        if self._cache is None:
+            from harness.models import ModelCache
+
+            self._cache = ModelCache(budget_bytes(self._workers))
+        return self._cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ class Recorder:
         self._writer = writer
         self.metrics: dict[str, Estimate] = {}
         self.failed_controls: list[Control] = []
+        self.on_progress: Callable[[int, int, int], None] | None = None
 
     def metric(self, name: str, estimate: Estimate) -> None:
         """Record a metric by its dotted name; ``StoreError`` if the case has recorded it before."""
@@ -62,6 +63,11 @@ class Recorder:
         self._writer.control(control)
         if not control.passed:
             self.failed_controls.append(control)
+
+    def progress(self, done: int, total: int, tokens: int = 0) -> None:
+        """Tell how far the case is, for whoever watches; nothing is recorded."""
+        if self.on_progress is not None:
+            self.on_progress(done, total, tokens)
 
     def record(self, evidence: Evidence) -> None:
         """Record all that an audit returned."""
