@@ -1,0 +1,59 @@
+"""Runs pytest with the plugin on a small project of its own, in another process: workers and kills are real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of pytest ended: exit code, output, and the outcome counts of its last line."""
+
+    code: int
+    output: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``{"passed": 3, "failed": 1}`` of the summary line."""
+        summary = next((line for line in reversed(self.output.splitlines()) if " in " in line and "=" in line), "")
+        words = summary.strip("= ").split(" in ")[0].replace(",", "").split()
+        return {word.rstrip("s"): int(count) for count, word in zip(words[::2], words[1::2], strict=False)}
+
+
+def write_project(folder: Path, **modules: str) -> Path:
+    """A project with the plugin and the given test modules (name=source)."""
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "conftest.py").write_text('pytest_plugins = ("harness.plugin",)\n', encoding="utf-8")
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source, encoding="utf-8")
+    return folder
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a call: this repository importable, one thread, nothing of the pytest around it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
+    kept |= {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    # Other plugins that happen to be installed triple the time that a process takes to start.
+    return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | more
+
+
+def command(*arguments: str, plugins: tuple[str, ...] = ("xdist",)) -> list[str]:
+    """The command line of a call."""
+    return [sys.executable, "-m", "pytest", *(word for plugin in plugins for word in ("-p", plugin)), *arguments]
+
+
+def run_pytest(
+    folder: Path, *arguments: str, timeout: float = 180, plugins: tuple[str, ...] = ("xdist",), **variables: str
+) -> Outcome:
+    """Call pytest in ``folder`` and wait; ``variables`` go into its environment."""
+    words, variables = command(*arguments, plugins=plugins), environment(**variables)
+    done = subprocess.run(
+        words, cwd=folder, env=variables, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    return Outcome(done.returncode, done.stdout + done.stderr)
