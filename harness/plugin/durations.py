@@ -58,7 +58,9 @@ class DurationRecorder:
         self._open: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add one phase of a case."""
+        """Add one phase of a case that really ran."""
+        if getattr(report, "lm_audit_resumed", False):
+            return
         if report.when == "setup" and report.passed:
             self._setup(report)
         elif report.when == "call" and report.nodeid in self._open:

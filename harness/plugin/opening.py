@@ -104,6 +104,9 @@ def worker_session(config: pytest.Config) -> AuditSession:
     workerinput: dict[str, Any] = getattr(config, "workerinput")  # noqa: B009
     given = workerinput["lm_audit"]
     folder = RunFolder(Path(given["folder"]))
+    earlier = Earlier(read_run(folder.path)) if given["resumed"] else None
+    if earlier is not None:  # A worker has the caller's arguments, not what its controller inherited.
+        inherited(config, earlier.options)
     session = AuditSession(
         options=from_config(config, tuple(given["devices"])),
         folder=folder,
@@ -113,6 +116,6 @@ def worker_session(config: pytest.Config) -> AuditSession:
         required=frozenset(given["required"]),
         problem=given["problem"],
         attempts=dict(given["attempts"]),
-        earlier=Earlier(read_run(folder.path)) if given["resumed"] else None,
+        earlier=earlier,
     )
     return _judging(session, config)

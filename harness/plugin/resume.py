@@ -56,6 +56,7 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
         "seed": options.get("seed"),
         "dtype": options.get("dtype"),
         "data": data or None,
+        "shard": options.get("shard"),
     }
     for name, value in known.items():
         if config.getoption(f"lm_audit_{name}") is None and value is not None:

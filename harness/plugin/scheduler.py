@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.plugin.affinity import DEFAULT_MAX_CRASHES, AffinityQueue, Dropped, Work
+from harness.plugin.affinity import DEFAULT_MAX_CRASHES, AffinityQueue, Work
 from harness.plugin.durations import recorded_costs
 from harness.plugin.grouping import group_of
 from harness.plugin.notes import declared_costs
-from harness.plugin.state import audit_session
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -163,8 +162,8 @@ class AffinityScheduling:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep skipped cases out of the costs; after a crash report, report what was given up because of it."""
-        if report.skipped:
+        """Keep cases that did not run out of the costs; after a crash, report what was given up because of it."""
+        if report.skipped or getattr(report, "lm_audit_resumed", False):
             self._skipped.add(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):
             self.report_dropped()
@@ -176,15 +175,7 @@ class AffinityScheduling:
         dropped = self._queue.dropped[self._reported :]
         self._reported += len(dropped)
         for item in dropped:
-            self._record(item)
             self.config.hook.pytest_runtest_logreport(report=_unrun_report(item.work.case, item.reason))
-
-    def _record(self, item: Dropped) -> None:
-        """Put a case that was given up on record as unfinished, so that reports say why and ``--resume`` runs it."""
-        audit = audit_session(self.config)
-        if audit.recorded and item.work.group is not None:
-            end = {"outcome": "unfinished", "duration_s": None, "message": item.reason}
-            audit.ledger.write("case_end", case_id=item.work.case, attempt=0, worker="", by="controller", **end)
 
     def report_unrun(self) -> None:
         """At the end of a run that was not stopped on purpose: report the cases for which no worker was left."""

@@ -96,6 +96,7 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "models": {model.name: model.spec for model in options.models},
         "identities": {model.name: model_identity(model.spec) for model in options.models},
         "data": dict(options.data),
+        "shard": config.getoption("lm_audit_shard"),
         "workers": getattr(config.option, "numprocesses", None) or 0,
         "gates": config.getoption("lm_audit_gates"),
         "report_only": audit.report_only,

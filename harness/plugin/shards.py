@@ -8,8 +8,10 @@ import pytest
 
 from harness.errors import UsageError
 from harness.plugin.notes import FullPlan, full_plan, full_plan_key, item_cost
+from harness.plugin.resume import Earlier
 from harness.plugin.selection import is_audit_case
 from harness.plugin.sharding import Shard, assign, parse_shard, plan_digest
+from harness.plugin.state import audit_session
 
 _shard_key = pytest.StashKey[Shard]()
 
@@ -28,11 +30,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a shard that does not exist before anything is collected."""
     named = config.getoption("lm_audit_shard", None)
-    if named is not None:
-        try:
+    try:
+        _check_resumed(audit_session(config).earlier, named)
+        if named is not None:
             config.stash[_shard_key] = parse_shard(named)
-        except UsageError as error:
-            raise pytest.UsageError(str(error)) from None
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _check_resumed(earlier: Earlier | None, named: str | None) -> None:
+    before = earlier.options.get("shard") if earlier is not None else named
+    if before != named:
+        part = f"shard {before}" if before else "a whole run"
+        raise UsageError(f"--shard {named}: the run that is resumed is {part}; leave --shard out, or start a new run")
 
 
 @pytest.hookimpl(trylast=True)
