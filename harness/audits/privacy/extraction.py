@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from harness.models import LanguageModel
 
 Prefix = int | str
-"""Number of prefix tokens, ``"half"`` (floor(n / 2)), or ``"carrier"``: all tokens that end before the secret."""
+"""Number of prefix tokens, ``"half"`` (floor(n / 2)), ``"carrier"``: all tokens before those of the secret, or
+``"third"``: also the tokens that lie wholly within the first third of the secret's characters."""
 
 
 def extraction(
@@ -74,13 +75,17 @@ def prefix_length(canary: Canary | str, scores: TextScores, prefix: Prefix) -> i
     n = len(scores.encoded.ids)
     if prefix == "half":
         length = n // 2
-    elif prefix == "carrier" and not isinstance(canary, str):
-        secret = scores.encoded.tokens_in(canary.secret_span)
-        length = secret[0] if secret else n
+    elif prefix in ("carrier", "third") and not isinstance(canary, str):
+        start, end = canary.secret_span
+        known = start + (end - start) // 3 if prefix == "third" else start
+        hidden = scores.encoded.tokens_in((known, end))
+        length = max(scores.first, hidden[0]) if hidden else n
     elif isinstance(prefix, int):
         length = prefix
     else:
-        raise UsageError(f"prefix_tokens must be a number, 'half' or (for canaries) 'carrier', got {prefix!r}")
+        raise UsageError(
+            f"prefix_tokens must be a number, 'half' or (for canaries) 'carrier' or 'third', got {prefix!r}"
+        )
     if not scores.first <= length < n or length < 1:
         raise UsageError(f"a prefix of {length} tokens does not fit a text of {n} tokens: {scores.encoded.text[:60]!r}")
     return length

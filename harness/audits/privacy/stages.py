@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +80,27 @@ def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, r
         return target
     shutil.rmtree(target, ignore_errors=True)
     report(f"{stage}: training")
-    record = _trainers(config)[stage](stage, config, folder, target)
+    with quiet_training():
+        record = _trainers(config)[stage](stage, config, folder, target)
     record |= {"stage": stage, "seed": config.seed, "config": config.to_json(), "config_sha256": config.sha256}
     record |= {"manifest_sha256": manifest.sha256, "files": {f.purpose: f.sha256 for f in manifest.files}}
-    append_metadata(folder / METADATA, _kind(stage, config), record)
+    if stage != "base":
+        append_metadata(folder / METADATA, _kind(stage, config), record)
     write_text(target / DONE, json.dumps(record, indent=1, allow_nan=False) + "\n")
     _checkpoint(folder, stage).unlink(missing_ok=True)
     return target
+
+
+@contextmanager
+def quiet_training() -> Iterator[None]:
+    """No progress bars, and none of the libraries' notices about their own future."""
+    from harness.models.quiet import quiet_transformers
+
+    with quiet_transformers(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        yield
 
 
 def _kind(stage: str, config: StagesConfig) -> str:

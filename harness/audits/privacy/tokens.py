@@ -20,7 +20,7 @@ class Encoded:
     offsets: tuple[Span, ...]
 
     def tokens_in(self, span: Span) -> list[int]:
-        """Indices of the tokens that overlap the characters ``span``; a token that overlaps it in part belongs to it."""
+        """Indices of the tokens that overlap the characters ``span``, wholly or in part."""
         start, end = span
         return [i for i, (a, b) in enumerate(self.offsets) if a < end and b > start]
 

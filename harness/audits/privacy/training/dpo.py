@@ -47,6 +47,7 @@ def train_preferences(
     """
     rows = [_encode_pair(tokenizer, pair, settings.max_length) for pair in pairs]
     device = module.get_input_embeddings().weight.device
+    without_dropout(module)
     frozen = torch.tensor(reference or completion_logprobs(module, rows), dtype=torch.float64, device=device)
 
     def loss_of(batch: list[int]) -> torch.Tensor:
@@ -58,6 +59,13 @@ def train_preferences(
     progress = run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
     check_first_loss(progress.losses[0], stage)
     return progress
+
+
+def without_dropout(module: Any) -> None:
+    """Switch dropout off for good: its noise would make policy and reference differ before the first step."""
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
 
 
 def check_first_loss(loss: float, stage: str) -> None:

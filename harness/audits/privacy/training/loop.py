@@ -47,7 +47,7 @@ def run_steps(
     trained = [p for p in module.parameters() if p.requires_grad]
     if not trained:
         raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
-    factor = lr_factor(TrainingSettings(**_schedule(settings)), len(batches))
+    factor = rate_factor(settings, len(batches))
     optimizer = torch.optim.AdamW(trained, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay)
     progress = Progress(stage)
     if checkpoint is not None and checkpoint.is_file():
@@ -70,9 +70,12 @@ def run_steps(
     return progress
 
 
-def _schedule(settings: TrainSettings) -> dict[str, Any]:
-    names = ("epochs", "lr", "batch_size", "betas", "weight_decay", "warmup_steps", "final_share", "clip")
-    return {name: getattr(settings, name) for name in names}
+def rate_factor(settings: TrainSettings, steps: int) -> Callable[[int], float]:
+    """Share of the learning rate by step: linear warm-up, then linear decay."""
+    schedule = TrainingSettings(
+        settings.epochs, settings.lr, warmup_steps=settings.warmup_steps, final_share=settings.final_share
+    )
+    return lr_factor(schedule, steps)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -42,7 +42,7 @@ def own_sft(config: StagesConfig, texts: Sequence[str], spec: str, target: Path,
                 module, model.tokenizer, texts, config.sft, seed=config.seed, stage="sft", checkpoint=checkpoint
             )
             extra = {}
-    _require_change(before, weights_probe(module), "sft")
+    require_change(before, weights_probe(module), "sft")
     save_stage(module, model.tokenizer, target)
     return summary(progress, len(texts), time.perf_counter() - started) | extra
 
@@ -71,7 +71,7 @@ def own_dpo(
             stage=stage,
             checkpoint=checkpoint,
         )
-    _require_change(before, weights_probe(module), stage)
+    require_change(before, weights_probe(module), stage)
     save_stage(module, model.tokenizer, target)
     return summary(progress, len(pairs), time.perf_counter() - started) | {"beta": config.beta}
 
@@ -136,7 +136,8 @@ def weights_probe(module: Any) -> list[float]:
     return [float(p.detach().double().abs().mean()) for p in module.parameters() if p.requires_grad]
 
 
-def _require_change(before: Sequence[float], after: Sequence[float], stage: str) -> None:
+def require_change(before: Sequence[float], after: Sequence[float], stage: str) -> None:
+    """``ModelError`` if training left every weight as it was."""
     if list(before) == list(after):
         raise ModelError(f"stage {stage}: training left every weight as it was; nothing was learned")
 
