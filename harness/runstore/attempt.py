@@ -85,7 +85,8 @@ class AttemptWriter:
             folder.mkdir(parents=True, exist_ok=True)
             target = _free_name(folder, source.name)
             shutil.copyfile(source, target)
-            digest = hashlib.sha256(target.read_bytes()).hexdigest()
+            with target.open("rb") as handle:
+                digest = hashlib.file_digest(handle, "sha256").hexdigest()
         except OSError as error:
             raise StoreError(f"cannot attach {source}: {error.strerror or error}") from error
         artifact = Artifact(self._relative(target), digest)

@@ -29,7 +29,7 @@ class LineFile:
         self.path = path
         try:
             # A process id can come again: a file that is there may end in the torn line of a killed process.
-            self._torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+            self._torn = _ends_torn(path)
             self._handle: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
@@ -64,6 +64,15 @@ class LineFile:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def _ends_torn(path: Path) -> bool:
+    """Whether a file is there whose last line has no end."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as handle:
+        handle.seek(-1, os.SEEK_END)
+        return handle.read(1) != b"\n"
 
 
 class Ledger:
