@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, StoreError
 from harness.gates import worst
 from harness.plugin.fingerprints import case_fingerprint
 from harness.plugin.markers import audit_of, control_role
@@ -90,7 +90,6 @@ def describe(selection: Selection) -> dict[str, Any]:
 
 
 def _plain_or_repr(value: Any) -> Any:
-    from harness.errors import StoreError
     from harness.runstore.normalise import plain
 
     try:
@@ -113,11 +112,21 @@ def pytest_runtest_makereport(
         return report
     if call.when == "call":
         vars(report)["lm_audit_verdict"] = worst(running.verdicts)
+    if call.excinfo is not None and isinstance(call.excinfo.value, StoreError):
+        running.cause = "store"
     _note(running, report)
     if call.when == "teardown":
-        running.writer.end(running.outcome, time.perf_counter() - running.began, running.message, cause=running.cause)
+        _end(running, report)
         del item.stash[_RUNNING]
     return report
+
+
+def _end(running: Running, report: pytest.TestReport) -> None:
+    """Close the attempt; where the disk refuses, the case is in error and the run goes on."""
+    try:
+        running.writer.end(running.outcome, time.perf_counter() - running.began, running.message, cause=running.cause)
+    except StoreError as error:
+        report.outcome, report.longrepr = "failed", f"StoreError: {error}"
 
 
 def _publish(item: pytest.Item, running: Running) -> None:

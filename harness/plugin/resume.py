@@ -42,7 +42,10 @@ class Earlier:
 
 
 _ENDED = ("passed", "failed")
-"""Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run."""
+"""Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run.
+
+So must one that failed because its evidence could not be written (cause ``store``: the disk was full).
+"""
 
 
 def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
@@ -95,7 +98,9 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     if session.earlier is None or not is_audit_case(item):
         return None
     record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
-    if record is None or record.outcome not in _ENDED or record.fingerprint is None:
+    if record is None or record.outcome not in _ENDED or record.last.cause == "store":
+        return None
+    if record.fingerprint is None:
         return None
     return record if record.fingerprint == case_fingerprint(item, session.options) else None
 
