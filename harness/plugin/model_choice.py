@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from harness.errors import UsageError
 
-_NAMED = re.compile(r"(?P<name>[^=/\\:@\[\]]+)=(?P<spec>.+)", re.DOTALL)
+_NAMED = re.compile(r"(?P<name>[^=/\\:@\[\]]+)=(?P<spec>.*)", re.DOTALL)
 _LEGAL_NAME = re.compile(r"[^@\[\]\x00-\x20\x7f]+")
 _ENDINGS = (".gguf", ".safetensors", ".bin", ".pt")
 

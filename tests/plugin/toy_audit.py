@@ -74,7 +74,7 @@ def measured(run: Run) -> dict[str, object]:
     """What a run measured, without what differs from run to run: times, workers, file names."""
     return {
         case.case_id: (
-            case.outcome, dict(case.last.metrics), case.last.parameters, case.last.n_rows, case.verdicts, case.last.headline
+            case.outcome, dict(case.last.metrics), case.last.parameters, case.last.n_rows, case.verdicts,
         )
         for case in sorted(run.cases, key=lambda case: case.case_id)
     }  # fmt: skip
