@@ -24,6 +24,8 @@ pytest_plugins = (
     "harness.plugin.durations",
     "harness.plugin.scheduler",
     "harness.plugin.signals",
+    "harness.report.pytest_hooks",
+    "harness.report.pytest_html",
 )
 
 __all__ = ["Case", "ModelChoice", "RunOptions", "cases"]

@@ -101,6 +101,7 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "gates": config.getoption("lm_audit_gates"),
         "report_only": audit.report_only,
         "undecided": "fail" if audit.undecided_fails else "pass",
+        "tags": list(config.getoption("lm_audit_tag", None) or ()),
         "audit": {name: value for name, value in options.audit.items() if value not in (None, [], False)},
     }
 

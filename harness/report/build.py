@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from harness.report.packing import PackedRows, fit, pack
 from harness.report.provenance import provenance
 from harness.report.states import case_state, worst
 from harness.report.view import AuditView, CaseView, CellView, ItemsView, MetricView, ModelView, PageView
-from harness.report.voids import void_reasons
+from harness.report.voids import Voids
 from harness.runstore.records import CaseRecord, Run
 from harness.stats.estimate import Estimate
 
@@ -34,9 +35,9 @@ def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer
     """Everything that the page of ``run`` shows; the item rows of one case are in memory at a time."""
     drawer = drawer or FigureDrawer()
     packed = _packed_rows(run, rows_budget)
-    voids = void_reasons(run)
+    voids = Voids(run)
     scales = _scales(run)
-    cases = [_case(run, case, bool(voids.get(case.audit or "")), scales, packed, drawer) for case in run.cases]
+    cases = [_case(run, case, case in voids, scales, packed, drawer) for case in run.cases]
     models = _model_names(run)
     audits = tuple(_audit(name, cases, models, voids) for name in _audit_names(run))
     cells = [cell for audit in audits for cell in audit.cells]
@@ -111,7 +112,6 @@ def _metrics(case: CaseRecord, scales: dict[str, Scale | None]) -> tuple[MetricV
     names = list(case.last.metrics)
     headline = case.last.headline if case.last.headline in names else next(iter(names), None)
     names.sort(key=lambda name: name != headline)
-    verdicts = {verdict.metric: verdict for verdict in case.verdicts}
     return tuple(
         MetricView(
             name=visible(name),
@@ -122,7 +122,7 @@ def _metrics(case: CaseRecord, scales: dict[str, Scale | None]) -> tuple[MetricV
             chance=chance_text(estimate),
             bar=bar(estimate, scales[name]),
             estimate=estimate,
-            verdict=verdicts.get(name),
+            verdicts=tuple(verdict for verdict in case.verdicts if verdict.metric == name),
             headline=name == headline,
         )
         for name, estimate in ((name, case.last.metrics[name]) for name in names)
@@ -134,23 +134,28 @@ def _parameter(value: Any) -> str:
     return visible(text if len(text) <= PARAMETER_LIMIT else f"{text[:PARAMETER_LIMIT]}\u2026")
 
 
-def _audit(name: str, cases: Sequence[CaseView], models: Sequence[str], voids: dict[str, tuple[str, ...]]) -> AuditView:
-    own = [case for case in cases if (case.record.audit or UNMARKED) == name]
+def _audit(name: str, cases: Sequence[CaseView], models: Sequence[str], voids: Voids) -> AuditView:
+    own = _side_by_side([case for case in cases if (case.record.audit or UNMARKED) == name])
     where = anchor("audit", name)
-    void = bool(voids.get(name))
     cells: list[CellView] = []
     for model in models:
         on_model = [case for case in own if (case.record.model or NO_MODEL) == model]
-        cells.append(cell(name, model, on_model, where, void=void))
+        cells.append(cell(name, model, on_model, where, void=bool(voids.reasons(name, model))))
     return AuditView(
         name=visible(name),
         anchor=where,
         state=worst(c.state for c in cells),
         cells=tuple(cells),
         cases=tuple(own),
-        void_reasons=tuple(map(visible, voids.get(name, ()))),
+        void_reasons=tuple(map(visible, voids.audits().get(name, ()))),
         counts=case_counts(own),
     )
+
+
+def _side_by_side(cases: Sequence[CaseView]) -> list[CaseView]:
+    """The cases in order of appearance, but one case on several models as neighbours."""
+    place = {label: at for at, label in enumerate(dict.fromkeys(case.label for case in cases))}
+    return sorted(cases, key=lambda case: place[case.label])
 
 
 def _audit_names(run: Run) -> list[str]:
@@ -175,16 +180,34 @@ def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:
 
 def _facts(run: Run, models: Iterable[ModelView]) -> tuple[tuple[str, str], ...]:
     outcomes = Counter(case.outcome for case in run.cases)
-    seconds = run.metadata.get("duration_s") or _span(run)
+    seconds = _duration(run)
     rows = sum(case.last.n_rows for case in run.cases)
     facts = [
         ("Models", ", ".join(model.name for model in models)),
         ("Cases", f"{len(run.cases)} ({', '.join(f'{outcomes[word]} {word}' for word in sorted(outcomes))})"),
         ("Items", count(rows)),
         ("Duration", duration(seconds)),
-        ("Size", str(run.metadata.get("size", ""))),
+        ("Size", str(_options(run).get("size") or run.metadata.get("size") or "")),
+        ("Tags", ", ".join(map(str, _options(run).get("tags") or ()))),
     ]
     return tuple((name, visible(value)) for name, value in facts if value)
+
+
+def _options(run: Run) -> dict[str, Any]:
+    options = run.metadata.get("options")
+    return dict(options) if isinstance(options, dict) else {}
+
+
+def _duration(run: Run) -> float | None:
+    """From start to finish of an uninterrupted run; of a resumed one, what its cases span."""
+    ends = [str(run.metadata.get(key) or "") for key in ("started", "finished")]
+    if all(ends) and len(run.metadata.get("sessions") or ()) == 1:
+        try:
+            start, finish = map(datetime.fromisoformat, ends)
+            return (finish - start).total_seconds()
+        except (TypeError, ValueError):
+            pass
+    return _span(run)
 
 
 def _span(run: Run) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.report.states import case_state
-from harness.report.voids import void_reasons
+from harness.report.voids import Voids
 from harness.runstore.normalise import plain
 from harness.runstore.records import Attempt, CaseRecord, Run
 
@@ -53,6 +53,6 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 
 def write_evidence(run: Run, path: Path) -> None:
     """Write :func:`evidence_record` of every case."""
-    voids = void_reasons(run)
-    records = (evidence_record(run, case, void=bool(voids.get(case.audit or ""))) for case in run.cases)
+    voids = Voids(run)
+    records = (evidence_record(run, case, void=case in voids) for case in run.cases)
     path.write_text("".join(json.dumps(record, allow_nan=False) + "\n" for record in records), encoding="utf-8")

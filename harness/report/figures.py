@@ -12,7 +12,7 @@ from harness.errors import HarnessError
 from harness.evidence import Figure
 from harness.report import vega
 from harness.report.names import visible
-from harness.report.numbers import number
+from harness.report.numbers import trimmed
 from harness.report.tokens import TokenView, token_view
 
 TABLE_ROWS = 400
@@ -21,9 +21,9 @@ TABLE_ROWS = 400
 
 @dataclass(frozen=True)
 class TableView:
-    """A table figure: column titles, cells as (text, is a number), and how many rows were left out."""
+    """A table figure: titles and cells as (text, is a number), and how many rows were left out."""
 
-    columns: tuple[str, ...]
+    columns: tuple[tuple[str, bool], ...]
     rows: tuple[tuple[tuple[str, bool], ...], ...]
     left_out: int
 
@@ -90,11 +90,14 @@ def table_view(data: Mapping[str, Any]) -> TableView:
     rows = data.get("rows") or []
     names = [column["name"] for column in columns]
     shown = tuple(tuple(_cell(row.get(name)) for name in names) for row in rows[:TABLE_ROWS])
-    titles = tuple(visible(column.get("title") or column["name"]) for column in columns)
+    titles = tuple(
+        (visible(column.get("title") or column["name"]), bool(shown) and all(row[at][1] for row in shown))
+        for at, column in enumerate(columns)
+    )
     return TableView(titles, shown, max(0, len(rows) - TABLE_ROWS))
 
 
 def _cell(value: object) -> tuple[str, bool]:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return number(value, 4), True
+        return trimmed(value), True
     return ("" if value is None else visible(value)), False

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from harness.report.names import visible
 from harness.report.numbers import interval_text
 from harness.report.states import case_state
-from harness.report.voids import void_reasons
+from harness.report.voids import Voids
 from harness.runstore.records import CaseRecord, Run
 
 _TAGS = {"failed": "failure", "error": "error", "crashed": "error", "unfinished": "error", "skipped": "skipped"}
@@ -17,10 +17,10 @@ _TAGS = {"failed": "failure", "error": "error", "crashed": "error", "unfinished"
 
 def write_junit(run: Run, path: Path) -> None:
     """Write one suite with a test case for every case of the run, planned cases that never ended included."""
-    voids = void_reasons(run)
+    voids = Voids(run)
     suite = ET.Element("testsuite", {"name": "lm-audit"} | _counts(run))
     for case in run.cases:
-        suite.append(_case(case, void=bool(voids.get(case.audit or ""))))
+        suite.append(_case(case, void=case in voids))
     recorded = {case.case_id for case in run.cases}
     for case_id in run.missing:
         if case_id not in recorded:

@@ -26,6 +26,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{places}f}".replace("-", MINUS)
 
 
+def trimmed(value: float, digits: int = 4) -> str:
+    """``value`` with at most ``digits`` significant digits and no zeros that say nothing: ``0.412``, ``−0.03``."""
+    return f"{value:.{digits}g}".replace("-", MINUS)
+
+
 def aligned(*values: float | None) -> tuple[str, ...]:
     """The values with one common number of decimals: ``0.420``, ``0.380``, ``0.470``."""
     known = [abs(v) for v in values if v is not None and math.isfinite(v)]

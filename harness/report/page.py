@@ -76,7 +76,7 @@ def resource(name: str) -> str:
 
 def policy(*scripts: str) -> str:
     """A content security policy under which these scripts run and nothing can be loaded from anywhere."""
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"

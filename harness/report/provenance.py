@@ -26,6 +26,9 @@ def provenance(run: Run) -> tuple[Group, ...]:
         groups.append((title, tuple(entries)))
     groups.append(("Models", tuple(_models(run, metadata))))
     ledger = ("ledger schema", str(run.schema_version)), ("run folder", visible(run.folder.name))
+    sessions = metadata.pop("sessions", None)
+    if isinstance(sessions, list) and len(sessions) > 1:
+        metadata["sessions"] = [session.get("started") for session in sessions if isinstance(session, dict)]
     rest = [pair for key, value in metadata.items() for pair in _flat(key, value)]
     groups.append(("Run", (("run id", visible(run.run_id)), *ledger, *rest)))
     return tuple(group for group in groups if group[1])

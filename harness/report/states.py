@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.runstore.records import CaseRecord
+from harness.runstore.records import CaseRecord, Verdict, VerdictWord
 
 StateName = Literal[
     "void", "crashed", "error", "unfinished", "missed", "failed", "undecided", "met", "reported", "skipped", "absent"
@@ -97,6 +97,8 @@ def case_state(case: CaseRecord, *, void: bool = False) -> State:
     """The state of one case: what broke it, else its worst verdict; ``void`` says that its audit's control failed."""
     if case.outcome in ("crashed", "error", "unfinished", "skipped"):
         return State(case.outcome)
+    if case.last.control is not None and not case.last.control.passed:
+        return State("failed")
     if void:
         return State("void")
     words = {verdict.word for verdict in case.verdicts}
@@ -107,6 +109,13 @@ def case_state(case: CaseRecord, *, void: bool = False) -> State:
     if "undecided" in words:
         return State("undecided")
     return State("met") if words else State("reported")
+
+
+def worst_word(verdicts: Iterable[Verdict]) -> VerdictWord | None:
+    """The word that needs attention first; ``None`` without a verdict."""
+    words = {verdict.word for verdict in verdicts}
+    order: tuple[VerdictWord, ...] = ("missed", "undecided", "met")
+    return next((word for word in order if word in words), None)
 
 
 def worst(states: Iterable[State]) -> State:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from harness.report.names import case_label, metric_label, visible
 from harness.report.numbers import interval_text, value_text
 from harness.report.states import SEVERITY, State, case_state
-from harness.report.voids import void_reasons
+from harness.report.voids import Voids
 from harness.runstore.records import CaseRecord, Run
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ STYLES = {
 
 def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[str]:
     """The summary of ``run`` as lines of at most ``width`` columns, with ANSI colours where ``color``."""
-    voids = void_reasons(run)
-    states = [(case, case_state(case, void=bool(voids.get(case.audit or "")))) for case in run.cases]
+    voids = Voids(run)
+    states = [(case, case_state(case, void=case in voids)) for case in run.cases]
     shown = states if len(states) <= FULL else [pair for pair in states if pair[1].name not in QUIET]
     lines = _render(_table(shown, width), width, color) if shown else []
     below = [*_remarks(run, voids, len(states) - len(shown)), *_totals(states)]
@@ -130,11 +130,11 @@ def _console(width: int, color: bool) -> Console:
     )
 
 
-def _remarks(run: Run, voids: dict[str, tuple[str, ...]], left_out: int) -> Iterable[str]:
+def _remarks(run: Run, voids: Voids, left_out: int) -> Iterable[str]:
     if left_out:
         yield f"and {left_out} cases that need no attention: they are in the report"
-    for audit, reasons in voids.items():
-        yield f"VOID {audit or 'other'}: a control failed, its numbers do not count"
+    for audit, reasons in voids.audits().items():
+        yield f"VOID {audit}: a control failed, its numbers do not count"
         yield from (f"  {visible(reason)}" for reason in reasons)
     if run.missing:
         yield f"{len(run.missing)} planned cases never ended; --resume {run.run_id} finishes them"

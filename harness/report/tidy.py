@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.report.names import case_label
-from harness.report.states import case_state
-from harness.report.voids import void_reasons
+from harness.report.states import case_state, worst_word
+from harness.report.voids import Voids
 from harness.runstore.records import CaseRecord, Run
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def metrics_table(run: Run) -> pd.DataFrame:
     """A row for every metric of every case's last attempt, with the columns of :data:`COLUMNS`."""
     import pandas as pd
 
-    voids = void_reasons(run)
-    rows = [row for case in run.cases for row in _rows(run, case, bool(voids.get(case.audit or "")))]
+    voids = Voids(run)
+    rows = [row for case in run.cases for row in _rows(run, case, case in voids)]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     return table.astype({name: "float64" for name in ("value", "low", "high", "confidence", "chance")}).astype(
         {"n": "Int64"}
@@ -32,11 +32,10 @@ def metrics_table(run: Run) -> pd.DataFrame:
 
 
 def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
-    verdicts = {verdict.metric: verdict for verdict in case.verdicts}
     headline = case.last.headline or next(iter(case.last.metrics), None)
     rows = []
     for name, estimate in case.last.metrics.items():
-        verdict = verdicts.get(name)
+        verdicts = [verdict for verdict in case.verdicts if verdict.metric == name]
         rows.append(
             estimate.to_json()
             | {
@@ -51,8 +50,8 @@ def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
                 "control": case.control_role or (case.last.control.role if case.last.control else None),
                 "outcome": case.outcome,
                 "state": case_state(case, void=void).name,
-                "verdict": verdict.word if verdict else None,
-                "limit": verdict.limit if verdict else None,
+                "verdict": worst_word(verdicts),
+                "limit": "; ".join(verdict.limit for verdict in verdicts) or None,
             }
         )
     return rows

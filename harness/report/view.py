@@ -25,7 +25,7 @@ class MetricView:
     chance: str
     bar: Markup
     estimate: Estimate
-    verdict: Verdict | None
+    verdicts: tuple[Verdict, ...]
     headline: bool
 
 

@@ -1,16 +1,33 @@
-"""Which audits are void, and why."""
+"""Which cases are void, looked up once for a whole run."""
 
 from __future__ import annotations
 
-from harness.runstore.records import Run
+from harness.runstore.records import CaseRecord, Run
+from harness.runstore.voids import void_audits
 
 
-def void_reasons(run: Run) -> dict[str, tuple[str, ...]]:
-    """For each void audit the controls that failed, as sentences."""
-    reasons: dict[str, list[str]] = {}
-    for case in run.cases:
-        control = case.last.control
-        if control is not None and not control.passed:
-            text = f"{case.case_id}: {control.role} control, expected {control.expected}, observed {control.observed}"
-            reasons.setdefault(case.audit or "", []).append(text)
-    return {audit: tuple(found) for audit, found in reasons.items()}
+class Voids:
+    """The void audits of a run by audit and model; an entry without a model holds for all models."""
+
+    def __init__(self, run: Run):
+        self._found: dict[tuple[str, str | None], list[str]] = {}
+        for void in void_audits(run):
+            self._found.setdefault((void.audit, void.model), []).append(f"{void.case_id}: {void.reason}")
+
+    def reasons(self, audit: str | None, model: str | None) -> tuple[str, ...]:
+        """Why ``audit`` is void on ``model``, empty where it is not."""
+        if audit is None:
+            return ()
+        keys = dict.fromkeys(((audit, None), (audit, model)))
+        return tuple(reason for key in keys for reason in self._found.get(key, ()))
+
+    def audits(self) -> dict[str, tuple[str, ...]]:
+        """Every void audit with all its reasons."""
+        found: dict[str, list[str]] = {}
+        for (audit, _), reasons in self._found.items():
+            found.setdefault(audit, []).extend(reasons)
+        return {audit: tuple(reasons) for audit, reasons in found.items()}
+
+    def __contains__(self, case: CaseRecord) -> bool:
+        """Whether the numbers of ``case`` are void."""
+        return bool(self.reasons(case.audit, case.model))

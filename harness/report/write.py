@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from harness.report.evidence_lines import write_evidence
 from harness.report.items import write_items
 from harness.report.junit import write_junit
 from harness.report.page import render_page
+from harness.report.summary import FILE as SUMMARY
+from harness.report.summary import run_summary
 from harness.report.tidy import write_metrics
 from harness.runstore.run import read_run
 
@@ -26,7 +29,9 @@ def write_all(folder: Path) -> Path:
         write_items(run, csv=folder / "items.csv", parquet=folder / "items.parquet")
         write_evidence(run, folder / "evidence.jsonl")
         write_junit(run, folder / "junit.xml")
-        return write_text(folder / "index.html", render_page(build_page(run)))
+        page = build_page(run)
+        write_text(folder / SUMMARY, json.dumps(run_summary(run, page)))
+        return write_text(folder / "index.html", render_page(page))
     except OSError as error:
         raise StoreError(f"cannot write the report into {folder}: {error.strerror or error}") from error
 

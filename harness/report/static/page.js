@@ -25,6 +25,7 @@
       : code < 0x10000 ? "\\u" + code.toString(16).padStart(4, "0") : "\\U" + code.toString(16).padStart(8, "0");
   };
   const shown = (value) => value === null || value === undefined ? "" : typeof value === "string" ? visible(value) : String(value);
+  const brief = (n) => n === null ? "" : String(Number.isInteger(n) ? n : Number(n.toPrecision(4))).replace("-", "\u2212");
   const count = (n) => n.toLocaleString("en-US");
 
   // Theme: the system's unless chosen.
@@ -238,7 +239,7 @@
       row.style.gridTemplateColumns = this.template;
       this.data.forEach((values, i) => {
         const text = shown(values[this.order[at]]);
-        row.append(make("span", { role: "gridcell", className: this.numeric[i] ? "n" : "", textContent: text.length > 300 ? text.slice(0, 300) + "\u2026" : text.replaceAll("\n", "\u23ce") }));
+        row.append(make("span", { role: "gridcell", className: this.numeric[i] ? "n" : "", textContent: this.numeric[i] ? brief(values[this.order[at]]) : text.length > 300 ? text.slice(0, 300) + "\u2026" : text.replaceAll("\n", "\u23ce") }));
       });
       return row;
     }
