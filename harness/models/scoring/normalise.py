@@ -25,7 +25,7 @@ class Scores:
 
 
 def score_rows(logits: torch.Tensor, row: torch.Tensor, target: torch.Tensor, *, stats: bool) -> Scores:
-    """Scores of ``target[i]`` in ``logits[row[i]]``; ``row`` ascends. NaN or Inf there gives a non-finite ``logprob``."""
+    """Scores of ``target[i]`` in ``logits[row[i]]``; ``row`` ascends. NaN or +Inf there gives a non-finite one."""
     step = len(logits) if logits.device.type != "cpu" else max(1, _CACHED_LOGITS // logits.shape[1])
     rows = row.cpu().numpy()
     parts = []

@@ -29,7 +29,7 @@ class Encoded:
     @property
     def first_scored(self) -> int:
         """Index of the first target token that something precedes."""
-        return max(self.start, 1)
+        return min(max(self.start, 1), len(self.ids))
 
     @property
     def inputs(self) -> int:

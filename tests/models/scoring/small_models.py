@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from harness.models.language_model import LanguageModel
 
@@ -22,7 +22,10 @@ _TEXT = [
 def small_tokenizer(bos: bool = False) -> Any:
     """A byte-level BPE of 320 tokens that merges across words' ends (".\\n\\n", "budget"); with ``bos`` it adds one."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # Line breaks stay with the punctuation before them, as in Llama 3 and Qwen.
+    words = pre_tokenizers.Split(Regex(r" ?\p{L}+|[^\s\p{L}]+\n*|\s+"), "isolated")
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, bytes_])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,

@@ -1,0 +1,151 @@
+"""How texts and ids become tokens, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harness.errors import DataError, UsageError
+from harness.models.language_model import LanguageModel
+from harness.models.scoring.boundary import TextSplitter
+from harness.models.scoring.requests import RequestEncoder, default_bos
+from tests.models.scoring.small_models import small_model, small_module, small_tokenizer
+
+
+@pytest.fixture
+def model() -> LanguageModel:
+    return small_model("llama")
+
+
+def texts_of(model: LanguageModel, ids: Any) -> str:
+    return str(model.tokenizer.decode(list(ids)))
+
+
+def test_trailing_white_space_of_the_prefix_moves_to_the_target(model: LanguageModel) -> None:
+    spaced, moved = model.loglikelihood([("The keeper ", "closed"), ("The keeper", " closed")])
+    assert texts_of(model, spaced.token_ids) == " closed"
+    assert spaced.total == moved.total
+    assert not spaced.boundary_merged
+
+
+def test_a_token_over_the_boundary_belongs_to_the_target(model: LanguageModel) -> None:
+    (score,) = model.loglikelihood([("The bud", "get closed")])
+    assert score.boundary_merged
+    assert texts_of(model, score.token_ids) == " budget closed"
+
+
+def test_a_line_break_merged_into_a_full_stop_is_scored(model: LanguageModel) -> None:
+    """The tokenizer's own offsets are trimmed: by them the token ends before the break."""
+    assert ".ĊĊ" in model.tokenizer.get_vocab()
+    (score,) = model.loglikelihood([("The door.", "\n\nWas it")])
+    assert score.boundary_merged
+    assert texts_of(model, score.token_ids).startswith(".\n\n")
+
+
+def test_a_character_of_several_tokens_is_kept_whole(model: LanguageModel) -> None:
+    rare, other = model.loglikelihood([("x", "é"), ("xñ", "y")])
+    assert texts_of(model, rare.token_ids) == "é"
+    assert texts_of(model, other.token_ids) == "y"
+
+
+def test_ids_and_text_may_be_mixed(model: LanguageModel) -> None:
+    ids = model.tokenizer("The keeper", add_special_tokens=False)["input_ids"]
+    target = model.tokenizer(" closed", add_special_tokens=False)["input_ids"]
+    forms: list[tuple[Any, Any]] = [
+        ("The keeper", " closed"),
+        (ids, " closed"),
+        ("The keeper", tuple(target)),
+        (np.array(ids), torch.tensor(target)),
+    ]
+    totals = [score.total for score in model.loglikelihood(forms)]
+    assert totals == [totals[0]] * 4
+
+
+def test_bos_is_what_the_tokenizer_adds_and_never_twice() -> None:
+    tokenizer = small_tokenizer(bos=True)
+    assert default_bos(tokenizer) == (0,)
+    assert default_bos(small_tokenizer()) == ()
+    encoder = RequestEncoder(tokenizer)
+    encoded = encoder.encode([("", "box"), ("<s>", "box"), ([0], "box"), ([], "box")], "default")
+    assert [item.ids.tolist()[0] for item in encoded] == [0] * 4
+    assert {tuple(item.ids[1:]) for item in encoded} == {tuple(encoded[0].ids[1:])}
+    assert 0 not in encoded[0].ids[1:]
+    assert [item.start for item in encoded] == [1] * 4
+    assert encoder.encode([("", "box")], "none")[0].ids.tolist() == encoded[0].ids[1:].tolist()
+    assert encoder.encode([("", "box")], 7)[0].ids[0] == 7
+
+
+def test_without_anything_before_it_the_first_token_is_left_out(model: LanguageModel) -> None:
+    ids = model.tokenizer("The keeper closed", add_special_tokens=False)["input_ids"]
+    whole, single, nothing = model.loglikelihood([("", "The keeper closed"), ([], [5]), ("", "")], stats=True)
+    assert whole.token_ids.tolist() == ids[1:]
+    for empty in (single, nothing):
+        assert (len(empty), empty.total, empty.greedy) == (0, 0.0, True)
+        assert empty.entropy is not None and len(empty.entropy) == 0
+
+
+def test_the_context_window_is_checked_before_anything_runs(model: LanguageModel) -> None:
+    longest = [3] * 97  # the last token is predicted, never read
+    assert len(model.loglikelihood([(longest[:1], longest[1:])])[0]) == 96
+    with pytest.raises(DataError, match=r"request 1: 98 tokens, but small-llama reads at most 96"):
+        model.loglikelihood([([1], [2]), ([3] * 90, [4] * 8)])
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (("only a prefix",), "request 1 is .*a pair"),
+        (([1.5], "x"), "request 1 holds"),
+        (([[1, 2]], "x"), "request 1 holds"),
+        ((None, "x"), "request 1 holds"),
+    ],
+)
+def test_requests_of_the_wrong_form(model: LanguageModel, request_: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        model.loglikelihood([("a", "b"), request_])
+
+
+def test_unknown_tokens_and_bos(model: LanguageModel) -> None:
+    with pytest.raises(DataError, match=r"request 2: token id 320 .* vocabulary of small-llama \(0 to 319\)"):
+        model.loglikelihood([([1], [2]), ([1], [2]), ([1, 320], [2])])
+    with pytest.raises(UsageError, match="bos is 'yes'"):
+        model.loglikelihood([("a", "b")], bos="yes")  # type: ignore[arg-type]
+
+
+def test_no_requests(model: LanguageModel) -> None:
+    assert model.loglikelihood([]) == []
+
+
+class WithoutOffsets:
+    """The small tokenizer as a slow one, which knows no offsets."""
+
+    def __init__(self) -> None:
+        self._fast = small_tokenizer()
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        return {"input_ids": self._fast(text, **options)["input_ids"]}
+
+    def decode(self, ids: list[int], **options: Any) -> str:
+        return str(self._fast.decode(ids, **options))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "target"),
+    [("The keeper", " closed"), ("The bud", "get"), ("The door.", "\n\nWas"), ("", "x"), ("xé", " y"), ("x", "")],
+)
+def test_a_tokenizer_without_offsets_is_split_alike(prefix: str, target: str) -> None:
+    slow, fast = TextSplitter(WithoutOffsets()), TextSplitter(small_tokenizer())
+    (a,), (b,) = (s.split([prefix + target], [len(prefix)]) for s in (slow, fast))
+    assert (a[0].tolist(), *a[1:]) == (b[0].tolist(), *b[1:])
+
+
+def test_a_model_in_training_mode_is_scored_without_dropout() -> None:
+    module = small_module("gpt2", attn_pdrop=0.5, resid_pdrop=0.5, embd_pdrop=0.5)
+    model = LanguageModel(module, small_tokenizer(), name="dropout")
+    calm = model.loglikelihood([("The keeper", " closed the door")])[0].logprobs
+    module.train()
+    np.testing.assert_array_equal(model.loglikelihood([("The keeper", " closed the door")])[0].logprobs, calm)
+    assert module.training
