@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.plugin.toy_audit import acknowledged, check_nothing_lost, evidence_of, only_run, toy_source
+from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, evidence_of, only_run
 from tests.plugin.toy_run import command, environment, run_pytest, write_project
 
 CASES = 14
@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 
 
 def project_in(folder: Path, cases: int = CASES, model_cases: int = 0) -> Path:
-    return write_project(folder, test_toy=toy_source(cases, model_cases=model_cases))
+    return write_project(folder, test_toy=audit_source(cases, model_cases=model_cases))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,128 @@
+"""Threads and passive waiting: set before torch comes, never over what the user set; and what -n auto means."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.plugin.threads import cpu_quota, thread_settings, usable_cores
+from harness.plugin.workers import GIB, Resources, available_memory, weights_bytes, worker_count
+from tests.plugin.toy_run import run_pytest, write_project
+
+SOURCE = """
+import os, sys
+from pathlib import Path
+import pytest
+
+EARLY = "torch" in sys.modules
+
+@pytest.mark.parametrize("index", range(2))
+def test_settings(index):
+    assert not EARLY
+    found = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")]
+    with Path(__file__).with_name("settings.txt").open("a") as file:
+        file.write(" ".join(map(str, found)) + "\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "threads"), [(1, 8, "8"), (2, 8, "4"), (3, 8, "2"), (9, 8, "1"), (0, 2, "2")]
+)
+def test_cores_are_divided_among_workers(workers, cores, threads) -> None:
+    assert thread_settings({}, workers, cores) == {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def test_what_the_user_set_stands() -> None:
+    assert thread_settings({"OMP_NUM_THREADS": "7"}, 2, 8) == {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert thread_settings({"OMP_NUM_THREADS": "7", "OMP_WAIT_POLICY": "ACTIVE"}, 2, 8) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "quota"), [("max 100000", math.inf), ("150000 100000", 1.5), ("", math.inf), ("5 0", math.inf)]
+)
+def test_container_quota(tmp_path, content, quota) -> None:
+    (tmp_path / "cpu.max").write_text(content, encoding="ascii")
+    assert cpu_quota(tmp_path / "cpu.max") == quota
+    assert cpu_quota(tmp_path / "absent") == math.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "user", "expected"),
+    [
+        (("-n", "2"), {}, (str(max(1, usable_cores() // 2)), "PASSIVE")),
+        (("-n", "0"), {}, (str(usable_cores()), "PASSIVE")),
+        (("-n", "2"), {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"}, ("5", "active")),
+    ],
+)
+def test_settings_reach_the_cases(tmp_path, monkeypatch, arguments, user, expected) -> None:
+    folder = write_project(tmp_path, test_toy=SOURCE)
+    script = folder / "call.py"
+    # toy_run sets both variables for speed: take them away again, as a user's shell has them not.
+    script.write_text(
+        "import os, sys\n"
+        "for name in ('OMP_NUM_THREADS', 'OMP_WAIT_POLICY'):\n    os.environ.pop(name, None)\n"
+        f"os.environ.update({user!r})\n"
+        f"os.execv(sys.executable, [sys.executable, '-m', 'pytest', '-p', 'xdist', *{arguments!r}])\n",
+        encoding="utf-8",
+    )
+    import subprocess
+    import sys
+
+    from tests.plugin.toy_run import environment
+
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (folder / "settings.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == [" ".join(expected)] * 2
+
+
+@pytest.mark.parametrize(
+    ("resources", "workers"),
+    [
+        (Resources(cores=8), 8),
+        (Resources(cores=8, memory_bytes=4 * GIB), 4),
+        (Resources(cores=8, memory_bytes=4 * GIB, weights_bytes=GIB), 3),
+        (Resources(cores=8, memory_bytes=4 * GIB, weights_bytes=14 * GIB), 1),
+        (Resources(cores=32, memory_bytes=900 * GIB, gpus=4), 4),
+        (Resources(cores=2, gpus=8), 2),
+    ],
+)
+def test_auto_is_bounded_by_cores_memory_models_and_gpus(resources, workers) -> None:
+    assert worker_count(resources) == workers
+
+
+def test_size_of_weights(tmp_path, monkeypatch) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 300)
+    (tmp_path / "tokenizer.json").write_bytes(b"x" * 50)
+    assert weights_bytes(str(tmp_path)) == 300
+    assert weights_bytes(str(tmp_path / "model.safetensors")) == 300
+    assert weights_bytes("tiny:3") > 0
+    snapshot = tmp_path / "hub" / "models--org--name" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "model.safetensors").write_bytes(b"x" * 70)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert weights_bytes("org/name@abc") == 70
+    assert weights_bytes("org/other") == 0
+
+
+def test_memory_of_this_machine() -> None:
+    available = available_memory()
+    if not Path("/proc/meminfo").exists():
+        pytest.skip("no /proc/meminfo on this system")
+    assert available is not None and 0 < available < 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_n_auto(tmp_path) -> None:
+    outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", "--device", "cpu", "--model", "tiny")
+    assert outcome.code == 0, outcome.output
+    assert f"{usable_cores()} worker" in outcome.output
+
+
+def test_n_auto_leaves_the_last_word_to_the_user(tmp_path) -> None:
+    outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
+    assert "3 workers" in outcome.output
