@@ -1,0 +1,71 @@
+"""Proximity of parts to a whole: how far an L1 distance shrinks when a part is taken into account.
+
+``prox(c, y) = max(0, |y|_1 - |c - y|_1)`` (Ferrando & Voita 2024). The parts here are attention messages
+``alpha[h, j] F[h, j]`` with ``F[h, j] = W_O[:, h] v[j, g(h)]``; they are never held for more than a block of sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from harness.audits.faithfulness.heads import Heads
+
+CPU_BLOCK = 150_000
+"""Floats of one block of messages on a CPU: what stays in the second-level cache while every sink reads it."""
+
+GPU_BLOCK = 64 * 2**20
+"""Floats of one block on a GPU."""
+
+
+def proximity(part: Tensor, whole: Tensor, threshold: float = 0.0) -> Tensor:
+    """``max(0, |whole| - |part - whole|)`` over the last axis, in L1; values under the threshold count as 0."""
+    shrunk = (whole.abs().sum(-1) - (part - whole).abs().sum(-1)).clamp_min(0.0)
+    return shrunk if threshold <= 0.0 else torch.where(shrunk < threshold, 0.0, shrunk)
+
+
+def message_blocks(heads: Heads, stop: int) -> Iterator[tuple[int, int, Tensor]]:
+    """Messages F of sources ``first..last-1`` as H x J x d in float32, block by block up to position ``stop``."""
+    decoder = heads.decoder
+    groups = decoder.heads // decoder.kv_heads
+    output = heads.layer.output_weight.float().unflatten(1, (decoder.heads, decoder.head_width)).permute(1, 2, 0)
+    budget = CPU_BLOCK if output.device.type == "cpu" else GPU_BLOCK
+    size = max(1, budget // (decoder.heads * decoder.width))
+    for first in range(0, stop, size):
+        last = min(first + size, stop)
+        values = heads.messages[:, first:last].float().repeat_interleave(groups, dim=0)  # H x J x e
+        yield first, last, torch.bmm(values, output)
+
+
+def span_proximities(heads: Heads, pooled: Tensor, whole: Tensor, stop: int, threshold: float = 0.0) -> Tensor:
+    """Proximities of the pooled messages ``pooled[h, j] F[h, j]`` to one vector ``whole`` (d): H x stop."""
+    result = torch.zeros(pooled.shape[0], stop, device=pooled.device)
+    for first, last, messages in message_blocks(heads, stop):
+        messages.mul_(pooled[:, first:last, None])
+        result[:, first:last] = proximity(messages, whole, threshold)
+    return result
+
+
+def sink_proximities(heads: Heads, attention: Tensor, wholes: Tensor, rows: Tensor, threshold: float = 0.0) -> Tensor:
+    """Proximities to every sink's own vector: ``attention`` H x G x T, ``wholes`` G x d; result H x G x T.
+
+    For each block of sources and each sink three passes over memory that is already in the cache: the difference
+    ``alpha F - y``, its absolute value, and a product with ones for the sum.
+    """
+    ones = torch.ones(wholes.shape[-1], device=wholes.device)
+    sizes = wholes.abs() @ ones
+    result = torch.zeros_like(attention)
+    limits = rows.tolist()
+    for first, last, messages in message_blocks(heads, limits[-1] + 1):
+        flat = messages.flatten(0, 1)
+        buffer = torch.empty_like(flat)
+        for sink, position in enumerate(limits):
+            if position < first:
+                continue
+            weights = attention[:, sink, first:last].reshape(-1, 1)
+            torch.addcmul(-wholes[sink], flat, weights, out=buffer)
+            shrunk = (sizes[sink] - buffer.abs_() @ ones).clamp_min_(0.0)
+            result[:, sink, first:last] = shrunk.view(-1, last - first)
+    return result if threshold <= 0.0 else torch.where(result < threshold, 0.0, result)

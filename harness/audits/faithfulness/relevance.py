@@ -1,0 +1,202 @@
+"""Gradient attributions: AttnLRP, input x gradient and integrated gradients, per token and for a span.
+
+All three read the objective at the position that predicts a token (P + t - 1). The objective of a span is the weighted
+sum of its tokens' objectives, so that one backward pass gives exactly the weighted sum of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.audits.faithfulness.backward import ATTN_LRP, GRADIENT, Rules, input_cotangents, scattered
+from harness.audits.faithfulness.decoder import Decoder
+from harness.audits.faithfulness.trace import Trace, residual_states
+
+ROW_BLOCK = 16
+"""Rows whose cotangents travel together; larger blocks cost memory and no longer save time."""
+
+LOGIT_BLOCK = 512
+"""Positions whose logits exist at once."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is explained: ``kind`` "logit" or "logprob" of the given tokens, or "max" (the largest logit)."""
+
+    kind: str
+    tokens: Tensor
+    positions: Tensor
+
+
+def objective_of(trace_ids: Sequence[int], rows: Sequence[int], kind: str, device: torch.device) -> Objective:
+    """The objective of generation tokens at absolute positions ``rows``, predicted one position earlier."""
+    positions = torch.tensor([row - 1 for row in rows], device=device)
+    return Objective(kind, torch.tensor([trace_ids[row] for row in rows], device=device), positions)
+
+
+@torch.no_grad()
+def normed_cotangents(decoder: Decoder, state: Tensor, objective: Objective) -> tuple[Tensor, Tensor]:
+    """Gradient of each objective in the normed state it is read from (R x d), and its value (R); ``state`` is T x d."""
+    head = decoder.module.lm_head.weight
+    gradients, values = [], []
+    for positions, tokens in zip(objective.positions.split(LOGIT_BLOCK), objective.tokens.split(LOGIT_BLOCK), strict=True):
+        logits = decoder.module.lm_head(decoder.base.norm(state[positions])).float()
+        if objective.kind == "max":
+            tokens = logits.argmax(-1)
+        value = logits.gather(1, tokens[:, None])[:, 0]
+        if objective.kind == "logprob":
+            value = value - logits.logsumexp(-1)
+            # One minus p without cancellation, so that confident predictions keep their small gradient exactly.
+            slope = logits.softmax(-1).neg_().scatter_(1, tokens[:, None], -torch.expm1(value)[:, None])
+            gradients.append((slope.to(head.dtype) @ head).float())
+        else:
+            gradients.append(head[tokens].float())
+        values.append(value)
+    return torch.cat(gradients), torch.cat(values)
+
+
+def _rows(trace: Trace, objective: Objective, rules: Rules) -> Tensor:
+    """Embedding cotangents of each objective, R x T x d, in blocks cut at the block's own causal prefix."""
+    decoder = trace.decoder
+    gradients, _ = normed_cotangents(decoder, trace.states[-1], objective)
+    result = torch.zeros(len(gradients), trace.length, decoder.width, device=decoder.device)
+    for start in range(0, len(gradients), ROW_BLOCK):
+        block = slice(start, start + ROW_BLOCK)
+        positions = objective.positions[block]
+        stop = int(positions.max()) + 1
+        states = [state[None, :stop] for state in trace.states]
+        top = scattered(decoder, states[-1], positions[:, None], gradients[block, None].to(decoder.dtype), rules)
+        rotary = (trace.rotary[0][:stop], trace.rotary[1][:stop])
+        result[block, :stop] = input_cotangents(decoder, states, top, rotary, rules).float()
+    return result
+
+
+def _span(trace: Trace, objective: Objective, weights: Tensor, rules: Rules) -> Tensor:
+    """Embedding cotangents T x d of the weighted sum of the objectives: one backward pass."""
+    decoder = trace.decoder
+    gradients, _ = normed_cotangents(decoder, trace.states[-1], objective)
+    stop = int(objective.positions.max()) + 1
+    states = [state[None, :stop] for state in trace.states]
+    weighted = (gradients * weights.to(gradients)[:, None])[None].to(decoder.dtype)
+    top = scattered(decoder, states[-1], objective.positions[None], weighted, rules)
+    rotary = (trace.rotary[0][:stop], trace.rotary[1][:stop])
+    result = torch.zeros(trace.length, decoder.width, device=decoder.device)
+    result[:stop] = input_cotangents(decoder, states, top, rotary, rules)[0].float()
+    return result
+
+
+def _reduced(product: Tensor, reduce: str) -> Tensor:
+    return torch.linalg.vector_norm(product, dim=-1) if reduce == "l2" else product.sum(-1)
+
+
+@torch.no_grad()
+def gradient_rows(
+    trace: Trace, rows: Sequence[int], *, kind: str, lrp: bool, reduce: str = "sum", batch: int = 64
+) -> Tensor:
+    """Embedding times gradient (``lrp``: AttnLRP relevance) of each row, R x T, signed; 0 from the row's token on."""
+    inputs = trace.states[0].float()
+    pieces = []
+    for start in range(0, len(rows), batch):
+        objective = objective_of(trace.ids, rows[start : start + batch], kind, trace.decoder.device)
+        pieces.append(_reduced(_rows(trace, objective, ATTN_LRP if lrp else GRADIENT) * inputs, reduce))
+    trace.verify()
+    return torch.cat(pieces)
+
+
+@torch.no_grad()
+def gradient_span(
+    trace: Trace, rows: Sequence[int], weights: Tensor, *, kind: str, lrp: bool, reduce: str = "sum"
+) -> Tensor:
+    """The same for the weighted sum of the rows' objectives, T."""
+    objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
+    trace.verify()
+    return _reduced(_span(trace, objective, weights, ATTN_LRP if lrp else GRADIENT) * trace.states[0].float(), reduce)
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """Integrated gradients R x T with its completeness check.
+
+    ``change`` is f(input) - f(baseline) a row, ``points`` the number of interpolation points used. The attributions of a
+    row would add up to ``change`` if the integral had converged.
+    """
+
+    rows: Tensor
+    change: Tensor
+    points: int
+
+    @property
+    def gap(self) -> Tensor:
+        """How far the attributions of each row miss the change, as a share of it."""
+        return (self.rows.sum(1) - self.change).abs() / self.change.abs().clamp_min(1e-12)
+
+
+@torch.no_grad()
+def integrated_gradients(
+    trace: Trace,
+    rows: Sequence[int],
+    baseline_id: int,
+    *,
+    weights: Tensor | None = None,
+    kind: str = "logprob",
+    points: int = 20,
+    tolerance: float | None = None,
+    max_points: int = 320,
+) -> Integrated:
+    """Integrated gradients from the embedding of one baseline token at every position.
+
+    The rule of the reference: ``points`` equally spaced points, weights 1/points with both ends halved. By causality the
+    interpolated sequences of all rows are prefixes of the same ones: ``points`` forward passes in total; with ``weights``
+    (the objective of a span, one row in the result) also only that many backward passes. With ``tolerance`` the grid is
+    refined, old points kept, until the completeness gap is below it or ``max_points`` is reached.
+    """
+    objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
+    path = _Path(trace, baseline_id, objective, weights)
+    trace.verify()
+    grid = torch.linspace(0.0, 1.0, points).tolist() if points > 1 else [1.0]
+    halves = {0.0, 1.0} if points > 1 else set()
+    total = sum((path.gradient(point) * (0.5 if point in halves else 1.0) for point in grid), torch.zeros(()))
+    while True:
+        result = Integrated((total / len(grid) * path.difference).sum(-1), path.change(), len(grid))
+        if tolerance is None or float(result.gap.max()) <= tolerance or 2 * len(grid) - 1 > max_points:
+            return result
+        between = [(a + b) / 2 for a, b in zip(grid, grid[1:], strict=False)]
+        total = total + sum((path.gradient(point) for point in between), torch.zeros(()))
+        grid = sorted([*grid, *between])
+
+
+class _Path:
+    """The straight line from baseline to input embeddings, and the objective's gradient along it."""
+
+    def __init__(self, trace: Trace, baseline_id: int, objective: Objective, weights: Tensor | None):
+        self.trace, self.objective, self.weights = trace, objective, weights
+        self.inputs = trace.states[0].float()
+        embedding = trace.decoder.module.get_input_embeddings()
+        token = torch.tensor([baseline_id], device=trace.decoder.device)
+        self.baseline = embedding(token).float().expand_as(self.inputs)
+        self.difference = self.inputs - self.baseline
+        self.ends: dict[float, Tensor] = {}
+
+    def gradient(self, point: float) -> Tensor:
+        """R x T x d (one row where the objective is a span's)."""
+        decoder = self.trace.decoder
+        embeddings = (self.baseline + point * self.difference).to(decoder.dtype)
+        states = residual_states(decoder, embeddings)
+        along = Trace(decoder, self.trace.ids, states, self.trace.probes, [], self.trace.rotary)
+        if point in (0.0, 1.0):
+            values = normed_cotangents(decoder, states[-1], self.objective)[1]
+            self.ends[point] = values if self.weights is None else (values * self.weights.to(values)).sum()[None]
+        if self.weights is None:
+            return _rows(along, self.objective, GRADIENT)
+        return _span(along, self.objective, self.weights, GRADIENT)[None]
+
+    def change(self) -> Tensor:
+        """f(input) - f(baseline) of each row."""
+        for point in (0.0, 1.0):
+            if point not in self.ends:
+                self.gradient(point)
+        return self.ends[1.0] - self.ends[0.0]

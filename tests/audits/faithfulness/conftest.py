@@ -1,0 +1,27 @@
+"""The embedded real model and one explainer a golden case, shared by the tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.audits.faithfulness.explain import Explainer
+from harness.models import load_model
+from tests.audits.faithfulness.faithfulness_golden import golden
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    return load_model("smollm2", device="cpu", dtype="float32")
+
+
+@pytest.fixture(scope="session")
+def explainers(smollm2):
+    made: dict[str, Explainer] = {}
+
+    def explainer(case: str) -> Explainer:
+        if case not in made:
+            content = golden(f"{case}.ifr")
+            made[case] = Explainer(smollm2, content["prompt"], content["target"], chat=content["use_chat_template"])
+        return made[case]
+
+    return explainer
