@@ -1,0 +1,42 @@
+"""Max-min disparity of an axis: how far apart its most and least favoured groups are, and how far chance puts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.audits.bias.grid import Floats
+from harness.stats import Estimate, bootstrap_crossed, max_min_permutation
+
+CHANCE_DRAWS = 1000
+
+
+def max_min_disparity(values: Floats, *, confidence: float, n_resamples: int, seed: int) -> tuple[Estimate, Estimate]:
+    """Largest minus smallest mean log-odds over groups in nats, and the p-value of "all groups are alike".
+
+    ``values`` has shape (groups, templates, pairs). The interval resamples templates and pairs; a maximum minus a
+    minimum is never negative, so ``chance`` (its mean over permuted labels), not 0, is what to hold it against.
+    """
+    by_cell = values.transpose(1, 2, 0)
+    estimate = bootstrap_crossed(
+        by_cell,
+        lambda cells: float(np.ptp(cells.mean(axis=(0, 1)))),
+        confidence=confidence,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+    chance = chance_disparity(values, seed=seed)
+    p_value = max_min_permutation(values, n_resamples=9999, seed=seed)
+    return replace(estimate, unit="nats", better="lower", chance=chance), p_value
+
+
+def chance_disparity(values: Floats, *, seed: int) -> float:
+    """The mean max-min disparity when group labels are permuted, within templates or within pairs: the larger one."""
+    rng = np.random.default_rng(seed)
+    means = []
+    for axis in (2, 1):
+        clusters = values.mean(axis=axis).T  # clusters x groups
+        drawn = rng.permuted(np.broadcast_to(clusters, (CHANCE_DRAWS, *clusters.shape)), axis=2)
+        means.append(float(np.ptp(drawn.mean(axis=1), axis=1).mean()))
+    return max(means)
