@@ -5,17 +5,19 @@ Permuting over one side alone rejects far too often; ``benchmarks/coverage_simul
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from harness.stats.clustered import crossed_distribution, finite_table
 from harness.stats.estimate import Estimate
-from harness.stats.inputs import Array, check_share, no_p_value, p_value
+from harness.stats.inputs import Array, check_share, no_p_value, p_value, to_unit
 from harness.stats.intervals import Resampled, bootstrap_interval
 from harness.stats.permutation import sign_flip_test
+
+MEAN_SQUARES = ("group", "group_template", "group_pair", "resid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,7 @@ def clustered_sign_flip(table: ArrayLike, *, seed: int = 0) -> ClusteredSignFlip
     if isinstance(cells, str):
         missing = no_p_value(cells, method="clustered sign flip", n=np.size(table))
         return ClusteredSignFlip(missing, missing, missing)
-    with np.errstate(all="ignore"):
-        rows, columns = (sign_flip_test(cells.mean(axis=axis), seed=seed) for axis in (1, 0))
+    rows, columns = (sign_flip_test(to_unit(cells).mean(axis=axis), seed=seed) for axis in (1, 0))
     return ClusteredSignFlip(rows, columns, _larger(rows, columns, ("rows", "columns")))
 
 
@@ -104,26 +105,34 @@ def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int
         return no_p_value(cells, method=method, n=np.size(values))
     if cells.shape[0] < 2:
         return no_p_value(f"{cells.shape[0]} group(s), at least 2 are needed", method=method, n=cells.size)
-    rng = np.random.default_rng(seed)
+    cells, rng = to_unit(cells), np.random.default_rng(seed)
     by_template = _max_min_p(cells.mean(axis=2), n_resamples, rng)
     by_pair = _max_min_p(cells.mean(axis=1), n_resamples, rng)
     note = f"within templates p = {by_template:.4g}, within pairs p = {by_pair:.4g}"
     return p_value(max(by_template, by_pair), n=cells.size, method=method, note=note)
 
 
-def grid_mean_squares(values: ArrayLike) -> dict[str, float]:
+def grid_mean_squares(values: ArrayLike) -> dict[str, float | None]:
     """Mean squared effects of values (groups, templates, pairs), centred over groups in each cell.
 
-    Keys: group, group_template, group_pair, resid. They say where a grid's variance lives, in the unit squared.
+    Keys: group, group_template, group_pair, resid. They say where a grid's variance lives, in the unit squared; None
+    where the values are not finite or their squares exceed the range of floats.
     """
-    cells = np.asarray(values, dtype=np.float64)
+    cells = finite_table(values)
+    if isinstance(cells, str):
+        return dict.fromkeys(MEAN_SQUARES)
+    with np.errstate(all="ignore"):
+        squares = {name: float((effects**2).mean()) for name, effects in _effects(cells).items()}
+    return {name: value if math.isfinite(value) else None for name, value in squares.items()}
+
+
+def _effects(cells: Array) -> dict[str, Array]:
     centred = cells - cells.mean(axis=0)
     group = centred.mean(axis=(1, 2))
     template = centred.mean(axis=2) - group[:, None]
     pair = centred.mean(axis=1) - group[:, None]
     rest = centred - group[:, None, None] - template[:, :, None] - pair[:, None, :]
-    parts: dict[str, Any] = {"group": group, "group_template": template, "group_pair": pair, "resid": rest}
-    return {name: float((effects**2).mean()) for name, effects in parts.items()}
+    return dict(zip(MEAN_SQUARES, (group, template, pair, rest), strict=True))
 
 
 def _p_of_draws(draws: Array, n: int) -> Estimate:

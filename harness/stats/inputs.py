@@ -96,6 +96,12 @@ def large_exponent(*arrays: Array) -> int:
     return exponent if abs(exponent) > LARGE_EXPONENT and largest > 0 else 0
 
 
+def to_unit(values: Array) -> Array:
+    """The values times a power of two that brings the largest near 1, for what does not depend on scale: no bit is
+    lost."""
+    return np.asarray(np.ldexp(values, -math.frexp(float(np.abs(values).max()))[1]), dtype=np.float64)
+
+
 def rounding(*arrays: Array) -> float:
     """A spread that mere rounding of the values explains, in their unit."""
     return 2.0 * float(np.finfo(np.float64).eps) * max(float(np.abs(array).max()) for array in arrays)

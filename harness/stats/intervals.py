@@ -50,12 +50,14 @@ def acceleration(jackknives: Sequence[Array]) -> float:
 
     Source: Efron and Tibshirani 1993, eq. 14.15, 15.36 for several samples.
     """
+    influences = [(len(values) - 1) * (values.mean() - values) for values in jackknives]
+    # Independent of scale, so the cubes are taken near 1, where they neither overflow nor vanish.
+    exponent = math.frexp(max(float(np.abs(influence).max()) for influence in influences))[1]
     numerator = denominator = 0.0
-    for values in jackknives:
-        n = len(values)
-        influence = (n - 1) * (values.mean() - values)
-        numerator += float((influence**3).sum()) / n**3
-        denominator += float((influence**2).sum()) / n**2
+    for influence in influences:
+        scaled = np.ldexp(influence, -exponent)
+        numerator += float((scaled**3).sum()) / len(scaled) ** 3
+        denominator += float((scaled**2).sum()) / len(scaled) ** 2
     return numerator / (6 * denominator**1.5) if denominator > 0 else math.nan
 
 

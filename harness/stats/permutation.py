@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from harness.stats.estimate import Estimate
-from harness.stats.inputs import Array, finite_array, no_p_value, p_value, two_groups
+from harness.stats.inputs import Array, finite_array, no_p_value, p_value, to_unit, two_groups
 from harness.stats.resampling import BATCH_INDICES
 
 EXACT_LIMIT = 2**18
@@ -27,7 +27,7 @@ def sign_flip_test(differences: ArrayLike, *, n_resamples: int = 9999, seed: int
     values = finite_array(differences, "differences")
     if isinstance(values, str):
         return no_p_value(values, method="sign flip", n=np.size(differences))
-    values = _to_unit(values)
+    values = to_unit(values)
     observed, slack = abs(float(values.sum())), _slack(values)
     if 2 ** len(values) <= EXACT_LIMIT:
         sums = _all_signed_sums(values)
@@ -47,7 +47,7 @@ def permutation_test(x: ArrayLike, y: ArrayLike, *, n_resamples: int = 9999, see
     n = np.size(x) + np.size(y)
     if isinstance(groups, str):
         return no_p_value(groups, method="two-sample permutation", n=n)
-    size, pooled = len(groups[0]), _to_unit(np.concatenate(groups))
+    size, pooled = len(groups[0]), to_unit(np.concatenate(groups))
     total, slack = float(pooled.sum()), _slack(pooled)
     # |mean x - mean y| grows with the distance of x's sum from its expectation.
     expected = total * size / n
@@ -60,11 +60,6 @@ def permutation_test(x: ArrayLike, y: ArrayLike, *, n_resamples: int = 9999, see
     reached = int((distances >= observed - slack).sum())
     method = f"two-sample permutation, Monte Carlo, R={n_resamples}"
     return p_value((1 + reached) / (1 + n_resamples), n=n, method=method)
-
-
-def _to_unit(values: Array) -> Array:
-    # The tests do not depend on scale; a power of two loses no bit and keeps 1e-320 and 1e300 out of trouble.
-    return np.ldexp(values, -math.frexp(float(np.abs(values).max()))[1])
 
 
 def _slack(values: Array) -> float:
