@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 def register(subparsers: Any) -> None:
     """Add ``report`` and ``compare`` to the console command."""
     report = subparsers.add_parser("report", help="rebuild all reports of a run from its run store alone")
-    report.add_argument("which", metavar="RUN", help="a run folder, or the id of a run under --reports")
+    report.add_argument("which", metavar="RUN", help="a run folder, the id of a run under --reports, or latest")
     report.add_argument("--export", action="append", default=[], choices=("mlflow", "wandb"), help="also send it there")
     _reports_option(report)
     report.set_defaults(run=run_report)
@@ -27,6 +28,13 @@ def register(subparsers: Any) -> None:
     _reports_option(compare)
     compare.set_defaults(run=run_compare)
 
+    allure = subparsers.add_parser("allure", help="build the static Allure report of a run, without its tracking")
+    allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run, or latest")
+    allure.add_argument("--allure", type=Path, default=Path("node_modules/.bin/allure"), help="the allure command")
+    allure.add_argument("--config", type=Path, default=Path("allurerc.json"), help="its configuration")
+    _reports_option(allure)
+    allure.set_defaults(run=run_allure)
+
 
 def _reports_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are kept")
@@ -37,9 +45,8 @@ def run_report(args: argparse.Namespace) -> int:
     from harness.report import write_reports
     from harness.report.exporters import export
     from harness.report.index_all import write_index
-    from harness.runstore.layout import find_run
 
-    folder = find_run(args.which, args.reports)
+    folder = _find(args.which, args.reports)
     print(write_reports(folder))
     print(write_index(folder.parent))
     for target in args.export:
@@ -53,10 +60,9 @@ def run_compare(args: argparse.Namespace) -> int:
     from harness.report.compare_page import render_comparison
     from harness.report.compare_text import comparison_lines
     from harness.report.write import write_text
-    from harness.runstore.layout import find_run
     from harness.runstore.run import read_run
 
-    before, after = (read_run(find_run(name, args.reports)) for name in (args.before, args.after))
+    before, after = (read_run(_find(name, args.reports)) for name in (args.before, args.after))
     comparison = compare_runs(before, after, across_models=args.across_models, seed=args.seed)
     width = shutil.get_terminal_size((120, 40)).columns
     print("\n".join(comparison_lines(comparison, width=width, color=sys.stdout.isatty())))
@@ -64,3 +70,32 @@ def run_compare(args: argparse.Namespace) -> int:
         args.html.parent.mkdir(parents=True, exist_ok=True)
         print(write_text(args.html, render_comparison(comparison)))
     return 1 if comparison.regressions else 0
+
+
+def run_allure(args: argparse.Namespace) -> int:
+    """Project the run into Allure results, build the report, strip its tracking; 0."""
+    from harness.errors import UsageError
+    from harness.report.allure import complete_results
+    from harness.report.allure_run import strip_analytics
+    from harness.runstore.run import read_run
+
+    if not args.allure.is_file():
+        raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
+    folder = _find(args.which, args.reports)
+    results, report = folder / "allure-results", folder / "allure-report"
+    complete_results(read_run(folder), results)
+    command = [args.allure.resolve(), "generate", results, "--output", report]
+    if args.config.is_file():
+        command += ["--config", args.config.resolve()]
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    removed = strip_analytics(report)
+    page = report / "awesome" / "index.html"
+    print(f"{page if page.is_file() else report} ({removed} tracking scripts removed)")
+    return 0
+
+
+def _find(name: str, reports: Path) -> Path:
+    from harness.runstore.layout import find_run
+
+    runs = sorted(path.parent for path in reports.glob("*/ledger")) if name == "latest" else []
+    return runs[-1].resolve() if runs else find_run(name, reports)

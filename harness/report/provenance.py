@@ -26,6 +26,8 @@ def provenance(run: Run) -> tuple[Group, ...]:
         groups.append((title, tuple(entries)))
     groups.append(("Models", tuple(_models(run, metadata))))
     ledger = ("ledger schema", str(run.schema_version)), ("run folder", visible(run.folder.name))
+    for known in ("run_id", "schema_version"):
+        metadata.pop(known, None)
     sessions = metadata.pop("sessions", None)
     if isinstance(sessions, list) and len(sessions) > 1:
         metadata["sessions"] = [session.get("started") for session in sessions if isinstance(session, dict)]
