@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,7 @@ def _standardised(a: Array, b: Array, differences: Array, mean: float, exponent:
         "d_av": _over(mean, (sd_a + sd_b) / 2, noise),
         "seed_formula_population_sd": _over(mean, population, noise) or 0.0,
         "undefined": d_s is None,
-        "paired_test": _paired_test(a, b) if sd_differences else None,
+        "paired_test": _paired_test(differences, mean, sd_differences) if sd_differences else None,
         "note": "a spread is 0: effects over it are 0 or None" if 0 in (pooled, sd_differences) else None,
     }
 
@@ -140,11 +141,17 @@ def _over(mean: float, spread: float, noise: float) -> float | None:
     return 0.0 if abs(mean) <= noise else None
 
 
-def _paired_test(a: Array, b: Array) -> PairedTest:
-    from scipy.stats import ttest_rel, wilcoxon
+def _paired_test(differences: Array, mean: float, spread: float) -> PairedTest:
+    from scipy.special import stdtr
+    from scipy.stats import wilcoxon
 
-    student = ttest_rel(b, a)
-    return PairedTest(float(student.statistic), len(a) - 1, float(student.pvalue), float(wilcoxon(b, a).pvalue))
+    df = len(differences) - 1
+    t = mean / (spread / math.sqrt(len(differences)))
+    # scipy's ttest_rel gives the same and warns of cancellation where the spread is near rounding; so may wilcoxon.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranks = float(wilcoxon(differences).pvalue)
+    return PairedTest(t, df, float(2 * stdtr(df, -abs(t))), ranks)
 
 
 def _back(value: float, exponent: int) -> float | None:
