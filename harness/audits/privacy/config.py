@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -76,7 +77,7 @@ class StagesConfig:
     pairs_per_canary: int = 2
     pair_style: Literal["secret", "source"] = "secret"
     sft: TrainSettings = TrainSettings(epochs=3, lr=2e-3)
-    dpo: TrainSettings = TrainSettings(epochs=1, lr=1e-4, batch_size=8, warmup_steps=0)
+    dpo: TrainSettings = TrainSettings(epochs=1, lr=1e-4, batch_size=8, warmup_steps=0, final_share=1.0)
     beta: float = 0.1
     trainer: Literal["own", "trl"] = "own"
     lora: LoraSettings | None = None
@@ -115,6 +116,15 @@ class StagesConfig:
         plain: dict[str, Any] = json.loads(json.dumps(record, allow_nan=False))
         return plain
 
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], *, output: Path | None = None, device: str = "auto") -> StagesConfig:
+        """The inverse of :meth:`to_json`; ``UsageError`` for an unknown field or a value of the wrong form."""
+        try:
+            fields = {name: _revive(name, value) for name, value in record.items()}
+            return cls(**fields, output=output, device=device)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"this is no config of the privacy audit: {error}") from error
+
     def folder(self) -> Path:
         """Where the stages are: ``output``, else the user's cache, named by the hash."""
         if self.output is not None:
@@ -122,6 +132,26 @@ class StagesConfig:
         from harness.models.disk_cache import cache_dir
 
         return cache_dir() / "privacy" / self.sha256[:16]
+
+
+_NESTED: Mapping[str, type] = {
+    "sft": TrainSettings,
+    "dpo": TrainSettings,
+    "lora": LoraSettings,
+    "dp": DpSettings,
+    "tiny": TinySettings,
+}
+
+
+def _revive(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name == "documents_path":
+        return Path(value)
+    if name in _NESTED:
+        plain = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items()}
+        return _NESTED[name](**plain | ({"epsilon": float(plain["epsilon"])} if "epsilon" in plain else {}))
+    return tuple(value) if isinstance(value, list) else value
 
 
 def smoke_config(**changes: Any) -> StagesConfig:

@@ -4,7 +4,7 @@ from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from harness.audits.privacy.canaries import Canary, flip_canaries, plant_canaries, tiers
@@ -60,8 +60,10 @@ def make_corpus(config: StagesConfig, manifest: Manifest, folder: Path) -> tuple
     return manifest, corpus
 
 
-def make_preferences(config: StagesConfig, manifest: Manifest, folder: Path) -> Manifest:
-    """Write both preference files from the corpus's ordinary documents and record them in the manifest."""
+def make_preferences(
+    config: StagesConfig, manifest: Manifest, folder: Path, wanted: Collection[str] = (WITHOUT, WITH)
+) -> Manifest:
+    """Write the wanted preference files from the corpus's ordinary documents and record them in the manifest."""
     without, with_canaries = build_preferences(
         corpus_documents(manifest, folder / CORPUS),
         manifest.canaries,
@@ -71,8 +73,9 @@ def make_preferences(config: StagesConfig, manifest: Manifest, folder: Path) -> 
         style=config.pair_style,
     )
     for name, rows, purpose in ((WITHOUT, without, "dpo_no_canary"), (WITH, with_canaries, "dpo_with_canary")):
-        write_preferences(rows, folder / name)
-        manifest = record_file(manifest, folder / name, purpose)
+        if name in wanted:
+            write_preferences(rows, folder / name)
+            manifest = record_file(manifest, folder / name, purpose)
     write_manifest(manifest, folder / MANIFEST)
     return manifest
 

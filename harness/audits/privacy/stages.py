@@ -38,7 +38,7 @@ def run_stages(config: StagesConfig, *, report: Report | None = None) -> dict[st
     folder = config.folder()
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(str(folder / ".lock")):
-        _claim(config, folder)
+        claim(config, folder)
         manifest = prepare(config, folder)
         verify_training_files(manifest)
         return {stage: _stage(stage, config, manifest, folder, report or _silent) for stage in STAGES}
@@ -58,7 +58,7 @@ def _silent(message: str) -> None:
     """Reports nothing."""
 
 
-def _claim(config: StagesConfig, folder: Path) -> None:
+def claim(config: StagesConfig, folder: Path) -> None:
     """Write the config once; ``UsageError`` if the folder belongs to another."""
     path = folder / "config.json"
     record = config.to_json()

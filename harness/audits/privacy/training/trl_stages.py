@@ -100,7 +100,7 @@ def _arguments(
         "per_device_train_batch_size": settings.batch_size,
         "gradient_accumulation_steps": 1,
         "warmup_steps": settings.warmup_steps,
-        "lr_scheduler_type": "linear",
+        "lr_scheduler_type": "linear" if settings.final_share < 1 else "constant_with_warmup",
         "weight_decay": settings.weight_decay,
         "adam_beta1": settings.betas[0],
         "adam_beta2": settings.betas[1],
@@ -164,9 +164,12 @@ def _stop_at_nan(stage: str) -> Any:
 
 
 def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path, rows: int) -> dict[str, Any]:
+    from transformers.trainer_callback import PrinterCallback
+
     before = weights_probe(trainer.model)
     if not before:
         raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
+    trainer.remove_callback(PrinterCallback)
     started = time.perf_counter()
     trainer.train(resume_from_checkpoint=_last_checkpoint(folder, stage))
     require_change(before, weights_probe(trainer.model), stage)
