@@ -1,0 +1,245 @@
+"""Kill, interrupt, terminate or starve a run at any moment: what was recorded is on disk, and --resume finishes it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, evidence_of, only_run
+from tests.plugin.toy_run import command, environment, run_pytest, write_project
+
+CASES = 14
+MODEL_CASES = 3
+TIMEOUT_S = 120.0
+
+
+def project_in(folder: Path, cases: int = CASES, model_cases: int = 0) -> Path:
+    return write_project(folder, test_toy=audit_source(cases, model_cases=model_cases))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The evidence of a run that nothing happened to."""
+    folder = project_in(tmp_path_factory.mktemp("undisturbed"))
+    assert run_pytest(folder, TOY_PAUSE="0").code == 0
+    return evidence_of(only_run(folder))
+
+
+@contextmanager
+def running(folder: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A pytest that runs in a process group of its own; whatever is left of it is killed at the end."""
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=environment(**variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if group_lives(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=TIMEOUT_S)
+
+
+def group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for(condition: Any, what: str) -> Any:
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError(f"waited {TIMEOUT_S} s for {what}")
+
+
+def wait_for_records(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Wait until so many records were acknowledged."""
+    return wait_for(lambda: (found := acknowledged(folder)) and len(found) >= count and found, f"{count} records")
+
+
+def end_of(process: subprocess.Popen[str]) -> str:
+    """The output of a process once it and all of its group have gone."""
+    output, _ = process.communicate(timeout=TIMEOUT_S)
+    wait_for(lambda: not group_lives(process.pid), "the workers to leave")
+    return output
+
+
+def resume(folder: Path, *arguments: str) -> None:
+    run = only_run(folder)
+    outcome = run_pytest(folder, "--resume", run.run_id, *arguments, TOY_PAUSE="0")
+    assert outcome.code == 0, outcome.output
+
+
+def check_resumed(folder: Path, undisturbed: dict[str, Any], *arguments: str) -> None:
+    """--resume leaves what has ended, runs the rest, and gives the evidence of an undisturbed run."""
+    ended = {case.case_id for case in only_run(folder).cases if case.outcome == "passed"}
+    before = len(acknowledged(folder))
+    resume(folder, *arguments)
+    run = only_run(folder)
+    assert evidence_of(run) == undisturbed
+    assert run.finished and not run.missing
+    assert not ended & {entry["case"] for entry in acknowledged(folder)[before:]}
+    check_nothing_lost(run, acknowledged(folder))
+
+
+def kill_a_worker(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
+    with running(folder, "-n", "2") as process:
+        entries = wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
+        time.sleep(float(rng.uniform(0, 0.02)))
+        os.kill(entries[int(rng.integers(len(entries)))]["pid"], signal.SIGKILL)
+        output = end_of(process)
+    run = only_run(folder)
+    check_nothing_lost(run, acknowledged(folder))
+    outcomes = [case.outcome for case in run.cases]
+    assert len(outcomes) == CASES, output
+    # A worker that is killed between two cases was running none.
+    assert outcomes.count("crashed") <= 1, output
+    assert outcomes.count("crashed") + outcomes.count("passed") == CASES, output
+    assert process.returncode == (1 if "crashed" in outcomes else 0), output
+    assert "not properly terminated" in output.lower()
+    check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
+
+
+def kill_the_controller(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
+    with running(folder, "-n", str(rng.integers(0, 3))) as process:
+        wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
+        time.sleep(float(rng.uniform(0, 0.02)))
+        process.kill()
+        end_of(process)
+    run = only_run(folder)
+    check_nothing_lost(run, acknowledged(folder))
+    assert not run.finished
+    assert run.missing
+    check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
+
+
+def at_a_random_moment(folder: Path, undisturbed: dict[str, Any], seed: int) -> None:
+    rng = np.random.default_rng([2, seed])
+    victim = kill_a_worker if seed % 2 else kill_the_controller
+    victim(project_in(folder), undisturbed, rng)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_at_a_random_moment(tmp_path, undisturbed, seed) -> None:
+    at_a_random_moment(tmp_path, undisturbed, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 20))
+def test_kill_at_more_random_moments(tmp_path, undisturbed, seed) -> None:
+    at_a_random_moment(tmp_path, undisturbed, seed)
+
+
+def test_a_killed_worker_is_reported_with_its_case(tmp_path, undisturbed) -> None:
+    folder = project_in(tmp_path)
+    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
+        first = wait_for_records(folder, 3)[-1]
+        os.kill(first["pid"], signal.SIGKILL)
+        output = end_of(process)
+    run = only_run(folder)
+    (crashed,) = [case for case in run.cases if case.outcome == "crashed"]
+    assert f"crashed while running '{crashed.case_id}'" in output
+    assert f"crashed while running '{crashed.case_id}'" in crashed.last.message
+    assert crashed.last.metrics, "what the case had recorded before its worker died is kept"
+    assert "1 failed, 13 passed" in output
+    check_resumed(folder, undisturbed)
+
+
+def test_ctrl_c(tmp_path, undisturbed) -> None:
+    folder = project_in(tmp_path)
+    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
+        wait_for_records(folder, 12)
+        os.killpg(process.pid, signal.SIGINT)
+        output = end_of(process)
+    assert process.returncode == 2, output
+    run = only_run(folder)
+    check_nothing_lost(run, acknowledged(folder))
+    assert not run.finished and run.missing
+    assert not [case for case in run.cases if case.outcome == "crashed"], output
+    check_resumed(folder, undisturbed)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_sigterm_writes_the_report(tmp_path, undisturbed, workers) -> None:
+    folder = project_in(tmp_path)
+    with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
+        wait_for_records(folder, 12)
+        process.terminate()
+        output = end_of(process)
+    assert process.returncode == 143, output
+    assert "SIGTERM received: the run can be continued with --resume" in output
+    run = only_run(folder)
+    check_nothing_lost(run, acknowledged(folder))
+    assert run.missing and not [case for case in run.cases if case.outcome == "crashed"]
+    assert (run.folder / "index.html").exists(), output
+    check_resumed(folder, undisturbed)
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    where = tmp_path / "disk"
+    where.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(where)]
+    if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", str(where)], check=True)
+
+
+def test_disk_full(tmp_path, small_disk, undisturbed) -> None:
+    folder = project_in(tmp_path)
+    (small_disk / "ballast").write_bytes(b"x" * 230_000)
+    full = run_pytest(folder, "--reports", str(small_disk), TOY_PAUSE="0")
+    assert full.code == 1, full.output
+    assert "No space left on device; everything recorded before is kept" in full.output
+    (run_folder,) = small_disk.glob("*/ledger")
+    check_full(folder, small_disk, run_folder.parent.name, undisturbed)
+
+
+def check_full(folder: Path, reports: Path, run_id: str, undisturbed: dict[str, Any]) -> None:
+    from harness.runstore.run import read_run
+
+    before = read_run(reports / run_id)
+    check_nothing_lost(before, acknowledged(folder))
+    assert before.missing or [case for case in before.cases if case.outcome in ("error", "failed")]
+    (reports / "ballast").unlink()
+    resumed = run_pytest(folder, "--reports", str(reports), "--resume", run_id, TOY_PAUSE="0")
+    assert resumed.code == 0, resumed.output
+    after = read_run(reports / run_id)
+    assert evidence_of(after) == undisturbed
+    assert after.finished and not after.missing
+
+
+def test_same_numbers_with_workers_as_without(tmp_path) -> None:
+    found = []
+    for workers in ("0", "2"):
+        (tmp_path / workers).mkdir()
+        folder = project_in(tmp_path / workers, 3, MODEL_CASES)
+        outcome = run_pytest(folder, "-n", workers, "--model", "tiny", "--device", "cpu", TOY_PAUSE="0")
+        assert outcome.code == 0, outcome.output
+        found.append(evidence_of(only_run(folder)))
+    assert len(found[0]) == 3 + MODEL_CASES
+    assert found[0] == found[1]

@@ -1,0 +1,42 @@
+"""Affinity with real models: how often each was loaded, read from the ledgers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.models.tiny import tiny_folder
+from harness.runstore.layout import RunFolder
+from harness.runstore.reader import read_lines
+from tests.plugin.acknowledging_audit import audit_source, only_run
+from tests.plugin.toy_run import run_pytest, write_project
+
+
+@pytest.fixture
+def three_models(tmp_path) -> list[str]:
+    """Three models of the same weights in three folders, as --model options."""
+    words: list[str] = []
+    for name in ("one", "two-2", "three"):
+        shutil.copytree(tiny_folder(), tmp_path / "models" / name)
+        words += ["--model", str(tmp_path / "models" / name)]
+    return words
+
+
+def loads(folder: Path) -> list[str]:
+    """The models that workers loaded, once for each worker that did; a worker keeps what it has loaded."""
+    lines, damaged = read_lines(RunFolder(only_run(folder).folder))
+    assert not damaged
+    loaded = {(line.worker, line.record["spec"]) for line in lines if line.kind == "model"}
+    return sorted(Path(spec).name for _, spec in loaded)
+
+
+def test_three_models_on_three_workers_are_loaded_three_times(tmp_path, three_models) -> None:
+    folder = write_project(tmp_path, test_toy=audit_source(2, model_cases=4))
+    outcome = run_pytest(folder, "-n", "3", "--device", "cpu", *three_models, TOY_PAUSE="0")
+    assert outcome.code == 0, outcome.output
+    assert outcome.counts == {"passed": 14}
+    assert loads(folder) == ["one", "three", "two-2"]
+    workers = {case.last.worker for case in only_run(folder).cases if case.model}
+    assert len(workers) == 3
