@@ -112,8 +112,9 @@ def _titles(case: CaseRecord) -> list[str]:
 
 def _labels(case: CaseRecord, state: State, given: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     audit, model, device = case.audit or "other", case.model or "no model", case.device or "no device"
+    test = visible(case_label(case)).partition(" \u203a ")[0]
     pairs = [
-        ("parentSuite", audit), ("suite", f"{model} on {device}"), ("subSuite", visible(case_label(case))),
+        ("parentSuite", audit), ("suite", f"{model} on {device}"), ("subSuite", test),
         ("epic", audit), ("feature", model), ("audit", audit), ("model", model), ("device", device),
         ("verdict", state.label), ("case_id", case.case_id), *(("tag", marker) for marker in case.markers),
     ]  # fmt: skip

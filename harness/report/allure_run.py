@@ -36,12 +36,13 @@ def write_categories(results: Path) -> None:
 
 def write_environment(run: Run, results: Path) -> None:
     """Write environment.properties from the run's provenance."""
-    lines = [f"{_key(f'{title}.{name}')}={_value(text)}" for title, pairs in provenance(run) for name, text in pairs]
+    pairs = [pair for _, group in provenance(run) for pair in group if pair[1] not in ("{}", "null", "")]
+    lines = [f"{_key(name)}={_value(text)}" for name, text in dict(pairs).items()]
     (results / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _key(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("_")
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text.removeprefix("options \u203a ")).strip("_")
 
 
 def _value(text: str) -> str:

@@ -6,35 +6,33 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from harness.report import vega
+from harness.report.collect import Items, collect_items
 from harness.report.figures import FigureDrawer
 from harness.report.interval import Scale, bar, common_scale
-from harness.report.items import case_rows
 from harness.report.names import anchor, case_label, metric_label, visible
 from harness.report.numbers import chance_text, count, duration, interval_text, moment, value_text
 from harness.report.overview import answer, case_counts, cell, model_state
-from harness.report.packing import PackedRows, fit, pack
+from harness.report.packing import PackedRows, pack
 from harness.report.provenance import provenance
 from harness.report.states import case_state, worst
 from harness.report.view import AuditView, CaseView, CellView, ItemsView, MetricView, ModelView, PageView
 from harness.report.voids import Voids
-from harness.runstore.records import CaseRecord, Run
+from harness.runstore.records import CaseRecord, DamagedLine, Run
 from harness.stats.estimate import Estimate
 
-ROWS_BUDGET = 8_000_000
-"""Characters of packed item rows on the page."""
 NO_MODEL = "no model"
 UNMARKED = "other"
 PARAMETER_LIMIT = 2_000
 
 
-def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer | None = None) -> PageView:
-    """Everything that the page of ``run`` shows; the item rows of one case are in memory at a time."""
+def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | None = None) -> PageView:
+    """Everything that the page of ``run`` shows; ``items`` are its rows where they have been read already."""
     drawer = drawer or FigureDrawer()
-    packed = _packed_rows(run, rows_budget)
+    items = items or collect_items(run)
+    packed = items.packed
     voids = Voids(run)
     scales = _scales(run)
     cases = [_case(run, case, case in voids, scales, packed, drawer) for case in run.cases]
@@ -53,7 +51,9 @@ def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer
         facts=_facts(run, columns),
         provenance=provenance(run),
         missing=tuple(visible(case_id) for case_id in run.missing),
-        damaged=tuple(visible(f"{line.file}, line {line.line}: {line.reason}") for line in run.damaged),
+        damaged=tuple(
+            visible(f"{line.file}, line {line.line}: {line.reason}") for line in (*run.damaged, *items.damaged)
+        ),
         finished=run.finished,
         when=moment(_when(run)),
         data=data,
@@ -61,19 +61,13 @@ def build_page(run: Run, *, rows_budget: int = ROWS_BUDGET, drawer: FigureDrawer
     )
 
 
+def _damage(line: DamagedLine) -> str:
+    return visible(f"{line.file}, line {line.line}: {line.reason}")
+
+
 def items_id(case_id: str) -> str:
     """The id of the script element that holds a case's item rows."""
     return anchor("items", case_id)
-
-
-def _packed_rows(run: Run, budget: int) -> dict[str, PackedRows]:
-    with_rows = [case for case in run.cases if case.last.row_files]
-    packed = fit([partial(_rows, run, case) for case in with_rows], budget)
-    return {case.case_id: rows for case, rows in zip(with_rows, packed, strict=True) if rows.total}
-
-
-def _rows(run: Run, case: CaseRecord) -> list[dict[str, Any]]:
-    return case_rows(run, case).rows
 
 
 def _scales(run: Run) -> dict[str, Scale | None]:

@@ -49,7 +49,7 @@ class FigureDrawer:
     ``static_charts`` and ``static_bytes`` bound time (about 35 ms a chart) and size of the page.
     """
 
-    static_charts: int = 120
+    static_charts: int = 80
     static_bytes: int = 4_000_000
     charts: list[Mapping[str, Any]] = field(default_factory=list)
     _drawn: int = 0

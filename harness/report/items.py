@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,32 +28,51 @@ def case_rows(run: Run, case: CaseRecord) -> CaseRows:
     rows: list[dict[str, Any]] = []
     damaged: list[DamagedLine] = []
     for name in case.last.row_files:
-        path = run.folder / name
         try:
-            lines = path.read_bytes().splitlines()
+            lines = (run.folder / name).read_bytes().split(b"\n")
         except OSError as error:
             damaged.append(DamagedLine(name, 0, f"cannot be read: {error.strerror or error}"))
             continue
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                _add_row(line, DamagedLine(name, number, ""), rows, damaged)
+        found = _all_at_once(lines)
+        if found is None:
+            found, torn = _one_by_one(name, lines)
+            damaged += torn
+        rows += found
     return CaseRows(rows, tuple(damaged))
 
 
-def _add_row(line: bytes, where: DamagedLine, rows: list[dict[str, Any]], damaged: list[DamagedLine]) -> None:
+def _all_at_once(lines: list[bytes]) -> list[dict[str, Any]] | None:
+    """The rows of a sound file, several times faster than line by line; ``None`` where anything is amiss."""
+    text = b"[" + b",".join(line for line in lines if line.strip()) + b"]"
     try:
-        row = json.loads(line)
-    except ValueError as error:
-        damaged.append(DamagedLine(where.file, where.line, str(error)))
-        return
-    if not isinstance(row, dict):
-        damaged.append(DamagedLine(where.file, where.line, f"a row must be a mapping, got {type(row).__name__}"))
-        return
-    rows.append(restored(row) if b'"$float"' in line else row)
+        rows = json.loads(text)
+    except ValueError:
+        return None
+    if not all(type(row) is dict for row in rows) or len(rows) != sum(1 for line in lines if line.strip()):
+        return None
+    return [restored(row) for row in rows] if b'"$float"' in text else rows
 
 
-def write_items(run: Run, *, csv: Path, parquet: Path) -> int:
-    """Write all item rows of the run as CSV and Parquet with the case's columns in front; the number of rows.
+def _one_by_one(name: str, lines: list[bytes]) -> tuple[list[dict[str, Any]], list[DamagedLine]]:
+    rows: list[dict[str, Any]] = []
+    damaged: list[DamagedLine] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = restored(json.loads(line))
+        except ValueError as error:
+            damaged.append(DamagedLine(name, number, str(error)))
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            damaged.append(DamagedLine(name, number, f"a row must be a mapping, got {type(row).__name__}"))
+    return rows, damaged
+
+
+def write_items(tables: list[Any], *, csv: Path, parquet: Path) -> int:
+    """Write the tables of all cases (:func:`items_table`) as one, as CSV and Parquet; the number of rows.
 
     Columns are the union over all cases; one whose types differ between cases is text; lists and mappings are JSON.
     """
@@ -61,15 +80,15 @@ def write_items(run: Run, *, csv: Path, parquet: Path) -> int:
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    tables = [_table(case, case_rows(run, case).rows) for case in run.cases if case.last.n_rows or case.last.row_files]
-    tables = [table for table in tables if table.num_rows]
-    table = _joined(tables) if tables else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
+    full = [table for table in tables if table.num_rows]
+    table = _joined(full) if full else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
     pq.write_table(table, parquet, compression="zstd")
     pa_csv.write_csv(table, csv)
     return int(table.num_rows)
 
 
-def _table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:
+def items_table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:
+    """The rows of a case as a ``pyarrow.Table``, the case's own columns (:data:`KEYS`) in front."""
     import pyarrow as pa
 
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -82,24 +101,19 @@ def _table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:
 def _column(values: list[Any]) -> Any:
     import pyarrow as pa
 
-    flat = [_flat(value) for value in values]
-    kinds = {type(value) for value in flat if value is not None}
-    if kinds and kinds <= {int, float}:
-        return pa.array([None if v is None else float(v) for v in flat] if float in kinds else flat)
-    if len(kinds) > 1 or kinds == {str}:
-        return pa.array([None if v is None else _text(v) for v in flat], pa.string())
-    return pa.array(flat)
-
-
-def _flat(value: Any) -> Any:
-    if isinstance(value, list | Mapping):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
-        return str(value)
-    return value
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {int} and any(v is not None and abs(v) >= 2**63 for v in values):
+        kinds = {int, str}
+    if kinds == {int, float}:
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    if kinds <= {float} or kinds <= {int} or kinds <= {bool}:
+        return pa.array(values)
+    return pa.array([None if v is None else _text(v) for v in values], pa.string())
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list | Mapping):
+        value = json.dumps(value, ensure_ascii=False)
     # Lone surrogates are legal in JSON but not in UTF-8.
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -125,10 +139,3 @@ def _as_text(table: Any, names: set[str]) -> Any:
         values = [None if v is None else str(v) for v in table.column(name).to_pylist()]
         table = table.set_column(index, name, pa.array(values, pa.string()))
     return table
-
-
-def iter_rows(run: Run) -> Iterator[tuple[CaseRecord, dict[str, Any]]]:
-    """Every item row of the run with its case."""
-    for case in run.cases:
-        for row in case_rows(run, case).rows:
-            yield case, row

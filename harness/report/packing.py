@@ -7,10 +7,12 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 TEXT_LIMIT = 20_000
 """Characters of one value that the page holds; the rows file has all."""
+Rows = Sequence[dict[str, Any]]
 SAMPLE = 50
 """Rows that every case keeps, whatever the budget."""
 
@@ -33,23 +35,33 @@ def pack(value: Any) -> str:
 def pack_rows(rows: Sequence[dict[str, Any]], total: int | None = None) -> PackedRows:
     """The rows, packed; ``total`` counts those that exist."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    data = [[_short(row.get(name)) for row in rows] for name in names]
+    data = [_shortened([row.get(name) for row in rows]) for name in names]
     return PackedRows(pack({"columns": names, "data": data}), len(rows), len(rows) if total is None else total)
 
 
-def fit(sources: Sequence[Callable[[], list[dict[str, Any]]]], budget: int) -> list[PackedRows]:
-    """Each case's rows packed, all of them where they fit into ``budget`` characters, else the first share of each.
+def fit(packed: dict[str, PackedRows], again: Callable[[str], Rows], budget: int) -> dict[str, PackedRows]:
+    """All rows where they fit into ``budget`` characters, else the same share of each case's rows, from the first on.
 
-    A source is called again where its rows must be cut, so that the rows of one case are in memory at a time.
+    ``again`` gives the rows of a case that must be cut, so that the rows of one case are in memory at a time.
     """
-    packed = [pack_rows(source()) for source in sources]
-    share = budget / max(1, sum(len(case.text) for case in packed))
-    return packed if share >= 1 else [_cut(source, whole, share) for source, whole in zip(sources, packed, strict=True)]
+    share = budget / max(1, sum(len(rows.text) for rows in packed.values()))
+    if share >= 1:
+        return packed
+    return {name: _cut(rows, partial(again, name), share) for name, rows in packed.items()}
 
 
-def _cut(source: Callable[[], list[dict[str, Any]]], whole: PackedRows, share: float) -> PackedRows:
+def _cut(whole: PackedRows, again: Callable[[], Rows], share: float) -> PackedRows:
     kept = min(whole.total, max(SAMPLE, int(whole.total * share * 0.95)))
-    return whole if kept == whole.total else pack_rows(source()[:kept], whole.total)
+    return whole if kept == whole.total else pack_rows(again()[:kept], whole.total)
+
+
+def _shortened(values: list[Any]) -> list[Any]:
+    kinds = set(map(type, values))
+    if kinds <= {int, bool, type(None)}:
+        return values
+    if kinds <= {str, type(None)} and max(map(len, filter(None, values)), default=0) <= TEXT_LIMIT:
+        return values
+    return [_short(value) for value in values]
 
 
 def _short(value: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import StoreError
 from harness.report.build import build_page
+from harness.report.collect import collect_items
 from harness.report.evidence_lines import write_evidence
 from harness.report.items import write_items
 from harness.report.junit import write_junit
@@ -26,10 +27,11 @@ def write_all(folder: Path) -> Path:
     run = read_run(folder)
     try:
         write_metrics(run, csv=folder / "metrics.csv", parquet=folder / "metrics.parquet")
-        write_items(run, csv=folder / "items.csv", parquet=folder / "items.parquet")
+        items = collect_items(run)
+        write_items(items.tables, csv=folder / "items.csv", parquet=folder / "items.parquet")
         write_evidence(run, folder / "evidence.jsonl")
         write_junit(run, folder / "junit.xml")
-        page = build_page(run)
+        page = build_page(run, items)
         write_text(folder / SUMMARY, json.dumps(run_summary(run, page)))
         return write_text(folder / "index.html", render_page(page))
     except OSError as error:
