@@ -72,13 +72,20 @@ def concentrated_log_probability(scores: Scores, vocabulary: int) -> Matrix:
 
 
 def ablation_matrix(
-    perturbations: Perturbations, plan: Sequence[Ablated], score: Callable[[Scores], Matrix] = log_probability
+    perturbations: Perturbations,
+    plan: Sequence[Ablated],
+    score: Callable[[Scores], Matrix] = log_probability,
+    *,
+    means: bool = False,
 ) -> Matrix:
-    """Drops G x (P_user + G): every token of a unit receives the whole drop of the unit; NaN where none was measured."""
+    """Drops G x (P_user + G): every token of a unit receives the whole drop of the unit; NaN where none was measured.
+
+    ``means`` asks the model for what :func:`concentrated_log_probability` needs.
+    """
     passage = perturbations.passage
     columns, generated = passage.columns, len(passage.generation_ids)
     changes = [([columns[index] for index in unit.columns], min(unit.rows)) for unit in plan]
-    base, *ablated = perturbations.score([((), 0), *changes])
+    base, *ablated = perturbations.score([((), 0), *changes], means=means)
     original = score(base)
     matrix = np.full((generated, len(columns)), np.nan)
     for unit, (_, start), scores in zip(plan, changes, ablated, strict=True):

@@ -96,11 +96,12 @@ class DeletionTest:
         steps: int | None = 20,
         baseline: str = "eos",
         seed: int = 0,
+        perturbations: Perturbations | None = None,
     ):
         self.passage, self.unit, self.baseline = passage, unit, baseline
         self.units: Units = passage.prompt_units(unit, size)
         self.steps = len(self.units) if unit == "sentence" or steps is None else steps
-        self.perturbations = Perturbations(model, passage, baseline, seed)
+        self.perturbations = perturbations or Perturbations(model, passage, baseline, seed)
 
     def weights(self, attribution: Attribution | Any, view: str = "row") -> Vector:
         """One weight a feature from an attribution's view or from plain numbers (a feature or a token each)."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from harness.audits.faithfulness.attribution import Attribution
 from harness.audits.faithfulness.hops import Hops
 from harness.audits.faithfulness.passage import Passage, Prompt, encode_passage
+from harness.audits.faithfulness.perturb import Perturbations
 from harness.audits.faithfulness.spans import Span, checked_span
 from harness.errors import UsageError
 
@@ -87,6 +88,7 @@ class Explainer:
     ) -> None:
         self.model = model
         self.passage = encode_passage(model.tokenizer, prompt, generation, chat=chat)
+        self._perturbations: dict[tuple[str, int], Perturbations] = {}
 
     @property
     def rows(self) -> list[int]:
@@ -100,6 +102,12 @@ class Explainer:
         from harness.audits.faithfulness.trace import trace_passage
 
         return trace_passage(self.model.module, self.passage.ids)
+
+    def perturbations(self, baseline: str = "eos", seed: int = 0) -> Perturbations:
+        """Scores of this passage with positions overwritten, shared by ablations and deletion curves."""
+        return self._perturbations.setdefault(
+            (baseline, seed), Perturbations(self.model, self.passage, baseline, seed)
+        )
 
     def positions(self, span: Span) -> list[int]:
         """Absolute positions of a span."""

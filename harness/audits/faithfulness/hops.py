@@ -113,9 +113,9 @@ def split_hops(
         if mass.sum() > 0.0:
             vector = attribute_span(segment, mass)
             vector[prompt + segment[0] : prompt + segment[1] + 1] = 0.0
-            vector = vector * (mass.sum() / (vector.sum() + GUARD))
+        passed = vector * (mass.sum() / (vector.sum() + GUARD))
         vectors.append(vector)
-        observed.append(vector * mask)
+        observed.append(passed * mask)
         for earlier in segments[: segments.index(segment)]:
-            pending[earlier] += vector[prompt + earlier[0] : prompt + earlier[1] + 1]
+            pending[earlier] += passed[prompt + earlier[0] : prompt + earlier[1] + 1]
     return Hops(np.stack(vectors), np.stack(observed), (), mask, tuple(segments))

@@ -23,7 +23,7 @@ from harness.audits.faithfulness.attention_maps import attention_rollout, cumula
 from harness.audits.faithfulness.explain import METHODS, Explainer, Method, Options, Outcome
 from harness.audits.faithfulness.hop_methods import flashtrace, ft_attnlrp, ft_ifr
 from harness.audits.faithfulness.ifr import flow_matrix, flow_span
-from harness.audits.faithfulness.perturb import Perturbations, baseline_ids
+from harness.audits.faithfulness.perturb import baseline_ids
 from harness.audits.faithfulness.placing import columns_of, copied_rows, masked_from_token
 from harness.audits.faithfulness.relevance import gradient_rows, gradient_span, integrated_gradients
 from harness.errors import UsageError
@@ -115,15 +115,16 @@ def _ablation(explainer: Explainer, options: Options, *, clp: bool) -> Outcome:
     if name not in ("sentences", "segments") or (count and not count.isdigit()):
         raise UsageError(f"variant is {options.variant!r}; ablation knows 'sentences' and 'segments:K'")
     plan = sentence_plan(explainer.passage) if name == "sentences" else segment_plan(explainer.passage, int(count or 20))
-    perturbations = Perturbations(explainer.model, explainer.passage, options.baseline, stats=clp)
+    perturbations = explainer.perturbations(options.baseline)
     vocabulary = explainer.model.module.get_output_embeddings().weight.shape[0]
     score = partial(concentrated_log_probability, vocabulary=vocabulary) if clp else log_probability
-    matrix = ablation_matrix(perturbations, plan, score)
-    return Outcome(matrix, details={"sequences": perturbations.requests})
+    before = perturbations.sequences
+    matrix = ablation_matrix(perturbations, plan, score, means=clp)
+    return Outcome(matrix, details={"sequences": perturbations.sequences - before})
 
 
 def _leave_one_out(explainer: Explainer, options: Options) -> Outcome:
-    perturbations = Perturbations(explainer.model, explainer.passage, options.baseline)
+    perturbations = explainer.perturbations(options.baseline)
     return Outcome(ablation_matrix(perturbations, token_plan(explainer.passage)))
 
 

@@ -44,57 +44,54 @@ def baseline_ids(tokenizer: Any, baseline: str, length: int, seed: int = 0) -> l
 
 @dataclass(frozen=True)
 class Scores:
-    """What the model says about generation tokens: log-probabilities, and the mean log-probability of the vocabulary."""
+    """What the model says about generation tokens: log-probabilities, and (where asked) their vocabulary's mean."""
 
     logprobs: Vector
-    means: Vector | None
+    means: Vector | None = None
 
 
 @dataclass
 class Perturbations:
-    """Scores of a passage with some positions overwritten; positions are absolute, in prompt or generation.
-
-    ``stats=True`` also keeps the mean of the vocabulary's log-probabilities, which the CLP score needs.
-    """
+    """Scores of a passage with some positions overwritten; positions are absolute, in prompt or generation."""
 
     model: LanguageModel
     passage: Passage
     baseline: str = "eos"
     seed: int = 0
-    stats: bool = False
     known: dict[tuple[frozenset[int], int], Scores] = field(default_factory=dict)
-    requests: int = 0
+    sequences: int = 0
 
-    def score(self, changes: Sequence[tuple[Iterable[int], int]]) -> list[Scores]:
-        """Scores of the generation tokens from ``start`` on for each ``(positions, start)``, in one engine call."""
+    def score(self, changes: Sequence[tuple[Iterable[int], int]], *, means: bool = False) -> list[Scores]:
+        """Scores of the generation tokens from ``start`` on for each ``(positions, start)``, in one call.
+
+        ``means=True`` also gives the mean log-probability of the vocabulary, which the CLP score needs.
+        """
         keys = [(frozenset(positions), start) for positions, start in changes]
-        missing = list(dict.fromkeys(key for key in keys if key not in self.known))
+        missing = list(dict.fromkeys(key for key in keys if not self._is_known(key, means)))
         if missing:
-            self.requests += len(missing)
-            self.known.update(zip(missing, self._compute(missing), strict=True))
+            self.sequences += len(missing)
+            self.known.update(zip(missing, self._compute(missing, means), strict=True))
         return [self.known[key] for key in keys]
 
     def totals(self, changes: Sequence[Iterable[int]]) -> Vector:
         """Log-likelihood of the whole generation for each set of overwritten positions."""
         return np.array([scores.logprobs.sum() for scores in self.score([(change, 0) for change in changes])])
 
-    def _compute(self, keys: Sequence[tuple[frozenset[int], int]]) -> list[Scores]:
-        if self.baseline == "mean":
-            from harness.audits.faithfulness.mean_embedding import mean_scores
+    def _is_known(self, key: tuple[frozenset[int], int], means: bool) -> bool:
+        return key in self.known and not (means and self.known[key].means is None)
 
-            return [Scores(row, None) for row in mean_scores(self.model, self.passage, keys)]
+    def _compute(self, keys: Sequence[tuple[frozenset[int], int]], means: bool) -> list[Scores]:
         ids = self.passage.ids
-        replacement = baseline_ids(self.model.tokenizer, self.baseline, len(ids), self.seed)
+        mean_embedding = self.baseline == "mean"
+        replacement = None if mean_embedding else baseline_ids(self.model.tokenizer, self.baseline, len(ids), self.seed)
+        if means or replacement is None:
+            from harness.audits.faithfulness.direct import direct_scores
+
+            return [Scores(*pair) for pair in direct_scores(self.model, self.passage, keys, replacement)]
         requests = []
         for positions, start in keys:
             changed = [replacement[i] if i in positions else token for i, token in enumerate(ids)]
             cut = len(self.passage.prompt_ids) + start
             requests.append((changed[:cut], changed[cut:]))
-        results = self.model.loglikelihood(requests, bos="none", stats=self.stats)
-        return [
-            Scores(
-                np.asarray(result.logprobs, dtype=np.float64),
-                np.asarray(result.mean_logprob, dtype=np.float64) if self.stats else None,
-            )
-            for result in results
-        ]
+        results = self.model.loglikelihood(requests, bos="none")
+        return [Scores(np.asarray(result.logprobs, dtype=np.float64)) for result in results]

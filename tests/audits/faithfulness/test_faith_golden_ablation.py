@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers, user_and_generation
+from harness.audits.faithfulness import Explainer
+from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -48,8 +49,8 @@ def test_leave_one_out(case, explainers):
 
 def test_one_sequence_a_sentence(explainers):
     """Sentences of the prompt, sentences of the generation but the last, and the passage as it is."""
-    explainer = explainers("needle_raw")
+    shared_one = explainers("needle_raw")
+    explainer = Explainer(shared_one.model, shared_one.passage.user_text, shared_one.passage.generation_text)
     found = explainer.attribute("ablation")
     prompt, generation = (explainer.passage.prompt_units("sentence"), explainer.passage.generation_units("sentence"))
     assert found.details["sequences"] == len(prompt) + len(generation)
-    assert user_and_generation(np.arange(62), golden("needle_raw.ablation")).shape == (62,)
