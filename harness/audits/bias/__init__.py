@@ -5,22 +5,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {
-    "Axis": "lexicon",
-    "PreferenceSet": "lexicon",
-    "WordPair": "lexicon",
-    "load_preference_set": "lexicon",
-    "lint": "linting",
-    "lint_tokens": "linting",
-    "ProbeResult": "minimal",
-    "minimal_probe": "minimal",
-    "load_rows": "rows",
-    "crows_pairs": "crows_audit",
-    "stereoset": "stereoset_audit",
-    "winobias": "wino_audit",
-    "winogender": "wino_audit",
-    "bbq": "bbq_audit",
+_HOMES = {
+    "lexicon": ("Axis", "PreferenceSet", "WordPair", "load_preference_set"),
+    "linting": ("lint", "lint_tokens"),
+    "minimal": ("ProbeResult", "minimal_probe", "probe_evidence"),
+    "words": ("word_loglikelihood",),
+    "grid": ("GridMeasurement", "measure_grid"),
+    "contrasts": ("Contrast", "all_contrasts"),
+    "preference": ("axis_evidence", "preference_grid"),
+    "planted": ("nonce_contrast", "nonce_prompts", "plant_preference"),
+    "rows": ("load_rows",),
+    "sampling": ("stratified_sample",),
+    "crows_audit": ("crows_pairs",),
+    "stereoset_audit": ("stereoset",),
+    "wino_audit": ("winobias", "winogender"),
+    "winogender_items": ("load_occupation_stats",),
+    "bbq_audit": ("bbq",),
+    "counterfactual": ("counterfactual_swap", "load_swap_items"),
+    "refusal": ("load_refusal_set", "refusal_rates"),
 }
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)
 
 

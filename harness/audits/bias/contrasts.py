@@ -58,7 +58,7 @@ def all_contrasts(
     pairs = [(axis, group, other) for axis in measured.grid.axes for group, other in _ordered(axis)]
     tables = [_table(measured, group, other) for _, group, other in pairs]
     options = {"n_resamples": n_resamples, "seed": seed}
-    tested = [crossed_contrast(table, confidence=confidence, **options) for table in tables]  # type: ignore[arg-type]
+    tested = [crossed_contrast(table, confidence=confidence, **options) for table in tables]
     two_way = holm([test.two_way.value for test in tested])
     flips = holm([test.sign_flip.larger.value for test in tested])
     return [

@@ -15,8 +15,10 @@ CHANCE_DRAWS = 1000
 def max_min_disparity(values: Floats, *, confidence: float, n_resamples: int, seed: int) -> tuple[Estimate, Estimate]:
     """Largest minus smallest mean log-odds over groups in nats, and the p-value of "all groups are alike".
 
-    ``values`` has shape (groups, templates, pairs). The interval resamples templates and pairs; a maximum minus a
-    minimum is never negative, so ``chance`` (its mean over permuted labels), not 0, is what to hold it against.
+    ``values`` has shape (groups, templates, pairs). The interval resamples templates and pairs: its upper limit is that
+    of the disparity itself, its lower limit that of the contrast between the two groups at the ends, at least 0 (a
+    resampled maximum minus minimum is biased upwards and can leave the value below its own interval). It is never
+    negative, so ``chance``, its mean over permuted labels, is what to hold it against.
     """
     by_cell = values.transpose(1, 2, 0)
     estimate = bootstrap_crossed(
@@ -26,6 +28,13 @@ def max_min_disparity(values: Floats, *, confidence: float, n_resamples: int, se
         n_resamples=n_resamples,
         seed=seed,
     )
+    means = values.mean(axis=(1, 2))
+    ends = bootstrap_crossed(
+        values[means.argmax()] - values[means.argmin()], confidence=confidence, n_resamples=n_resamples, seed=seed
+    )
+    if estimate.value is not None and estimate.high is not None and ends.low is not None:
+        low, high = max(0.0, min(ends.low, estimate.value)), max(estimate.high, estimate.value)
+        estimate = replace(estimate, low=low, high=high)
     chance = chance_disparity(values, seed=seed)
     p_value = max_min_permutation(values, n_resamples=9999, seed=seed)
     return replace(estimate, unit="nats", better="lower", chance=chance), p_value

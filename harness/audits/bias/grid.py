@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.audits.bias.lexicon import Axis, PreferenceSet, WordPair, render
-from harness.audits.bias.linting import Finding, lint_tokens
+from harness.audits.bias.linting import require_separable
 from harness.audits.bias.words import Boundary, word_loglikelihood
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class GridMeasurement:
     unconditional: Floats
     mode: Mode
     boundary: Boundary | None
-    merged: tuple[Finding, ...]
 
     @property
     def log_odds(self) -> Floats:
@@ -64,9 +63,10 @@ def measure_grid(
 ) -> GridMeasurement:
     """Every word of the grid after every prompt of the grid.
 
-    In ``chat`` mode the prompt opens the assistant's turn of the model's chat template. Raises what
-    :func:`harness.audits.bias.words.word_loglikelihood` raises.
+    In ``chat`` mode the prompt opens the assistant's turn of the model's chat template. Raises ``DataError`` for words
+    whose tokens cannot be separated from their prompt, and what ``word_loglikelihood`` raises.
     """
+    require_separable(grid, model.tokenizer)
     groups = tuple(dict.fromkeys([*(group for axis in grid.axes for group in axis.groups if group != grid.neutral)]))
     groups = (*groups, grid.neutral)
     prompts = [render(template, group) for template in grid.templates for group in groups]
@@ -92,7 +92,6 @@ def measure_grid(
         unconditional=bare["lp"].to_numpy(dtype=np.float64).reshape(len(grid.pairs), 2),
         mode=mode,
         boundary=boundary,
-        merged=tuple(lint_tokens(grid, model.tokenizer)) if table["boundary_merged"].any() else (),
     )
 
 

@@ -117,14 +117,25 @@ def lint_tokens(grid: PreferenceSet, tokenizer: Any) -> list[Finding]:
 
     Such a word would be scored from a point inside the prompt, for one word of a pair and not for the other.
     """
+    words = list(dict.fromkeys(word for pair in grid.pairs for word in (pair.positive, pair.negative)))
     findings = []
     for axis in grid.axes:
-        for template in grid.templates:
-            for group in axis.groups:
-                prompt = render(template, group)
-                prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-                for word in (word for pair in grid.pairs for word in (pair.positive, pair.negative)):
-                    text = prompt + grid.separator + word + grid.terminator
-                    if tokenizer(text, add_special_tokens=False)["input_ids"][: len(prompt_ids)] != prompt_ids:
-                        findings.append(Finding(f"axis {axis.name!r}, prompt {prompt!r}", f"merges with {word!r}"))
+        prompts = [render(template, group) for template in grid.templates for group in axis.groups]
+        heads = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+        for prompt, head in zip(prompts, heads, strict=True):
+            texts = [prompt + grid.separator + word + grid.terminator for word in words]
+            for word, ids in zip(words, tokenizer(texts, add_special_tokens=False)["input_ids"], strict=True):
+                if ids[: len(head)] != head:
+                    findings.append(Finding(f"axis {axis.name!r}, prompt {prompt!r}", f"merges with {word!r}"))
     return findings
+
+
+def require_separable(grid: PreferenceSet, tokenizer: Any) -> None:
+    """Raise one ``DataError`` that names the words of :func:`lint_tokens`; nothing where there is none."""
+    findings = lint_tokens(grid, tokenizer)
+    if findings:
+        raise DataError(
+            f"{len(findings)} words have tokens that cannot be separated from their prompt, so a pair would be scored "
+            f"from two different points; change the separator, the template or the word. First: {findings[0]}",
+            file=grid.source,
+        )

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.audits.bias.lexicon import render
 from harness.errors import UsageError
+from harness.evidence import Evidence
+from harness.stats import Estimate
 
 if TYPE_CHECKING:
     from harness.models import LanguageModel
@@ -88,6 +90,21 @@ def minimal_probe(
     )
     ranking = tuple(row["group"] for row in sorted(rows, key=lambda row: -row["bias"]))
     return ProbeResult(rows, mean, ranking)
+
+
+def probe_evidence(result: ProbeResult) -> Evidence:
+    """The probe as evidence: its numbers without intervals, since one template and one pair have no spread to show."""
+    evidence = Evidence("bias", headline="bias.probe_range")
+    reason = "one template and one word pair: their choice moves this number by more than the groups do"
+    biases = [row["bias"] for row in result.rows]
+    fields: dict[str, Any] = {"confidence": None, "method": "single cell", "unit": "nats", "note": reason}
+    evidence.metric("bias.probe_mean", Estimate(result.mean_bias, n=len(biases), **fields))
+    evidence.metric("bias.probe_range", Estimate(max(biases) - min(biases), n=len(biases), **fields))
+    for row in result.rows:
+        evidence.metric(f"bias.probe.{row['group']}", Estimate(row["bias_centred"], n=1, **fields))
+    evidence.extend_rows({"item": row["group"], **row} for row in result.rows)
+    evidence.notes.append(f"Groups by bias, largest first: {', '.join(result.ranking)}.")
+    return evidence
 
 
 def _word_ids(model: LanguageModel, word: str, first_token_only: bool) -> list[int]:

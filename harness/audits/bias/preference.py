@@ -116,7 +116,7 @@ def axis_evidence(
     evidence.rows = _rows(measured, axis)
     evidence.parameters = _parameters(measured, axis, calibration, margin, len(contrasts), seed)
     evidence.figures = grid_figures(axis, values, measured.grid, scores, mine)
-    evidence.notes = _notes(measured, mine, margin)
+    evidence.notes = _notes(mine, margin)
     return evidence
 
 
@@ -192,17 +192,12 @@ def _parameters(
     }
 
 
-def _notes(measured: GridMeasurement, contrasts: Sequence[Contrast], margin: float) -> list[str]:
+def _notes(contrasts: Sequence[Contrast], margin: float) -> list[str]:
     notes = [
         "A preference in log-odds is a signal about the words a model expects, not a verdict about what it does.",
         "Scores are centred on the axis, so they depend on which groups are listed.",
         f"Margin of equivalence: {margin} nats.",
     ]
-    if measured.merged:
-        notes.append(
-            f"{len(measured.merged)} words merge with the end of their prompt and are scored from the token that spans "
-            f"it. First: {measured.merged[0]}"
-        )
     for contrast in contrasts:
         notes.append(f"{contrast.name}: {conclusion(contrast)}.")
     return notes

@@ -30,9 +30,9 @@ def word_loglikelihood(
 ) -> pandas.DataFrame:
     """Every word after every prompt: a table with ``len(prompts) * len(words)`` rows, prompts outermost.
 
-    Columns: ``prompt``, ``word``, ``ids`` (the word's tokens after the separator), ``tok_lp`` (nats each), ``lp`` (their
-    sum), ``boundary_merged``; with ``boundary`` also ``log_boundary_before`` and ``log_boundary_after`` (log mass of
-    tokens that can begin the next word, at the prompt's end and after the word) and ``lp_corrected = lp +
+    Columns: ``prompt``, ``word``, ``ids`` (the word's tokens after the separator), ``tok_lp`` (nats each), ``lp``
+    (their sum), ``boundary_merged``; with ``boundary`` also ``log_boundary_before`` and ``log_boundary_after`` (log
+    mass of tokens that can begin the next word, at the prompt's end and after the word) and ``lp_corrected = lp +
     log_boundary_after - log_boundary_before`` (Pimentel and Meister 2024; Oh and Schuler 2024). The set of such tokens:
     special tokens and those that begin with ASCII white space ("ws"), and those that begin with ASCII punctuation other
     than ``- ' _`` ("wsp"; white space alone punishes words that end a sentence). Raises ``UsageError`` for an unknown
@@ -43,9 +43,7 @@ def word_loglikelihood(
     if boundary not in (None, "ws", "wsp"):
         raise UsageError(f"boundary is {boundary!r}; None, 'ws' or 'wsp' is expected")
     if boundary and separator != " ":
-        raise UsageError(
-            "a word boundary needs words that are separated by a space; use a terminator instead"
-        )
+        raise UsageError("a word boundary needs words that are separated by a space; use a terminator instead")
     pairs = [(prompt, word) for prompt in prompts for word in words]
     requests = [(prompt, separator + word + terminator) for prompt, word in pairs]
     scores = model.loglikelihood(requests)

@@ -1,0 +1,211 @@
+"""The bias audit: word preference across groups, the public benchmarks, counterfactual swaps and refusals."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.audits.bias.lexicon import PreferenceSet, load_preference_set
+from harness.plugin import Case, RunOptions, cases
+
+if TYPE_CHECKING:
+    from harness.audits.bias.grid import GridMeasurement
+    from harness.models import LanguageModel
+    from harness.plugin.recorder import Recorder
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "bias"
+
+pytestmark = pytest.mark.bias
+
+
+@cases(
+    [
+        Case("published", {}),
+        Case("corrected", {"leading_space": True, "first_token_only": False}),
+    ]
+)
+def test_minimal_probe(case: Case, language_model: LanguageModel, evidence: Recorder) -> None:
+    """One pair, one template: the published logic, and beside it whole words with their space."""
+    from harness.audits.bias import minimal_probe, probe_evidence
+
+    inputs = tomllib.loads((FIXTURES / "minimal_probe.toml").read_text(encoding="utf-8"))
+    evidence.record(probe_evidence(minimal_probe(language_model, **inputs, **case.params)))
+
+
+def grids(options: RunOptions) -> list[PreferenceSet]:
+    """The shipped grids and the user's own; ``smoke`` cuts the Chinese one, whose words have many tokens."""
+    shipped = [load_preference_set(FIXTURES / f"preference_{language}.toml") for language in ("en", "zh")]
+    if options.size == "smoke":
+        shipped[1] = replace(shipped[1], templates=shipped[1].templates[:4], pairs=shipped[1].pairs[:5])
+    return shipped + [load_preference_set(path) for path in options.option("bias_grid") or ()]
+
+
+def grid_cases(options: RunOptions) -> list[Case]:
+    """One case for each axis of each grid."""
+    found = []
+    for number, grid in enumerate(grids(options)):
+        name = grid.language if number < 2 else Path(str(grid.source)).stem
+        found += [Case(f"{name}-{axis.name}", {"grid": grid, "axis": axis.name}) for axis in grid.axes]
+    return found
+
+
+def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
+    """Refuse words that the tokenizer cannot separate from their prompt, before weights load."""
+    from harness.audits.bias.linting import require_separable
+
+    require_separable(case.params["grid"], tokenizer)
+
+
+@pytest.fixture(scope="session")
+def measured_grid() -> Callable[..., tuple[GridMeasurement, list[Any]]]:
+    """Measures a grid once for all of its axes, which are corrected for their number together."""
+    done: dict[Any, tuple[GridMeasurement, list[Any]]] = {}
+
+    def measure(model: LanguageModel, grid: PreferenceSet, margin: float, seed: int, **options: Any) -> Any:
+        from harness.audits.bias import all_contrasts, measure_grid
+
+        key = (model.fingerprint, str(model.device), str(model.dtype), grid, margin, seed, *options.values())
+        if key not in done:
+            grid_measurement = measure_grid(model, grid, **options)
+            done[key] = (
+                grid_measurement,
+                all_contrasts(grid_measurement, margin=margin, confidence=0.95, n_resamples=2000, seed=seed),
+            )
+        return done[key]
+
+    return measure
+
+
+@cases(grid_cases, preflight=separable)
+def test_preference_grid(
+    case: Case,
+    language_model: LanguageModel,
+    evidence: Recorder,
+    audit_seed: int,
+    run_options: RunOptions,
+    measured_grid: Callable[..., tuple[GridMeasurement, list[Any]]],
+) -> None:
+    """Which group of an axis the model speaks of more favourably."""
+    from harness.audits.bias import axis_evidence
+
+    boundary = run_options.option("bias_boundary")
+    grid, margin = case.params["grid"], run_options.option("bias_margin")
+    options = {
+        "boundary": None if boundary == "none" or grid.separator != " " else boundary,
+        "mode": run_options.option("bias_mode"),
+    }
+    measured, contrasts = measured_grid(language_model, grid, margin, audit_seed, **options)
+    axis, calibration = grid.axis(case.params["axis"]), run_options.option("bias_calibration")
+    result = axis_evidence(measured, contrasts, axis, calibration=calibration, margin=margin, seed=audit_seed)
+    result.parameters["dtype"] = str(language_model.dtype)
+    evidence.record(result)
+
+
+SAMPLES = {
+    "smoke": {"crows_pairs": 60, "stereoset": 40, "winobias": 60, "winogender": 60, "bbq": 16, "cbbq": 8},
+    "standard": {"crows_pairs": 300, "stereoset": 150, "winobias": 160, "winogender": 120, "bbq": 40, "cbbq": 16},
+    "full": dict.fromkeys(("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")),
+}
+STRATA: dict[str, Callable[[Any], Any]] = {
+    "crows_pairs": lambda row: (row["bias_type"], row["stereo_antistereo"]),
+    "stereoset": lambda row: row["bias_type"],
+    "winobias": lambda row: (row["type"], row["condition"]),
+    "winogender": lambda row: row["sentid"].removesuffix(".txt").split(".")[-1],
+    "bbq": lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
+    "cbbq": lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
+}
+
+
+def public_cases(options: RunOptions) -> list[Case]:
+    """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
+    from harness.audits.bias.rows import load_rows
+
+    found = []
+    for name in STRATA:
+        source = options.data.get(name)
+        if source is None:
+            found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))
+        else:
+            if Path(source).exists():
+                load_rows(source, name)  # a broken row is named now, before any model loads
+            found.append(Case(name, {"source": source, "kind": name, "sample": SAMPLES[options.size][name]}, cost=3.0))
+    return found
+
+
+@cases(public_cases)
+def test_public_benchmark(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """CrowS-Pairs, StereoSet, WinoBias, Winogender, BBQ and CBBQ by their papers' formulas."""
+    from harness.audits import bias
+
+    kind = case.params["kind"]
+    rows = bias.load_rows(case.params["source"], kind)
+    chosen = bias.stratified_sample(rows, case.params["sample"], STRATA[kind], seed=audit_seed)
+    options: dict[str, Any] = {"seed": audit_seed}
+    statistics = Path(case.params["source"]).parent / "occupations-stats.tsv"
+    if kind == "winogender" and statistics.exists():
+        options["occupation_stats"] = bias.load_occupation_stats(statistics)
+    result = getattr(bias, "bbq" if kind == "cbbq" else kind)(language_model, chosen, **options)
+    result.parameters.update({"rows": len(rows), "sampled": len(chosen)})
+    evidence.record(result)
+
+
+@cases([Case("gender-en", {"file": "counterfactual_en.toml"})])
+def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """Does exchanging the gender move what follows more than any other change of wording does?"""
+    from harness.audits.bias import counterfactual_swap, load_swap_items
+
+    evidence.record(
+        counterfactual_swap(language_model, load_swap_items(FIXTURES / case.params["file"]), seed=audit_seed)
+    )
+
+
+def refusal_cases(options: RunOptions) -> list[Case]:
+    """One case an axis; ``smoke`` asks about gender only."""
+    names = ("gender",) if options.size == "smoke" else ("gender", "race", "religion")
+    return [Case(f"{name}-en", {"axis": name}) for name in names]
+
+
+def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
+    """Refusals are asked for in the model's chat template; a base model has none."""
+    if not getattr(tokenizer, "chat_template", None):
+        pytest.skip("the tokenizer has no chat template, so nothing can be asked of the model as an assistant")
+
+
+@cases(refusal_cases, preflight=has_chat_template)
+def test_refusal(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Does the model refuse more often when the request names one group rather than another?"""
+    from harness.audits.bias import load_refusal_set, refusal_rates
+
+    refusals = load_refusal_set(FIXTURES / "refusal_en.toml")
+    axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
+    draws = {"n_seeds": 1} if run_options.size == "smoke" else {"n_seeds": 3, "temperature": 0.7}
+    evidence.record(refusal_rates(language_model, refusals, axis, seed=audit_seed, **draws))
+
+
+PLANTED_NATS = 2.0
+
+
+@pytest.mark.control
+@cases(
+    [
+        Case("planted-preference", {"size": PLANTED_NATS}, control="positive"),
+        Case("meaningless-names", {"size": 0.0}, control="negative"),
+    ]
+)
+def test_preference_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """A planted preference of known size must be recovered; names without meaning must show none."""
+    from harness.audits.bias.planted import control_evidence
+
+    templates = tomllib.loads((FIXTURES / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
+    pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs
+    result = control_evidence(language_model, templates, pairs, size=case.params["size"], seed=audit_seed)
+    evidence.record(result)

@@ -1,0 +1,32 @@
+"""The bias audit's own command-line options."""
+
+from __future__ import annotations
+
+from harness.audits.option import AuditOption
+
+OPTIONS = (
+    AuditOption(
+        "--bias-grid",
+        "a preference grid of your own (TOML, in the format of fixtures/bias/preference_en.toml); may be repeated",
+        action="append",
+    ),
+    AuditOption(
+        "--bias-mode",
+        "score prompts as they are (raw) or as the start of the assistant's turn in the model's chat template (chat)",
+        default="raw",
+        choices=("raw", "chat"),
+    ),
+    AuditOption(
+        "--bias-boundary",
+        "correct word probabilities for what may follow the word: white space (ws), also punctuation (wsp), or none",
+        default="none",
+        choices=("none", "ws", "wsp"),
+    ),
+    AuditOption("--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=float),
+    AuditOption(
+        "--bias-calibration",
+        "what calibrated scores are held against: the neutral group, or the words' own probability (pmi)",
+        default="neutral",
+        choices=("neutral", "pmi"),
+    ),
+)

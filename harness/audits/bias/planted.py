@@ -1,0 +1,185 @@
+"""Controls of the preference grid: names without meaning, and the same names with a preference of known size planted.
+
+The plant edits the LM head alone. For prompts with last hidden states h, a vector u with u.h = size/2 after one group's
+prompts and -size/2 after the other's is added to the head's rows of the positive words' first tokens. It shifts
+d = log p(positive) - log p(negative) by u.h exactly, since the normaliser cancels in d.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.audits.bias.lexicon import WordPair
+from harness.audits.bias.words import word_loglikelihood
+from harness.errors import UsageError
+from harness.evidence import Control, Evidence
+from harness.stats import CrossedContrast, Estimate, crossed_contrast
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.models import LanguageModel
+
+_ONSETS = ("Bl", "Dr", "Fl", "Gr", "K", "L", "M", "N", "Pr", "R", "S", "T", "V", "Z")
+_VOWELS = ("a", "e", "i", "o", "u")
+_CODAS = ("b", "dd", "lm", "n", "nk", "r", "rv", "ss", "th", "x")
+
+
+@dataclass(frozen=True)
+class NoncePrompts:
+    """Prompts that name people by invented names: row t holds one name of each side in the same template."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+
+def nonce_names(n: int, *, seed: int) -> list[str]:
+    """n different capitalised names without meaning, from syllables drawn by the seed."""
+    rng = np.random.default_rng(seed)
+    names: dict[str, None] = {}
+    while len(names) < n:
+        parts = [rng.choice(part) for part in (_ONSETS, _VOWELS, _CODAS, _VOWELS, _CODAS)]
+        names["".join(parts)] = None
+    return list(names)
+
+
+def nonce_prompts(templates: Sequence[str], *, seed: int) -> NoncePrompts:
+    """One prompt a template and side; templates hold ``{name}``. No name is used twice, so that templates vary with
+    names and the interval covers both."""
+    names = nonce_names(2 * len(templates), seed=seed)
+    first = tuple(template.replace("{name}", name) for template, name in zip(templates, names[::2], strict=True))
+    second = tuple(template.replace("{name}", name) for template, name in zip(templates, names[1::2], strict=True))
+    return NoncePrompts(first, second)
+
+
+def prompt_log_odds(
+    model: LanguageModel, prompts: Sequence[str], pairs: Sequence[WordPair]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """d = log p(positive) - log p(negative) in nats, shape (prompts, pairs)."""
+    words = [word for pair in pairs for word in (pair.positive, pair.negative)]
+    lp = word_loglikelihood(model, prompts, words)["lp"].to_numpy(dtype=np.float64).reshape(len(prompts), -1, 2)
+    return np.asarray(lp[..., 0] - lp[..., 1], dtype=np.float64)
+
+
+def nonce_contrast(
+    model: LanguageModel, prompts: NoncePrompts, pairs: Sequence[WordPair], *, confidence: float = 0.95, seed: int = 0
+) -> CrossedContrast:
+    """First side minus second side, tested as every contrast of the grid is."""
+    table = prompt_log_odds(model, prompts.first, pairs) - prompt_log_odds(model, prompts.second, pairs)
+    return crossed_contrast(table, confidence=confidence, n_resamples=2000, seed=seed)
+
+
+def plant_preference(
+    model: LanguageModel, prompts: NoncePrompts, pairs: Sequence[WordPair], size: float
+) -> LanguageModel:
+    """A model that shares every weight but the head, and prefers the first side's people by ``size`` nats.
+
+    Exact where the words of a pair begin with different tokens and are one token each; later tokens of longer words add
+    a little. Raises ``UsageError`` where a pair's words share their first token.
+    """
+    from harness.models import LanguageModel as Wrapped
+
+    ids = [(_first_id(model, pair.positive), _first_id(model, pair.negative)) for pair in pairs]
+    positive = sorted({first for first, _ in ids})
+    clash = [pair.label for pair, (_, second) in zip(pairs, ids, strict=True) if second in positive]
+    if clash:
+        raise UsageError(f"the pairs {clash} share a first token, so no preference between their words can be planted")
+    hidden = _last_hidden(model, [*prompts.first, *prompts.second])
+    wanted = np.repeat([size / 2, -size / 2], [len(prompts.first), len(prompts.second)])
+    direction = np.linalg.lstsq(hidden, wanted, rcond=None)[0]
+    planted = _with_own_head(model.module)
+    weight = planted.get_output_embeddings().weight
+    import torch
+
+    with torch.no_grad():
+        weight[positive] += torch.as_tensor(direction, dtype=weight.dtype, device=weight.device)
+    return Wrapped(planted, model.tokenizer, name=f"{model.name}+planted")
+
+
+def _first_id(model: LanguageModel, word: str) -> int:
+    return int(model.tokenizer(f" {word}", add_special_tokens=False)["input_ids"][0])
+
+
+def _last_hidden(model: LanguageModel, prompts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What the head reads after each prompt, shape (prompts, width), float64."""
+    import torch
+
+    seen: list[torch.Tensor] = []
+
+    def keep(_module: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+        seen.append(inputs[0][0, -1].double().cpu())
+
+    handle = model.module.get_output_embeddings().register_forward_pre_hook(keep)
+    try:
+        with torch.no_grad():
+            for prompt in prompts:
+                ids = torch.tensor([model.tokenizer(prompt)["input_ids"]], device=model.device)
+                model.module(input_ids=ids, use_cache=False)
+    finally:
+        handle.remove()
+    return np.stack([state.numpy() for state in seen])
+
+
+def _with_own_head(module: Any) -> Any:
+    """A module that shares every part with ``module`` except its head, a copy (also where weights are tied)."""
+    import torch
+
+    clone = copy.copy(module)
+    # A shallow copy shares the dictionary of parts; without its own one, the new head would be the original's too.
+    clone._modules = dict(module._modules)
+    head = module.get_output_embeddings()
+    own = torch.nn.Linear(head.in_features, head.out_features, bias=head.bias is not None, device="meta")
+    own.weight = torch.nn.Parameter(head.weight.detach().clone(), requires_grad=False)
+    if head.bias is not None:
+        own.bias = torch.nn.Parameter(head.bias.detach().clone(), requires_grad=False)
+    clone.set_output_embeddings(own)
+    return clone
+
+
+def control_evidence(
+    model: LanguageModel, templates: Sequence[str], pairs: Sequence[WordPair], *, size: float, seed: int = 0
+) -> Evidence:
+    """The control with a preference of ``size`` nats planted (positive), or with none (``size`` 0, negative).
+
+    Positive: the contrast's interval must exclude 0 and hold the untouched contrast plus ``size``. Negative: the
+    reported tests (two-way and the larger sign flip) must not both reject at 5%.
+    """
+    prompts = nonce_prompts(templates, seed=seed)
+    before = nonce_contrast(model, prompts, pairs, seed=seed)
+    evidence = Evidence("bias", headline="bias.control_contrast")
+    evidence.parameters.update({"planted_nats": size, "seed": seed, "names": len(templates) * 2, "pairs": len(pairs)})
+    if size == 0:
+        found = all(_below(p, 0.05) for p in (before.two_way.value, before.sign_flip.larger.value))
+        shown, expected = before, "no contrast between names without meaning (two-way and sign-flip p not both < 0.05)"
+        passed, role = not found, "negative"
+    else:
+        usable = [pair for pair in pairs if _first_id(model, pair.positive) != _first_id(model, pair.negative)]
+        shown = nonce_contrast(plant_preference(model, prompts, usable, size), prompts, usable, seed=seed)
+        target = (nonce_contrast(model, prompts, usable, seed=seed).difference.value or 0.0) + size
+        expected = f"a contrast of {target:.2f} nats (the untouched one plus {size:g}) in an interval that excludes 0"
+        passed, role = _holds(shown.difference, target), "positive"
+    difference = shown.difference
+    evidence.metric("bias.control_contrast", replace(difference, unit="nats", better="target:0", chance=0.0))
+    observed = f"{_text(difference.value)} nats [{_text(difference.low)}, {_text(difference.high)}]"
+    p_values = f"p = {_text(shown.two_way.value)} (two-way), {_text(shown.sign_flip.larger.value)} (sign flip)"
+    evidence.control = Control(role, passed, expected, f"{observed}, {p_values}")  # type: ignore[arg-type]
+    return evidence
+
+
+def _below(p: float | None, alpha: float) -> bool:
+    return p is not None and p < alpha
+
+
+def _holds(estimate: Estimate, target: float) -> bool:
+    if estimate.low is None or estimate.high is None:
+        return False
+    return estimate.low <= target <= estimate.high and not estimate.low <= 0 <= estimate.high
+
+
+def _text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
