@@ -114,6 +114,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     if audit is not None and audit.recorded:
         if not audit.is_worker:
             _finish(session, audit)
+            terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+            # pytest writes no summary for an exit code that is not its own, such as that of SIGTERM.
+            if terminal is not None and int(session.exitstatus) not in set(pytest.ExitCode):
+                terminal.ensure_newline()
+                _tell(terminal, audit)
         audit.ledger.close()
     return result
 
@@ -146,8 +151,11 @@ def _project(audit: AuditSession) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say what came out, in a table, and where the report is."""
     audit = config.stash.get(SESSION, None)
-    if audit is None or audit.is_worker or not audit.recorded:
-        return
+    if audit is not None and audit.recorded and not audit.is_worker:
+        _tell(terminalreporter, audit)
+
+
+def _tell(terminalreporter: Any, audit: AuditSession) -> None:
     for line in _summary(audit):
         terminalreporter.write_line(line)
     if trouble := audit.extra.get("trouble"):

@@ -1,245 +1,208 @@
-"""Kill, interrupt, terminate or starve a run at any moment: what was recorded is on disk, and --resume finishes it."""
+"""Kill, interrupt, fill the disk: every record is on disk, a crash costs one case, and resuming finishes the rest."""
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, evidence_of, only_run
-from tests.plugin.toy_run import command, environment, run_pytest, write_project
+from harness.runstore import read_run
+from tests.plugin.toy_audit import AUDIT, ONLY_A, audit_project, last_run, measured, outcomes, run_pytest, runs
+from tests.plugin.toy_run import command, environment
 
-CASES = 14
-MODEL_CASES = 3
-TIMEOUT_S = 120.0
+STEPS = '''
+import json, os, time
+from pathlib import Path
+import pytest
+from harness.plugin import Case, cases
+from harness.stats.estimate import Estimate
 
-
-def project_in(folder: Path, cases: int = CASES, model_cases: int = 0) -> Path:
-    return write_project(folder, test_toy=audit_source(cases, model_cases=model_cases))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The evidence of a run that nothing happened to."""
-    folder = project_in(tmp_path_factory.mktemp("undisturbed"))
-    assert run_pytest(folder, TOY_PAUSE="0").code == 0
-    return evidence_of(only_run(folder))
+LOG = Path(__file__).with_name("truth.jsonl")
 
 
-@contextmanager
-def running(folder: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A pytest that runs in a process group of its own; whatever is left of it is killed at the end."""
-    process = subprocess.Popen(
-        command(*arguments),
-        cwd=folder,
-        env=environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+def truth(**entry):
+    """What is certainly recorded: written after the call that records it has returned."""
+    with LOG.open("a") as file:
+        file.write(json.dumps(entry) + "\\n")
+
+
+@pytest.mark.bias
+@cases([Case(f"c{i}", {"i": i}) for i in range(12)])
+def test_steps(case, evidence):
+    for step in range(4):
+        time.sleep(0.015)
+        evidence.metric(f"bias.step{step}", Estimate(case.params["i"] + step / 10))
+        truth(case=case.id, metric=f"bias.step{step}")
+        evidence.rows([{"item": f"{step}", "x": step}])
+'''
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command("-q", *arguments), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if group_lives(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=TIMEOUT_S)
+    )  # fmt: skip
 
 
-def group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def wait_for(condition: object, process: subprocess.Popen[bytes], limit: float = 60) -> None:
+    end = time.monotonic() + limit
+    while time.monotonic() < end and process.poll() is None and not condition():  # type: ignore[operator]
+        time.sleep(0.01)
 
 
-def wait_for(condition: Any, what: str) -> Any:
-    end = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.002)
-    raise AssertionError(f"waited {TIMEOUT_S} s for {what}")
+def check_nothing_lost(folder: Path) -> None:
+    """Every metric whose recording returned is in some attempt of its case; nothing is damaged but torn ends."""
+    run = last_run(folder)
+    recorded = {
+        (case.case_id.partition("[")[2][:-1], name)
+        for case in run.cases
+        for attempt in (*case.earlier, case.last)
+        for name in attempt.metrics
+    }
+    for line in (folder / "truth.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        assert (entry["case"], entry["metric"]) in recorded
+    assert all("torn" in line.reason for line in run.damaged)
 
 
-def wait_for_records(folder: Path, count: int) -> list[dict[str, Any]]:
-    """Wait until so many records were acknowledged."""
-    return wait_for(lambda: (found := acknowledged(folder)) and len(found) >= count and found, f"{count} records")
+def finished_by_resuming(folder: Path, kill: object, kills: int, *arguments: str) -> None:
+    """Kill the run, and each resumption of it, at random moments; then let one finish."""
+    rng = random.Random(20)
+    process = start(folder, *arguments)
+    for _ in range(kills):
+        done = len(list((folder / "reports").glob("*/ledger/*.jsonl")))
+        wait_for(lambda done=done: len(list((folder / "reports").glob("*/ledger/*.jsonl"))) > done, process)
+        time.sleep(rng.uniform(0, 0.25))
+        kill(process)  # type: ignore[operator]
+        process.communicate(timeout=60)
+        if (folder / "truth.jsonl").exists():
+            check_nothing_lost(folder)
+        resume = ("--resume", str(runs(folder)[-1])) if runs(folder) else ()
+        process = start(folder, *arguments, *resume)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output.decode()
 
 
-def end_of(process: subprocess.Popen[str]) -> str:
-    """The output of a process once it and all of its group have gone."""
-    output, _ = process.communicate(timeout=TIMEOUT_S)
-    wait_for(lambda: not group_lives(process.pid), "the workers to leave")
-    return output
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
 
 
-def resume(folder: Path, *arguments: str) -> None:
-    run = only_run(folder)
-    outcome = run_pytest(folder, "--resume", run.run_id, *arguments, TOY_PAUSE="0")
-    assert outcome.code == 0, outcome.output
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_run_may_be_killed_again_and_again(tmp_path: Path, kills: int) -> None:
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    for folder in (broken, whole):
+        folder.mkdir()
+        audit_project(folder, STEPS)
+    finished_by_resuming(broken, kill_group, kills)
+    assert run_pytest(whole).code == 0
+    assert len(runs(broken)) == 1
+    assert measured(last_run(broken)) == measured(last_run(whole))
+    assert last_run(broken).finished and not last_run(broken).missing
 
 
-def check_resumed(folder: Path, undisturbed: dict[str, Any], *arguments: str) -> None:
-    """--resume leaves what has ended, runs the rest, and gives the evidence of an undisturbed run."""
-    ended = {case.case_id for case in only_run(folder).cases if case.outcome == "passed"}
-    before = len(acknowledged(folder))
-    resume(folder, *arguments)
-    run = only_run(folder)
-    assert evidence_of(run) == undisturbed
-    assert run.finished and not run.missing
-    assert not ended & {entry["case"] for entry in acknowledged(folder)[before:]}
-    check_nothing_lost(run, acknowledged(folder))
+def test_a_worker_that_dies_costs_one_case(tmp_path: Path) -> None:
+    audit_project(tmp_path)
+    done = run_pytest(tmp_path, "-n", "2", STOP="b", SIGNAL="SIGKILL")
+    assert done.code == 1
+    run = last_run(tmp_path)
+    assert outcomes(run) == {"a": "passed", "b": "crashed", "c": "passed"}
+    crashed = next(case for case in run.cases if case.outcome == "crashed")
+    assert "crashed" in crashed.last.message and crashed.audit == "bias" and crashed.fingerprint
+    assert run.finished and not run.damaged
+    resumed = run_pytest(tmp_path, "--resume", run.run_id, "-n", "2")
+    assert resumed.code == 0
+    assert resumed.counts == {"passed": 1, "resumed": 2}
+    again = last_run(tmp_path)
+    assert outcomes(again) == {"a": "passed", "b": "passed", "c": "passed"}
+    assert [attempt.outcome for attempt in next(c for c in again.cases if "[b]" in c.case_id).earlier] == ["crashed"]
 
 
-def kill_a_worker(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
-    with running(folder, "-n", "2") as process:
-        entries = wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
-        time.sleep(float(rng.uniform(0, 0.02)))
-        os.kill(entries[int(rng.integers(len(entries)))]["pid"], signal.SIGKILL)
-        output = end_of(process)
-    run = only_run(folder)
-    check_nothing_lost(run, acknowledged(folder))
-    outcomes = [case.outcome for case in run.cases]
-    assert len(outcomes) == CASES, output
-    # A worker that is killed between two cases was running none.
-    assert outcomes.count("crashed") <= 1, output
-    assert outcomes.count("crashed") + outcomes.count("passed") == CASES, output
-    assert process.returncode == (1 if "crashed" in outcomes else 0), output
-    assert "not properly terminated" in output.lower()
-    check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
-
-
-def kill_the_controller(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
-    with running(folder, "-n", str(rng.integers(0, 3))) as process:
-        wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
-        time.sleep(float(rng.uniform(0, 0.02)))
-        process.kill()
-        end_of(process)
-    run = only_run(folder)
-    check_nothing_lost(run, acknowledged(folder))
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 2), ("SIGTERM", 143)])
+def test_an_interrupted_run_still_has_its_report(tmp_path: Path, name: str, code: int) -> None:
+    audit_project(tmp_path)
+    done = run_pytest(tmp_path, STOP="b", SIGNAL=name)
+    assert done.code == code
+    run = last_run(tmp_path)
+    assert outcomes(run) == {"a": "passed", "b": "unfinished"}
+    assert [case_id[-3:] for case_id in run.missing] == ["[b]", "[c]"]
     assert not run.finished
-    assert run.missing
-    check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
+    assert (run.folder / "index.html").exists()
+    assert "index.html" in done.output
+    assert run_pytest(tmp_path, "--resume", run.run_id).code == 0
+    assert set(outcomes(last_run(tmp_path)).values()) == {"passed"}
 
 
-def at_a_random_moment(folder: Path, undisturbed: dict[str, Any], seed: int) -> None:
-    rng = np.random.default_rng([2, seed])
-    victim = kill_a_worker if seed % 2 else kill_the_controller
-    victim(project_in(folder), undisturbed, rng)
+def test_a_full_disk_is_told_and_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    source = AUDIT.replace(
+        'evidence.parameter("seed", audit_seed)',
+        """evidence.parameter("seed", audit_seed)
+    if case.id == "b":
+        import resource
+        size = max(p.stat().st_size for p in __import__("pathlib").Path("reports").glob("*/ledger/*.jsonl"))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))""",
+    )
+    audit_project(tmp_path, source)
+    done = run_pytest(tmp_path)
+    assert done.code == 1
+    assert "StoreError: cannot write to" in done.output
+    assert "everything recorded before is kept" in done.output
+    run = last_run(tmp_path)
+    assert outcomes(run)["a"] == "passed"
+    assert next(case for case in run.cases if "[a]" in case.case_id).last.metrics["bias.gap"].value == 0.2
+    assert run_pytest(audit_project(tmp_path), "--resume", run.run_id).code == 0
+    assert set(outcomes(last_run(tmp_path)).values()) == {"passed"}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_kill_at_a_random_moment(tmp_path, undisturbed, seed) -> None:
-    at_a_random_moment(tmp_path, undisturbed, seed)
+def test_an_unusable_reports_folder_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    audit_project(tmp_path)
+    (tmp_path / "file").write_text("")
+    for arguments in (("--reports", "file/x"), ("--reports", "file/x", "-n", "2")):
+        done = run_pytest(tmp_path, *arguments)
+        assert done.code == 4
+        assert "cannot write reports under" in done.output
+        assert "name a writable folder with --reports DIR" in done.output
+    (tmp_path / "reports").write_text("")
+    done = run_pytest(tmp_path)
+    assert done.code == 4
+    assert "cannot write reports under" in done.output
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5, 20))
-def test_kill_at_more_random_moments(tmp_path, undisturbed, seed) -> None:
-    at_a_random_moment(tmp_path, undisturbed, seed)
+def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path) -> None:
+    audit_project(tmp_path)
+    breaker = "import harness.report\ndef broken(folder):\n    raise RuntimeError('no ink')\n"
+    with (tmp_path / "conftest.py").open("a") as handle:
+        handle.write(breaker + "harness.report.write_reports = broken\n")
+    done = run_pytest(tmp_path)
+    assert done.code == 0
+    assert "the report could not be written (RuntimeError: no ink)" in done.output
+    assert "lm-audit report" in done.output
+    assert len(last_run(tmp_path).cases) == 3
 
 
-def test_a_killed_worker_is_reported_with_its_case(tmp_path, undisturbed) -> None:
-    folder = project_in(tmp_path)
-    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
-        first = wait_for_records(folder, 3)[-1]
-        os.kill(first["pid"], signal.SIGKILL)
-        output = end_of(process)
-    run = only_run(folder)
-    (crashed,) = [case for case in run.cases if case.outcome == "crashed"]
-    assert f"crashed while running '{crashed.case_id}'" in output
-    assert f"crashed while running '{crashed.case_id}'" in crashed.last.message
-    assert crashed.last.metrics, "what the case had recorded before its worker died is kept"
-    assert "1 failed, 13 passed" in output
-    check_resumed(folder, undisturbed)
+def test_plain_tests_make_no_run(tmp_path: Path) -> None:
+    audit_project(tmp_path, "def test_x(): pass\n")
+    assert run_pytest(tmp_path).code == 0
+    assert run_pytest(tmp_path, "-n", "2").code == 0
+    assert not list(tmp_path.glob("reports/*/ledger"))
 
 
-def test_ctrl_c(tmp_path, undisturbed) -> None:
-    folder = project_in(tmp_path)
-    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
-        wait_for_records(folder, 12)
-        os.killpg(process.pid, signal.SIGINT)
-        output = end_of(process)
-    assert process.returncode == 2, output
-    run = only_run(folder)
-    check_nothing_lost(run, acknowledged(folder))
-    assert not run.finished and run.missing
-    assert not [case for case in run.cases if case.outcome == "crashed"], output
-    check_resumed(folder, undisturbed)
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_sigterm_writes_the_report(tmp_path, undisturbed, workers) -> None:
-    folder = project_in(tmp_path)
-    with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
-        wait_for_records(folder, 12)
-        process.terminate()
-        output = end_of(process)
-    assert process.returncode == 143, output
-    assert "SIGTERM received: the run can be continued with --resume" in output
-    run = only_run(folder)
-    check_nothing_lost(run, acknowledged(folder))
-    assert run.missing and not [case for case in run.cases if case.outcome == "crashed"]
-    assert (run.folder / "index.html").exists(), output
-    check_resumed(folder, undisturbed)
-
-
-@pytest.fixture
-def small_disk(tmp_path) -> Iterator[Path]:
-    """A file system of 256 KiB."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(where)]
-    if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk needs root")
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", "-l", str(where)], check=True)
-
-
-def test_disk_full(tmp_path, small_disk, undisturbed) -> None:
-    folder = project_in(tmp_path)
-    (small_disk / "ballast").write_bytes(b"x" * 230_000)
-    full = run_pytest(folder, "--reports", str(small_disk), TOY_PAUSE="0")
-    assert full.code == 1, full.output
-    assert "No space left on device; everything recorded before is kept" in full.output
-    (run_folder,) = small_disk.glob("*/ledger")
-    check_full(folder, small_disk, run_folder.parent.name, undisturbed)
-
-
-def check_full(folder: Path, reports: Path, run_id: str, undisturbed: dict[str, Any]) -> None:
-    from harness.runstore.run import read_run
-
-    before = read_run(reports / run_id)
-    check_nothing_lost(before, acknowledged(folder))
-    assert before.missing or [case for case in before.cases if case.outcome in ("error", "failed")]
-    (reports / "ballast").unlink()
-    resumed = run_pytest(folder, "--reports", str(reports), "--resume", run_id, TOY_PAUSE="0")
-    assert resumed.code == 0, resumed.output
-    after = read_run(reports / run_id)
-    assert evidence_of(after) == undisturbed
-    assert after.finished and not after.missing
-
-
-def test_same_numbers_with_workers_as_without(tmp_path) -> None:
-    found = []
-    for workers in ("0", "2"):
-        (tmp_path / workers).mkdir()
-        folder = project_in(tmp_path / workers, 3, MODEL_CASES)
-        outcome = run_pytest(folder, "-n", workers, "--model", "tiny", "--device", "cpu", TOY_PAUSE="0")
-        assert outcome.code == 0, outcome.output
-        found.append(evidence_of(only_run(folder)))
-    assert len(found[0]) == 3 + MODEL_CASES
-    assert found[0] == found[1]
+def test_the_run_says_how_it_was_made(tmp_path: Path) -> None:
+    audit_project(tmp_path)
+    run_pytest(tmp_path, "--seed", "5", "--model", "mine=tiny", "--device", "cpu", ONLY_A)
+    run = last_run(tmp_path)
+    options = run.metadata["options"]
+    assert run.metadata["command"][0] == "pytest" and run.metadata["command"][-1] == ONLY_A
+    assert (options["seed"], options["size"], options["models"]) == (5, "smoke", {"mine": "tiny"})
+    assert run.metadata["versions"]["torch"] and run.metadata["exitstatus"] == 0
+    assert run.cases[0].last.parameters == {"seed": 5}
+    lines = (tmp_path / "reports" / "run_metadata.jsonl").read_text().splitlines()
+    assert [json.loads(line)["run_id"] for line in lines] == [run.run_id]
+    assert read_run(run.folder).planned == tuple(case.case_id for case in run.cases)

@@ -30,6 +30,8 @@ def test_gap(case, evidence, audit_seed):
     evidence.headline("bias.gap")
 """
 
+ONLY_A = "test_toy.py::test_gap[a]"
+
 MODEL_AUDIT = """
 import pytest
 from harness.plugin import Case, cases
@@ -80,4 +82,15 @@ def measured(run: Run) -> dict[str, object]:
     }  # fmt: skip
 
 
-__all__ = ["AUDIT", "MODEL_AUDIT", "Outcome", "audit_project", "last_run", "measured", "outcomes", "run_pytest", "runs"]
+__all__ = [
+    "AUDIT",
+    "MODEL_AUDIT",
+    "ONLY_A",
+    "Outcome",
+    "audit_project",
+    "last_run",
+    "measured",
+    "outcomes",
+    "run_pytest",
+    "runs",
+]

@@ -1,0 +1,149 @@
+"""``--resume``: what stands, what runs again, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.toy_audit import (
+    AUDIT,
+    MODEL_AUDIT,
+    ONLY_A,
+    audit_project,
+    last_run,
+    measured,
+    outcomes,
+    run_pytest,
+    runs,
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return audit_project(tmp_path)
+
+
+def test_nothing_runs_twice(project: Path) -> None:
+    run_pytest(project)
+    before = measured(last_run(project))
+    done = run_pytest(project, "--resume", last_run(project).run_id)
+    assert (done.code, done.counts) == (0, {"resumed": 3})
+    assert len(runs(project)) == 1
+    assert measured(last_run(project)) == before
+    assert all(not case.earlier for case in last_run(project).cases)
+
+
+def test_a_run_is_named_by_its_folder_too(project: Path) -> None:
+    run_pytest(project, ONLY_A)
+    done = run_pytest(project, "--resume", str(runs(project)[0]))
+    assert done.counts == {"passed": 2, "resumed": 1}
+    assert len(last_run(project).planned) == 3
+
+
+def test_resumed_cases_are_held_against_the_gates_of_this_call(project: Path) -> None:
+    run_pytest(project)
+    run_id = last_run(project).run_id
+    (project / "gates.toml").write_text("[bias.gap]\nmax = 0.5\n")
+    strict = run_pytest(project, "--resume", run_id, "--gates", "gates.toml")
+    assert strict.code == 1
+    assert "gate bias.gap <= 0.5 missed" in strict.output
+    assert outcomes(last_run(project))["c"] == "failed"
+    (project / "gates.toml").write_text("[bias.gap]\nmax = 1\n")
+    assert run_pytest(project, "--resume", run_id, "--gates", "gates.toml").code == 0
+    run = last_run(project)
+    assert outcomes(run)["c"] == "passed"
+    assert [verdict.word for case in run.cases for verdict in case.verdicts] == ["met"] * 3
+
+
+def test_a_failure_stands_with_its_message(tmp_path: Path) -> None:
+    audit_project(tmp_path, AUDIT + '\n    assert case.id != "b", "b is bad"\n')
+    assert run_pytest(tmp_path).code == 1
+    done = run_pytest(tmp_path, "--resume", last_run(tmp_path).run_id)
+    assert done.code == 1
+    assert done.counts == {"failed": 1, "resumed": 2}
+    assert "b is bad" in done.output
+
+
+def test_an_error_in_set_up_runs_again(tmp_path: Path) -> None:
+    broken = AUDIT + "\n@pytest.fixture(autouse=True)\ndef breaks(case):\n    assert case.id != 'b'\n"
+    audit_project(tmp_path, broken)
+    assert run_pytest(tmp_path).code == 1
+    assert outcomes(last_run(tmp_path))["b"] == "error"
+    done = run_pytest(tmp_path, "--resume", last_run(tmp_path).run_id)
+    assert done.counts == {"error": 1, "resumed": 2}
+
+
+def test_what_changed_runs_again(project: Path) -> None:
+    run_pytest(project)
+    run_id = last_run(project).run_id
+    audit_project(project, AUDIT.replace('"value": 0.5', '"value": 0.55'))
+    done = run_pytest(project, "--resume", run_id)
+    assert done.counts == {"passed": 3}, "the test file itself is an input of all its cases"
+    changed = next(case for case in last_run(project).cases if "[b]" in case.case_id)
+    assert [a.metrics["bias.gap"].value for a in (*changed.earlier, changed.last)] == [0.5, 0.55]
+
+
+def test_input_files_are_part_of_a_case(tmp_path: Path) -> None:
+    data = tmp_path / "words.txt"
+    data.write_text("one")
+    source = AUDIT.replace('Case("b", {"value": 0.5})', f'Case("b", {{"value": 0.5, "file": {str(data)!r}}})')
+    audit_project(tmp_path, source)
+    run_pytest(tmp_path)
+    data.write_text("two")
+    done = run_pytest(tmp_path, "--resume", last_run(tmp_path).run_id)
+    assert done.counts == {"passed": 1, "resumed": 2}
+
+
+def test_options_left_out_are_those_of_the_run(project: Path) -> None:
+    run_pytest(project, "--seed", "9", "--model", "x=tiny", ONLY_A)
+    done = run_pytest(project, "--resume", last_run(project).run_id)
+    assert done.counts == {"passed": 2, "resumed": 1}
+    assert {case.last.parameters["seed"] for case in last_run(project).cases} == {9}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "smollm2"), "that run audits tiny (tiny), not smollm2 (smollm2)"),
+        (("--model", "tiny=tiny:5"), "a run holds one model by one name"),
+        (("--seed", "3"), "that run has --seed 0, this call --seed 3"),
+        (("--size", "full"), "that run has --size smoke, this call --size full"),
+    ],
+)
+def test_another_model_seed_or_size_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
+    run_pytest(project, "--model", "tiny", ONLY_A)
+    done = run_pytest(project, "--resume", last_run(project).run_id, *arguments)
+    assert done.code == 4
+    assert message in done.output
+    assert len(last_run(project).cases) == 1
+
+
+def test_a_run_that_is_not_there_is_named(project: Path) -> None:
+    done = run_pytest(project, "--resume", "20200101-000000-0000")
+    assert done.code == 4
+    assert "no run '20200101-000000-0000'" in done.output
+
+
+def test_damaged_ledgers_resume_and_say_so(project: Path) -> None:
+    run_pytest(project)
+    ledger = next(runs(project)[0].glob("ledger/*.jsonl"))
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    broken = [line for line in lines if b'"case_end"' not in line or b"[b]" not in line]
+    ledger.write_bytes(b"".join(broken[:-1]) + b'{"v":1,"t":1,"ki\n' + broken[-1])
+    done = run_pytest(project, "--resume", last_run(project).run_id)
+    assert done.counts == {"passed": 1, "resumed": 2}
+    assert len(last_run(project).damaged) == 1
+
+
+def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
+    half, whole = tmp_path / "half", tmp_path / "whole"
+    for folder in (half, whole):
+        folder.mkdir()
+        audit_project(folder, MODEL_AUDIT)
+    assert run_pytest(half, "--model", "tiny", "--device", "cpu", "-k", "short").code == 0
+    done = run_pytest(half, "--resume", last_run(half).run_id, "-n", "2")
+    assert done.counts == {"passed": 2, "resumed": 1}, done.output
+    assert run_pytest(whole, "--model", "tiny", "--device", "cpu").code == 0
+    assert measured(last_run(half)) == measured(last_run(whole))
+    assert all(case.model_details["fingerprint"] for case in last_run(half).cases)
