@@ -1,0 +1,111 @@
+"""Progress is shown on a terminal: what runs, items, rate and time left; never under -q, in CI or in a pipe."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.plugin.progress import CaseProgress, Reporter, short_id
+from tests.plugin.toy_audit import audit_project, run_pytest
+from tests.plugin.toy_run import command, environment
+
+LONG = """
+import time
+import pytest
+from harness.plugin import Case, cases
+
+@pytest.mark.bias
+@cases([Case("first"), Case("second")])
+def test_long(case, evidence):
+    for step in range(14):
+        evidence.progress(step, 14, tokens=step * 100)
+        time.sleep(0.2)
+"""
+
+
+def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
+    """The output of pytest on a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    variables = {"TERM": "xterm", "CI": "", "COLUMNS": "140"} | variables
+    process = subprocess.Popen(
+        command(*arguments), cwd=folder, env=environment(**variables), stdout=theirs, stderr=theirs, stdin=theirs
+    )
+    os.close(theirs)
+    output, end = b"", time.monotonic() + 90
+    while time.monotonic() < end:
+        if not select.select([ours], [], [], 0.5)[0]:
+            if process.poll() is not None:
+                break
+            continue
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        output += chunk
+    process.wait(timeout=30)
+    os.close(ours)
+    return output.decode(errors="replace")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["serial", "parallel"])
+def test_a_long_case_shows_how_far_it_is(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    output = on_a_terminal(audit_project(tmp_path, LONG), *workers)
+    assert "test_long[first]" in output
+    assert re.search(r"\d+/14", output)
+    assert re.search(r"\d+ tokens/s", output)
+    assert "left" in output
+    assert "2 passed" in output
+    assert not list(tmp_path.glob("reports/*/progress"))
+
+
+@pytest.mark.parametrize(("arguments", "variables"), [(("-q",), {}), ((), {"CI": "true"})])
+def test_it_is_quiet_where_nobody_watches(
+    tmp_path: Path, arguments: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    output = on_a_terminal(audit_project(tmp_path, LONG), *arguments, **variables)
+    assert "tokens/s" not in output
+    assert "2 passed" in output
+
+
+def test_it_is_quiet_in_a_pipe(tmp_path: Path) -> None:
+    done = run_pytest(audit_project(tmp_path, LONG), "-k", "first")
+    assert done.counts["passed"] == 1
+    assert "tokens/s" not in done.output and "\x1b[1A" not in done.output
+
+
+def test_the_rate_is_that_of_the_current_call() -> None:
+    progress = CaseProgress()
+    progress.start("t.py::x[a]")
+    assert progress.rate(time.time()) is None
+    progress.update(1, 10, 100)
+    assert progress.rate(progress.since + 2.0) == 50
+    since = progress.since
+    progress.update(5, 10, 400)
+    assert progress.since == since
+    progress.update(0, 7, 0)
+    assert progress.rate(progress.since + 1.0) is None
+
+
+def test_a_worker_leaves_its_progress_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "gw0.json"
+    reporter = Reporter(file)
+    reporter.start("t.py::x[a]")
+    assert '"case": "t.py::x[a]"' in file.read_text()
+    reporter.stop()
+    assert '"case": ""' in file.read_text()
+    Reporter(tmp_path / "absent" / "gw0.json").start("x")
+
+
+def test_ids_are_shortened_to_what_tells_cases_apart() -> None:
+    assert short_id("evals/test_bias.py::test_x[tiny@cpu-a::b]") == "test_x[tiny@cpu-a::b]"
+    assert short_id("a.py::TestX::test_y") == "test_y"
+    assert len(short_id("a.py::t[" + "x" * 99 + "]")) == 60
