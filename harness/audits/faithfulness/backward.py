@@ -61,7 +61,7 @@ def scattered(decoder: Decoder, state: Tensor, positions: Tensor, inner: Tensor,
 
 def _norm(norm: Any, x: Tensor, cotangent: Tensor, rules: Rules) -> Tensor:
     scale = inverse_rms(x, norm_epsilon(norm))
-    direct = cotangent.float() * norm.weight.float() * scale
+    direct: Tensor = cotangent.float() * norm.weight.float() * scale
     if rules.constant_scale:
         return direct.to(cotangent.dtype)
     wide = x.float()
@@ -78,7 +78,9 @@ def _layer(
         scale=decoder.scaling, enable_gqa=decoder.heads != decoder.kv_heads,
     )  # fmt: skip
     middle = x + attention.o_proj(mixed.transpose(1, 2).flatten(2))
-    cotangent = cotangent + _norm(layer.post_norm, middle, _mlp(layer.mlp, rms_norm(layer.post_norm, middle), cotangent, rules), rules)
+    cotangent = cotangent + _norm(
+        layer.post_norm, middle, _mlp(layer.mlp, rms_norm(layer.post_norm, middle), cotangent, rules), rules
+    )
     inner = (cotangent @ attention.o_proj.weight).unflatten(-1, (decoder.heads, -1)).transpose(1, 2)  # B x H x T x e
     dq, dk, dv = _attention(decoder, layer, queries.rot, keys.rot, values, inner, rules)
     total = _project_back(attention.v_proj, dv)
@@ -169,7 +171,9 @@ def _attention(
         for start in range(0, batch, step):
             part = slice(start, start + step)
             shared = attention if attention.shape[0] == 1 else attention[part]
-            key, value, query = (t if t.shape[0] == 1 else t[part] for t in (keys[:, kv, None], values[:, kv, None], queries[:, own]))
+            key, value, query = (
+                t if t.shape[0] == 1 else t[part] for t in (keys[:, kv, None], values[:, kv, None], queries[:, own])
+            )
             out = inner[part, own]
             dv[part, kv] = (shared.transpose(-1, -2) @ out).sum(1) * rules.value
             slope = out @ value.transpose(-1, -2)

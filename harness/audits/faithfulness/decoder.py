@@ -84,7 +84,9 @@ def norm_epsilon(norm: nn.Module) -> float:
         value = getattr(norm, name, None)
         if isinstance(value, float):
             return value
-    raise ModelError(f"{type(norm).__name__} has neither variance_epsilon nor eps; an RMSNorm has one of them. {COVERED}")
+    raise ModelError(
+        f"{type(norm).__name__} has neither variance_epsilon nor eps; an RMSNorm has one of them. {COVERED}"
+    )
 
 
 def describe_decoder(module: Any) -> Decoder:
@@ -114,7 +116,9 @@ def describe_decoder(module: Any) -> Decoder:
 def _reject_unsupported(kind: str, config: Any) -> None:
     for name in ("attn_logit_softcapping", "final_logit_softcapping"):
         if getattr(config, name, None):
-            raise ModelError(f"{kind} caps its logits ({name}={getattr(config, name)}); soft caps are not covered. {COVERED}")
+            raise ModelError(
+                f"{kind} caps its logits ({name}={getattr(config, name)}); soft caps are not covered. {COVERED}"
+            )
     activation = getattr(config, "hidden_act", "silu")
     if activation not in ("silu", "swish"):
         raise ModelError(f"{kind} uses the activation {activation!r}; only SiLU gates are covered. {COVERED}")
@@ -138,7 +142,9 @@ def _describe_layer(kind: str, layer: Any, config: Any, index: int) -> Layer:
     for name in ("pre_feedforward_layernorm", "post_feedforward_layernorm"):
         if getattr(layer, name, None) is not None:
             raise ModelError(f"layer {index} of {kind} has a {name}: norms after a block are not covered. {COVERED}")
-    return Layer(layer.input_layernorm, layer.self_attn, layer.post_attention_layernorm, layer.mlp, _window(layer, config, index))
+    return Layer(
+        layer.input_layernorm, layer.self_attn, layer.post_attention_layernorm, layer.mlp, _window(layer, config, index)
+    )
 
 
 def _window(layer: Any, config: Any, index: int) -> int | None:

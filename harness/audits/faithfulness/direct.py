@@ -38,7 +38,9 @@ def direct_scores(
     embedding = model.module.get_input_embeddings()
     ids = torch.tensor(passage.ids, device=model.device)
     plain = embedding(ids)
-    other = _mean_rows(embedding.weight, len(ids)) if replacement is None else embedding(torch.tensor(replacement).to(ids))
+    other = (
+        _mean_rows(embedding.weight, len(ids)) if replacement is None else embedding(torch.tensor(replacement).to(ids))
+    )
     generated = len(passage.generation_ids)
     floats = len(ids) * embedding.weight.shape[1] + (generated + 1) * embedding.weight.shape[0]
     size = max(1, BATCH_FLOATS // floats)
@@ -48,7 +50,9 @@ def direct_scores(
         inputs = plain.expand(len(part), -1, -1).clone()
         for row, (positions, _) in enumerate(part):
             inputs[row, sorted(positions)] = other[sorted(positions)]
-        logits = model.module(inputs_embeds=inputs, use_cache=False, logits_to_keep=generated + 1).logits[:, :-1].float()
+        logits = (
+            model.module(inputs_embeds=inputs, use_cache=False, logits_to_keep=generated + 1).logits[:, :-1].float()
+        )
         logits = logits.log_softmax(-1)
         scores = logits.gather(-1, ids[-generated:].expand(len(part), -1)[..., None])[..., 0].double().cpu().numpy()
         means = logits.mean(-1).double().cpu().numpy()

@@ -86,8 +86,17 @@ class Explainer:
     def __init__(
         self, model: LanguageModel, prompt: Prompt, generation: str | Sequence[int], *, chat: bool = False
     ) -> None:
-        self.model = model
-        self.passage = encode_passage(model.tokenizer, prompt, generation, chat=chat)
+        self._begin(model, encode_passage(model.tokenizer, prompt, generation, chat=chat))
+
+    @classmethod
+    def of(cls, model: LanguageModel, passage: Passage) -> Explainer:
+        """The explainer of a passage that is tokenised already."""
+        explainer = cls.__new__(cls)
+        explainer._begin(model, passage)
+        return explainer
+
+    def _begin(self, model: LanguageModel, passage: Passage) -> None:
+        self.model, self.passage = model, passage
         self._perturbations: dict[tuple[str, int], Perturbations] = {}
 
     @property
@@ -105,9 +114,7 @@ class Explainer:
 
     def perturbations(self, baseline: str = "eos", seed: int = 0) -> Perturbations:
         """Scores of this passage with positions overwritten, shared by ablations and deletion curves."""
-        return self._perturbations.setdefault(
-            (baseline, seed), Perturbations(self.model, self.passage, baseline, seed)
-        )
+        return self._perturbations.setdefault((baseline, seed), Perturbations(self.model, self.passage, baseline, seed))
 
     def positions(self, span: Span) -> list[int]:
         """Absolute positions of a span."""

@@ -47,9 +47,20 @@ def _half_turn(x: Tensor) -> Tensor:
     return torch.cat([-second, first], dim=-1)
 
 
+def gpu_kernels(tensor: Tensor) -> Any:
+    """The Triton kernels where they run for this tensor, else ``None``."""
+    if not tensor.is_cuda:
+        return None
+    try:
+        from harness.audits.faithfulness import kernels
+    except ImportError:
+        return None
+    return kernels if kernels.supported(tensor) else None
+
+
 @dataclass(frozen=True)
 class Heads:
-    """Queries, keys and values of one layer: H x T x e, K x T x e, K x T x e; positions are rotated in already.
+    """Keys and values of one layer (K x T x e, positions rotated in already); queries are made for the rows asked for.
 
     ``values`` are the model's, with bias; ``messages`` are the values without bias, from the norm at ``eps``: what IFR
     follows from source to sink.
@@ -58,7 +69,7 @@ class Heads:
     layer: Layer
     decoder: Decoder
     normed: Tensor
-    queries: Tensor
+    rotary: tuple[Tensor, Tensor]
     keys: Tensor
     values: Tensor
     messages: Tensor
@@ -68,14 +79,21 @@ class Heads:
         """T."""
         return self.keys.shape[-2]
 
+    def queries(self, rows: Tensor) -> Tensor:
+        """Queries of the given positions, H x R x e."""
+        attention: Any = self.layer.attention
+        queries = _split(attention.q_proj(self.normed[rows]), self.decoder.head_width)
+        if getattr(attention, "q_norm", None) is not None:
+            queries = rms_norm(attention.q_norm, queries)
+        return rotated(queries, self.rotary[0][rows], self.rotary[1][rows])
+
     def probabilities(self, rows: Tensor) -> Tensor:
         """Attention of the given query positions, H x R x T, in float32."""
         groups = self.decoder.heads // self.decoder.kv_heads
-        queries = self.queries[:, rows] * self.decoder.scaling
-        grouped = queries.unflatten(0, (self.decoder.kv_heads, groups)).flatten(1, 2)
-        scores = torch.matmul(grouped, self.keys.transpose(-1, -2)).float()
-        scores = scores.unflatten(1, (groups, len(rows))).flatten(0, 1)
-        return scores.masked_fill_(~self.visible(rows), -torch.inf).softmax(-1)
+        grouped = torch.unflatten(self.queries(rows), 0, (self.decoder.kv_heads, groups)).flatten(1, 2)
+        scores = torch.matmul(grouped, self.keys.transpose(-1, -2)).float().mul_(self.decoder.scaling)
+        scores = torch.unflatten(scores, 1, (groups, len(rows))).flatten(0, 1)
+        return torch.softmax(scores.masked_fill_(~self.visible(rows), -torch.inf), -1)
 
     def visible(self, rows: Tensor) -> Tensor:
         """Which columns each row sees: causal, and inside the layer's window."""
@@ -87,7 +105,7 @@ class Heads:
 
     def row_chunks(self, rows: Tensor) -> Iterator[Tensor]:
         """The rows in pieces whose probabilities fit the budget."""
-        yield from rows.split(self.chunk_size)
+        yield from torch.split(rows, self.chunk_size)
 
     @property
     def chunk_size(self) -> int:
@@ -100,8 +118,10 @@ class Heads:
         A bias of the values is contained: it is added once for each unit of attention that a row gives away.
         """
         groups = self.decoder.heads // self.decoder.kv_heads
-        grouped = attention.unflatten(0, (self.decoder.kv_heads, groups)).flatten(1, 2)
-        mixed = torch.matmul(grouped, self.values.float()).unflatten(1, (groups, attention.shape[1])).flatten(0, 1)
+        grouped = torch.unflatten(attention, 0, (self.decoder.kv_heads, groups)).flatten(1, 2)
+        mixed = torch.unflatten(torch.matmul(grouped, self.values.float()), 1, (groups, attention.shape[1])).flatten(
+            0, 1
+        )
         return functional.linear(mixed.transpose(0, 1).flatten(1), self.layer.output_weight.float())
 
     @property
@@ -114,9 +134,16 @@ class Heads:
         return bias
 
     def pooled(self, rows: Tensor, weights: Tensor) -> Tensor:
-        """``sum over rows of weight * attention``, H x T, in chunks of rows."""
+        """``sum over rows of weight * attention``, H x T, in chunks of rows; the rows are consecutive positions."""
+        kernels = gpu_kernels(self.keys)
+        if kernels is not None:
+            first = int(rows[0])
+            pooled: Tensor = kernels.pooled_attention(
+                self.queries(rows), self.keys, first, weights, self.decoder.scaling, self.layer.window
+            )
+            return pooled
         total = torch.zeros(self.decoder.heads, self.length, device=self.keys.device)
-        for chunk, share in zip(self.row_chunks(rows), weights.split(self.chunk_size), strict=True):
+        for chunk, share in zip(self.row_chunks(rows), torch.split(weights, self.chunk_size), strict=True):
             total += torch.einsum("hrt,r->ht", self.probabilities(chunk), share)
         return total
 
@@ -128,19 +155,18 @@ def layer_heads(
     layer = decoder.layers[index]
     attention: Any = layer.attention
     normed = rms_norm(layer.input_norm, x)
-    queries = _split(attention.q_proj(normed), decoder.head_width)
     keys = _split(attention.k_proj(normed), decoder.head_width)
     values = _split(attention.v_proj(normed), decoder.head_width)
-    if getattr(attention, "q_norm", None) is not None:
-        queries, keys = rms_norm(attention.q_norm, queries), rms_norm(attention.k_norm, keys)
+    if getattr(attention, "k_norm", None) is not None:
+        keys = rms_norm(attention.k_norm, keys)
     if eps is None and attention.v_proj.bias is None:
         messages = values
     else:
         source = normed if eps is None else rms_norm(layer.input_norm, x, eps)
         messages = _split(functional.linear(source, attention.v_proj.weight), decoder.head_width)
-    return Heads(layer, decoder, normed, rotated(queries, *rotary), rotated(keys, *rotary), values, messages)
+    return Heads(layer, decoder, normed, rotary, rotated(keys, *rotary), values, messages)
 
 
 def _split(projected: Tensor, width: int) -> Tensor:
     """T x (heads * e) as heads x T x e."""
-    return projected.unflatten(-1, (-1, width)).transpose(0, 1)
+    return torch.unflatten(projected, -1, (-1, width)).transpose(0, 1)

@@ -105,9 +105,7 @@ def _sink_weights(options: Options, keep: Vector, prompt: int) -> Vector:
 def _placed(explainer: Explainer, options: Options, hops: Hops, keep: Vector | None = None) -> Outcome:
     """Hops over all positions as columns of the attribution; stop tokens' rows stay undefined."""
     columns = explainer.passage.columns
-    trimmed = Hops(
-        hops.vectors[:, columns], hops.observed[:, columns], hops.ratios, hops.mask[columns], hops.segments
-    )
+    trimmed = Hops(hops.vectors[:, columns], hops.observed[:, columns], hops.ratios, hops.mask[columns], hops.segments)
     matrix = copied_rows(explainer, trimmed.total, options.sink)
     if keep is not None:
         matrix[keep[explainer.rows] == 0.0] = np.nan

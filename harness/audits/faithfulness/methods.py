@@ -114,7 +114,9 @@ def _ablation(explainer: Explainer, options: Options, *, clp: bool) -> Outcome:
     name, _, count = (options.variant or "sentences").partition(":")
     if name not in ("sentences", "segments") or (count and not count.isdigit()):
         raise UsageError(f"variant is {options.variant!r}; ablation knows 'sentences' and 'segments:K'")
-    plan = sentence_plan(explainer.passage) if name == "sentences" else segment_plan(explainer.passage, int(count or 20))
+    plan = (
+        sentence_plan(explainer.passage) if name == "sentences" else segment_plan(explainer.passage, int(count or 20))
+    )
     perturbations = explainer.perturbations(options.baseline)
     vocabulary = explainer.model.module.get_output_embeddings().weight.shape[0]
     score = partial(concentrated_log_probability, vocabulary=vocabulary) if clp else log_probability

@@ -45,7 +45,8 @@ def feature_weights(attribution: Any) -> Vector:
             f"attribution[{row}, {column}] is {weights[row, column]}; every feature needs a finite weight "
             "(set undefined cells to 0 first)"
         )
-    return weights.sum(axis=0)
+    total: Vector = weights.sum(axis=0)
+    return total
 
 
 def deletion_order(weights: Any) -> list[int]:
@@ -107,7 +108,9 @@ def faithfulness_scores(scores: Any, attribution: Any, steps: int) -> Faithfulne
     if not np.isfinite(values).all():
         raise DataError(f"deletion scores must be finite log-likelihoods, got {values.tolist()}")
     if len(values) != len(groups) + 1:
-        raise UsageError(f"{len(values)} scores for {len(groups)} deletion steps of {len(weights)} features; need steps + 1")
+        raise UsageError(
+            f"{len(values)} scores for {len(groups)} deletion steps of {len(weights)} features; need steps + 1"
+        )
     if not groups:
         return FaithfulnessScores(0.0, 0.0, 0.0, True, np.ones(1), np.ones(1))
     density = density_curve(weights, groups)

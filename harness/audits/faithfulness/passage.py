@@ -116,7 +116,9 @@ def encode_passage(tokenizer: Any, prompt: Prompt, generation: str | Sequence[in
     )
 
 
-def _encode_prompt(tokenizer: Any, prompt: Prompt, chat: bool) -> tuple[list[int], list[int], str, list[tuple[int, int]]]:
+def _encode_prompt(
+    tokenizer: Any, prompt: Prompt, chat: bool
+) -> tuple[list[int], list[int], str, list[tuple[int, int]]]:
     if not isinstance(prompt, str) and (not prompt or not isinstance(prompt[0], Mapping)):
         ids = _checked_ids(prompt, "prompt")
         text, offsets = _decoded(tokenizer, ids)

@@ -38,7 +38,9 @@ def baseline_ids(tokenizer: Any, baseline: str, length: int, seed: int = 0) -> l
     if baseline == "pad" and tokenizer.pad_token_id is not None:
         single = tokenizer.pad_token_id
     if single is None:
-        raise UsageError(f"baseline {baseline!r} needs a token that this tokenizer does not have; use 'random' or 'mean'")
+        raise UsageError(
+            f"baseline {baseline!r} needs a token that this tokenizer does not have; use 'random' or 'mean'"
+        )
     return [int(single)] * length
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from harness.audits.faithfulness.heads import Heads
+from harness.audits.faithfulness.heads import Heads, gpu_kernels
 
 CPU_BLOCK = 150_000
 """Floats of one block of messages on a CPU: what stays in the second-level cache while every sink reads it."""
@@ -30,7 +30,7 @@ def message_blocks(heads: Heads, stop: int) -> Iterator[tuple[int, int, Tensor]]
     """Messages F of sources ``first..last-1`` as H x J x d in float32, block by block up to position ``stop``."""
     decoder = heads.decoder
     groups = decoder.heads // decoder.kv_heads
-    output = heads.layer.output_weight.float().unflatten(1, (decoder.heads, decoder.head_width)).permute(1, 2, 0)
+    output = torch.unflatten(heads.layer.output_weight.float(), 1, (decoder.heads, decoder.head_width)).permute(1, 2, 0)
     budget = CPU_BLOCK if output.device.type == "cpu" else GPU_BLOCK
     size = max(1, budget // (decoder.heads * decoder.width))
     for first in range(0, stop, size):
@@ -41,6 +41,10 @@ def message_blocks(heads: Heads, stop: int) -> Iterator[tuple[int, int, Tensor]]
 
 def span_proximities(heads: Heads, pooled: Tensor, whole: Tensor, stop: int, threshold: float = 0.0) -> Tensor:
     """Proximities of the pooled messages ``pooled[h, j] F[h, j]`` to one vector ``whole`` (d): H x stop."""
+    kernels = gpu_kernels(heads.messages)
+    if kernels is not None and threshold <= 0.0:
+        fused: Tensor = kernels.span_proximities(heads.messages, heads.layer.output_weight, pooled, whole, stop)
+        return fused
     result = torch.zeros(pooled.shape[0], stop, device=pooled.device)
     for first, last, messages in message_blocks(heads, stop):
         messages.mul_(pooled[:, first:last, None])
@@ -51,9 +55,16 @@ def span_proximities(heads: Heads, pooled: Tensor, whole: Tensor, stop: int, thr
 def sink_proximities(heads: Heads, attention: Tensor, wholes: Tensor, rows: Tensor, threshold: float = 0.0) -> Tensor:
     """Proximities to every sink's own vector: ``attention`` H x G x T, ``wholes`` G x d; result H x G x T.
 
+    The rows are consecutive positions.
     For each block of sources and each sink three passes over memory that is already in the cache: the difference
     ``alpha F - y``, its absolute value, and a product with ones for the sum.
     """
+    kernels = gpu_kernels(heads.messages)
+    if kernels is not None and threshold <= 0.0:
+        fused: Tensor = kernels.sink_proximities(
+            heads.messages, heads.layer.output_weight, attention, wholes, int(rows[0])
+        )
+        return fused
     ones = torch.ones(wholes.shape[-1], device=wholes.device)
     sizes = wholes.abs() @ ones
     result = torch.zeros_like(attention)

@@ -43,7 +43,9 @@ def normed_cotangents(decoder: Decoder, state: Tensor, objective: Objective) -> 
     """Gradient of each objective in the normed state it is read from (R x d), and its value (R); ``state`` is T x d."""
     head = decoder.module.lm_head.weight
     gradients, values = [], []
-    for positions, tokens in zip(objective.positions.split(LOGIT_BLOCK), objective.tokens.split(LOGIT_BLOCK), strict=True):
+    for positions, tokens in zip(
+        torch.split(objective.positions, LOGIT_BLOCK), torch.split(objective.tokens, LOGIT_BLOCK), strict=True
+    ):
         logits = decoder.module.lm_head(decoder.base.norm(state[positions])).float()
         if objective.kind == "max":
             tokens = logits.argmax(-1)

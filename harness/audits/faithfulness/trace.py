@@ -100,7 +100,9 @@ def trace_passage(module: Any, ids: Sequence[int]) -> Trace:
     trace = Trace(decoder, list(ids), states, probes, attended, decoder.rotary(len(ids)))
     own = trace.logits(torch.tensor([len(ids) - 1], device=decoder.device))[0]
     if float((own - last).abs().max()) > TOLERANCE.get(decoder.dtype, 1e-4) * float(last.abs().max()):
-        raise ModelError(f"{type(module).__name__} does more to its logits than a norm and a linear head; this is not handled")
+        raise ModelError(
+            f"{type(module).__name__} does more to its logits than a norm and a linear head; this is not handled"
+        )
     return trace
 
 

@@ -24,14 +24,16 @@ ROW_GUARD = 1e-8
 def normalised(matrix: Any) -> Matrix:
     """The matrix with undefined cells as 0, negatives clamped to 0 and rows divided by their sum (+1e-8)."""
     clamped = np.clip(np.nan_to_num(np.asarray(matrix, dtype=np.float64), nan=0.0), 0.0, None)
-    return clamped / (clamped.sum(axis=1, keepdims=True) + ROW_GUARD)
+    rows: Matrix = clamped / (clamped.sum(axis=1, keepdims=True) + ROW_GUARD)
+    return rows
 
 
 def row_view(matrix: Any, span: Span) -> Matrix:
     """Sum of the normalised rows of the span; its mass is about the number of tokens, it is not an average."""
     rows = normalised(matrix)
     first, last = checked_span(span, len(rows), "span")
-    return rows[first : last + 1].sum(axis=0)
+    total: Matrix = rows[first : last + 1].sum(axis=0)
+    return total
 
 
 def rec_view(matrix: Any, span: Span) -> Matrix:

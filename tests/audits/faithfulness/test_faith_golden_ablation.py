@@ -12,7 +12,10 @@ from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, g
 @pytest.mark.parametrize("case", CASES)
 def test_sentences_and_masks(case, explainers):
     content, passage = golden(f"{case}.ablation"), explainers(case).passage
-    for units, side in ((passage.prompt_units("sentence"), "prompt"), (passage.generation_units("sentence"), "generation")):
+    for units, side in (
+        (passage.prompt_units("sentence"), "prompt"),
+        (passage.generation_units("sentence"), "generation"),
+    ):
         assert list(units.texts) == content[f"{side}_sentences"]
         masks = numbers(content[f"{side}_sentence_masks"])
         assert [list(group) for group in units.tokens] == [list(np.flatnonzero(mask)) for mask in masks]

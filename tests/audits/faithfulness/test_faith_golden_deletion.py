@@ -14,8 +14,6 @@ from harness.errors import DataError
 from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers
 
 
-
-
 @pytest.mark.parametrize("index", range(19))
 def test_scores_from_numbers(index):
     vector = golden("numeric_rise_mas")["vectors"][index]
@@ -33,7 +31,9 @@ def test_scores_from_numbers(index):
     order = deletion_order(feature_weights(attribution))
     assert order == vector["order"]
     replaced: set[int] = set()
-    for group, expected in zip(deletion_groups(order, vector["k"]), vector["replaced_after_each_step"][1:], strict=True):
+    for group, expected in zip(
+        deletion_groups(order, vector["k"]), vector["replaced_after_each_step"][1:], strict=True
+    ):
         replaced |= set(group)
         assert sorted(replaced) == expected
     assert found.degenerate == (vector["scores"][-1] >= vector["scores"][0])

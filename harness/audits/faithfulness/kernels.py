@@ -1,0 +1,200 @@
+"""Triton kernels of span IFR on a GPU: attention pooled over rows and proximities, without writing either down.
+
+``pooled_attention`` reads queries and keys twice (row sums first, then weighted column sums), as flash attention does;
+``span_proximities`` multiplies values and output weights tile by tile and reduces each tile at once. Both agree with the
+plain forms in :mod:`heads` and :mod:`proximity`, which serve wherever Triton is absent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _row_sums_kernel(  # type: ignore[no-untyped-def]
+    queries, keys, sums, rows, length, first, groups, scale, window,
+    query_head, query_row, key_head, key_row,
+    E: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Base-2 log-sum-exp of each query row over the columns it sees."""
+    head = tl.program_id(1)
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    e = tl.arange(0, E)
+    position = first + m
+    q = tl.load(queries + head * query_head + m[:, None] * query_row + e[None, :], mask=m[:, None] < rows, other=0.0)
+    top = tl.full([BM], -1.0e30, tl.float32)
+    total = tl.zeros([BM], tl.float32)
+    begin = 0
+    if WINDOW:
+        begin = tl.maximum(0, first + tl.program_id(0) * BM - window + 1) // BN * BN
+    end = tl.minimum(length, first + tl.program_id(0) * BM + BM)
+    for start in range(begin, end, BN):
+        n = start + tl.arange(0, BN)
+        k = tl.load(
+            keys + (head // groups) * key_head + n[None, :] * key_row + e[:, None], mask=n[None, :] < length, other=0.0
+        )
+        scores = tl.dot(q, k, input_precision=PRECISION) * scale
+        seen = n[None, :] <= position[:, None]
+        if WINDOW:
+            seen = seen & (n[None, :] > position[:, None] - window)
+        scores = tl.where(seen, scores, -1.0e30)
+        higher = tl.maximum(top, tl.max(scores, 1))
+        total = total * tl.exp2(top - higher) + tl.sum(tl.where(seen, tl.exp2(scores - higher[:, None]), 0.0), 1)
+        top = higher
+    tl.store(sums + head * rows + m, top + tl.log2(total), mask=m < rows)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _column_sums_kernel(  # type: ignore[no-untyped-def]
+    queries, keys, sums, weights, pooled, rows, length, first, groups, scale, window,
+    query_head, query_row, key_head, key_row,
+    E: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Weighted sum over query rows of the probability that each column receives."""
+    head = tl.program_id(1)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    e = tl.arange(0, E)
+    k = tl.load(
+        keys + (head // groups) * key_head + n[None, :] * key_row + e[:, None], mask=n[None, :] < length, other=0.0
+    )
+    total = tl.zeros([BN], tl.float32)
+    begin = tl.maximum(0, tl.program_id(0) * BN - first) // BM * BM
+    for start in range(begin, rows, BM):
+        m = start + tl.arange(0, BM)
+        inside = m < rows
+        q = tl.load(queries + head * query_head + m[:, None] * query_row + e[None, :], mask=inside[:, None], other=0.0)
+        scores = tl.dot(q, k, input_precision=PRECISION) * scale
+        position = first + m
+        seen = (n[None, :] <= position[:, None]) & inside[:, None]
+        if WINDOW:
+            seen = seen & (n[None, :] > position[:, None] - window)
+        row_sum = tl.load(sums + head * rows + m, mask=inside, other=0.0)
+        weight = tl.load(weights + m, mask=inside, other=0.0)
+        total += tl.sum(tl.where(seen, tl.exp2(scores - row_sum[:, None]), 0.0) * weight[:, None], 0)
+    tl.store(pooled + head * length + n, total, mask=n < length)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _proximity_kernel(  # type: ignore[no-untyped-def]
+    values, output, pooled, whole, result, stop, length, groups, width,
+    value_head, value_row, output_row,
+    E: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """``max(0, |Y| - |p F - Y|)`` of the messages of one head and a block of sources."""
+    head = tl.program_id(1)
+    j = tl.program_id(0) * BJ + tl.arange(0, BJ)
+    e = tl.arange(0, E)
+    v = tl.load(
+        values + (head // groups) * value_head + j[:, None] * value_row + e[None, :], mask=j[:, None] < stop, other=0.0
+    )
+    weight = tl.load(pooled + head * length + j, mask=j < stop, other=0.0)
+    total = tl.zeros([BJ], tl.float32)
+    for start in range(0, width, BD):
+        d = start + tl.arange(0, BD)
+        w = tl.load(output + d[None, :] * output_row + head * E + e[:, None], mask=d[None, :] < width, other=0.0)
+        message = tl.dot(v, w, input_precision=PRECISION) * weight[:, None]
+        target = tl.load(whole + d, mask=d < width, other=0.0)
+        total += tl.sum(tl.abs(target)[None, :] - tl.abs(message - target[None, :]), 1)
+    tl.store(result + head * stop + j, tl.maximum(total, 0.0), mask=j < stop)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
+    values, output, attention, wholes, result, sinks, length, first, groups, width,
+    value_head, value_row, output_row,
+    E: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The same for every sink's own attention and vector: a block of sinks, sources and one head."""
+    head = tl.program_id(1)
+    i = tl.program_id(2) * BI + tl.arange(0, BI)
+    j = tl.program_id(0) * BJ + tl.arange(0, BJ)
+    e = tl.arange(0, E)
+    inside = (i[:, None] < sinks) & (j[None, :] < length)
+    place = head * sinks * length + i[:, None] * length + j[None, :]
+    total = tl.zeros([BI, BJ], tl.float32)
+    if tl.program_id(0) * BJ < first + tl.program_id(2) * BI + BI:  # later sources are not seen by any of these sinks
+        v = tl.load(
+            values + (head // groups) * value_head + j[:, None] * value_row + e[None, :],
+            mask=j[:, None] < length,
+            other=0.0,
+        )
+        weight = tl.load(attention + place, mask=inside, other=0.0)
+        for start in range(0, width, BD):
+            d = start + tl.arange(0, BD)
+            w = tl.load(output + d[None, :] * output_row + head * E + e[:, None], mask=d[None, :] < width, other=0.0)
+            message = tl.dot(v, w, input_precision=PRECISION)
+            target = tl.load(
+                wholes + i[:, None] * width + d[None, :], mask=(i[:, None] < sinks) & (d[None, :] < width), other=0.0
+            )
+            difference = weight[:, :, None] * message[None, :, :] - target[:, None, :]
+            total += tl.sum(tl.abs(target), 1)[:, None] - tl.sum(tl.abs(difference), 2)
+    tl.store(result + place, tl.maximum(total, 0.0), mask=inside)
+
+
+def supported(tensor: Tensor) -> bool:
+    """Whether the kernels take heads of this width (a power of two from 16 to 256) on this device."""
+    width = tensor.shape[-1]
+    return tensor.is_cuda and 16 <= width <= 256 and width & (width - 1) == 0
+
+
+def _precision(dtype: torch.dtype) -> str:
+    return "ieee" if dtype == torch.float32 else "tf32"
+
+
+def pooled_attention(
+    queries: Tensor, keys: Tensor, first: int, weights: Tensor, scaling: float, window: int | None
+) -> Tensor:
+    """``sum over rows of weight * attention``, H x T; ``queries`` H x R x e sit at positions ``first`` and on."""
+    heads, rows, width = queries.shape
+    queries, keys = queries.contiguous(), keys.contiguous()
+    length, groups = keys.shape[1], heads // keys.shape[0]
+    sums = torch.empty(heads, rows, device=keys.device, dtype=torch.float32)
+    pooled = torch.empty(heads, length, device=keys.device, dtype=torch.float32)
+    settings: dict[str, Any] = {
+        "E": width, "BM": 128 if width <= 128 else 64, "BN": 64, "WINDOW": window is not None,
+        "PRECISION": _precision(keys.dtype), "num_warps": 8 if width > 64 else 4,
+    }  # fmt: skip
+    strides = (queries.stride(0), queries.stride(1), keys.stride(0), keys.stride(1))
+    shared = (rows, length, first, groups, scaling * LOG2_E, window or 0, *strides)
+    by_row = (triton.cdiv(rows, settings["BM"]), heads)
+    by_column = (triton.cdiv(length, settings["BN"]), heads)
+    _row_sums_kernel[by_row](queries, keys, sums, *shared, **settings)
+    _column_sums_kernel[by_column](queries, keys, sums, weights.float().contiguous(), pooled, *shared, **settings)
+    return pooled
+
+
+def span_proximities(values: Tensor, output: Tensor, pooled: Tensor, whole: Tensor, stop: int) -> Tensor:
+    """Proximities H x stop of ``pooled[h, j] W_O[:, h] v[j, g(h)]`` to ``whole``; ``values`` K x T x e, ``output`` d x He."""
+    heads, length = pooled.shape
+    values, output = values.contiguous(), output.contiguous()
+    result = torch.empty(heads, stop, device=pooled.device, dtype=torch.float32)
+    block = 128 if values.shape[-1] <= 128 else 64
+    grid = (triton.cdiv(stop, block), heads)
+    _proximity_kernel[grid](
+        values, output, pooled.contiguous(), whole.float().contiguous(), result, stop, length,
+        heads // values.shape[0], output.shape[0], values.stride(0), values.stride(1), output.stride(0),
+        E=values.shape[-1], BJ=block, BD=64, PRECISION=_precision(values.dtype), num_warps=8,
+    )  # fmt: skip
+    return result
+
+
+def sink_proximities(values: Tensor, output: Tensor, attention: Tensor, wholes: Tensor, first: int) -> Tensor:
+    """Proximities H x G x T of every message to each sink's vector; sinks sit at positions ``first`` and on."""
+    heads, sinks, length = attention.shape
+    values, output = values.contiguous(), output.contiguous()
+    result = torch.empty_like(attention)
+    tile = {"BI": 8, "BJ": 32, "BD": 32}
+    grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, tile["BI"]))
+    _sink_proximity_kernel[grid](
+        values, output, attention.contiguous(), wholes.float().contiguous(), result, sinks, length, first,
+        heads // values.shape[0], output.shape[0], values.stride(0), values.stride(1), output.stride(0),
+        E=values.shape[-1], **tile, PRECISION=_precision(values.dtype), num_warps=4,
+    )  # fmt: skip
+    return result
