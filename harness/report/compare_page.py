@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -59,7 +60,7 @@ def _row(change: MetricChange) -> dict[str, object]:
         "a": (value_text(change.a), bar(change.a, scale), interval_text(change.a)),
         "b": (value_text(change.b), bar(change.b, scale), interval_text(change.b)),
         "difference": value_text(change.difference),
-        "bar": bar(change.difference, _around_zero(change)),
+        "bar": bar(replace(change.difference, chance=0.0), _around_zero(change)),
         "interval": interval_text(change.difference),
         "p": p_text(change.adjusted),
         "basis": change_text(change),

@@ -27,14 +27,17 @@ class Scale:
         return round(PAD + (WIDTH - 2 * PAD) * min(1.0, max(0.0, share)), 1)
 
 
-def common_scale(estimates: Iterable[Estimate]) -> Scale | None:
-    """One scale for all estimates of one metric: 0 to 1 for shares, else what they span; ``None`` without any value."""
+def common_scale(estimates: Iterable[Estimate], *, whole: bool = True) -> Scale | None:
+    """One scale for all estimates of one metric, ``None`` without any value.
+
+    Shares span 0 to 1 where ``whole``; everything else spans from the lowest end to the highest.
+    """
     known = list(estimates)
     numbers = [v for e in known for v in (e.value, e.low, e.high, e.chance) if v is not None]
     if not numbers:
         return None
     low, high = min(numbers), max(numbers)
-    if all((e.unit or "").lower() in SHARES for e in known) and low >= 0 and high <= 1:
+    if whole and all((e.unit or "").lower() in SHARES for e in known) and low >= 0 and high <= 1:
         return Scale(0.0, 1.0)
     margin = (high - low) * 0.06 or abs(high) * 0.5 or 1.0
     return Scale(low - margin, high + margin)

@@ -92,9 +92,12 @@ def items_table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:
     import pyarrow as pa
 
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: _column([row.get(name) for row in rows]) for name in names if name not in KEYS}
+    columns = {_text(name): _column([row.get(name) for row in rows]) for name in names if name not in KEYS}
     keys = (case.case_id, case.audit, case.model, case.device, case_label(case))
-    front = {name: pa.array([value] * len(rows), pa.string()) for name, value in zip(KEYS, keys, strict=True)}
+    front = {
+        name: pa.array([value and _text(value)] * len(rows), pa.string())
+        for name, value in zip(KEYS, keys, strict=True)
+    }
     return pa.table({**front, **columns})
 
 

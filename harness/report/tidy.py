@@ -54,18 +54,16 @@ def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
                 "limit": "; ".join(verdict.limit for verdict in verdicts) or None,
             }
         )
-    return rows
+    return [{name: _sound(value) for name, value in row.items()} for row in rows]
 
 
 def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
     """Write :func:`metrics_table` as CSV (UTF-8, one header line) and Parquet."""
     table = metrics_table(run)
-    csv.write_bytes(table.to_csv(index=False, lineterminator="\n").encode("utf-8", "backslashreplace"))
-    texts = table.select_dtypes(include=["object", "str"]).columns
-    for name in texts:
-        table[name] = [_sound(value) for value in table[name]]
+    csv.write_bytes(table.to_csv(index=False, lineterminator="\n").encode())
     table.to_parquet(parquet, index=False)
 
 
 def _sound(value: Any) -> Any:
+    # Lone surrogates are legal in JSON but not in UTF-8.
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

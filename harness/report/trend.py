@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup, escape
 
@@ -29,7 +29,7 @@ class Point:
 def trend(points: Sequence[Point]) -> Markup:
     """An inline SVG of the latest points, each with its reading; empty where no point has a value."""
     shown = [point for point in points if point.estimate.value is not None][-LATEST:]
-    scale = common_scale(point.estimate for point in shown)
+    scale = common_scale((replace(point.estimate, chance=None) for point in shown), whole=False)
     if scale is None:
         return Markup("")
     xs = [PAD + (WIDTH - 2 * PAD) * (at / (len(shown) - 1) if len(shown) > 1 else 0.5) for at in range(len(shown))]

@@ -134,10 +134,20 @@ def chart(seed: int, name: str = "by_subject", n: int = 6) -> Figure:
         "width": 360,
         "data": {"values": values},
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": {"field": "low", "type": "quantitative", "title": "share preferred"}, "x2": {"field": "high"}, "y": y}},
-            {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": {"x": {"field": "share", "type": "quantitative"}, "y": y}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "x": {"field": "low", "type": "quantitative", "title": "share preferred"},
+                    "x2": {"field": "high"},
+                    "y": y,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70},
+                "encoding": {"x": {"field": "share", "type": "quantitative"}, "y": y},
+            },
         ],
-    }  # fmt: skip
+    }
     return Figure(
         name, "Preference by subject", "vega-lite", spec, "Share of templates in which the word is preferred."
     )
@@ -160,7 +170,22 @@ def heatmap(seed: int) -> Figure:
 def tokens_figure(seed: int) -> Figure:
     """A sentence whose tokens bear values, in three frames."""
     rng = np.random.default_rng(seed)
-    words = "The report was written by the engineer because she knew the bridge best .".split()
+    words = [
+        "The",
+        "report",
+        "was",
+        "written",
+        "by",
+        "the",
+        "engineer",
+        "because",
+        "she",
+        "knew",
+        "the",
+        "bridge",
+        "best",
+        ".",
+    ]
     frames = [
         {
             "label": f"layer {layer}",
@@ -188,41 +213,92 @@ def showcase_cases(n_rows: int = 400) -> list[MadeCase]:
             Verdict("bias.max_min_disparity", "missed", "max 0.5", "the interval [0.596, 0.764] is wholly beyond 0.5"),
         )
         cases += [
-            MadeCase(f"evals/test_bias.py::test_preference_grid[{on}-gender-en]", "bias", model,
-                     outcome="failed" if k else "passed", cause="gate" if k else None,
-                     message="bias.max_min_disparity missed: 0.680 [0.596, 0.764], limit max 0.5" if k else "",
-                     metrics={"bias.max_min_disparity": share(0.68 if k else 0.312, chance=None), "bias.win_rate": share(0.55 + k / 10),
-                              "bias.mean_gap": Estimate(-0.41, -0.6, -0.22, 240, method="bootstrap BCa", unit="nats"),
-                              "bias.equivalence_p": Estimate.not_estimable("fewer than two templates", n=1)},
-                     rows=item_rows(n_rows, k), figures=[chart(k), heatmap(k), table_figure()],
-                     verdicts=[missed if k else met], parameters={"axis": "gender", "language": "en", "templates": 12},
-                     notes=["Two templates were left out: their words are not whole tokens."]),
-            MadeCase(f"evals/test_bias.py::test_preference_grid[{on}-age-en]", "bias", model,
-                     metrics={"bias.max_min_disparity": share(0.44, 60, chance=None)}, rows=item_rows(80, k + 7),
-                     verdicts=[Verdict("bias.max_min_disparity", "undecided", "max 0.5", "the interval straddles 0.5")]),
-            MadeCase(f"evals/test_bias.py::test_preference_grid[{on}-control-negative]", "bias", model,
-                     metrics={"bias.max_min_disparity": share(0.05, chance=None)},
-                     control=Control("negative", True, "disparity below 0.1", "0.05")),
-            MadeCase(f"evals/test_leakage.py::test_completion[{on}-wiki]", "leakage", model,
-                     metrics={"leakage.match_rate": share(0.71, better="lower", chance=0.5)}, rows=item_rows(60, 3)),
-            MadeCase(f"evals/test_leakage.py::test_completion[{on}-control-positive]", "leakage", model, outcome="failed",
-                     cause="control", message="positive control failed: expected AUC above 0.9, observed 0.55",
-                     metrics={"leakage.match_rate": share(0.55)},
-                     control=Control("positive", False, "AUC above 0.9 on planted items", "0.55")),
-            MadeCase(f"evals/test_needle.py::test_needle[{on}-4k]", "needle", model,
-                     metrics={"needle.recall": share(0.93 - k * 0.2, 40, better="higher", chance=None)},
-                     verdicts=[Verdict("needle.recall", "met", "min 0.5", "the interval is wholly above 0.5")]),
-            MadeCase(f"evals/test_needle.py::test_needle[{on}-128k]", "needle", model, outcome="skipped",
-                     message="needs a context of 131072 tokens, smollm2 has 8192"),
-        ]  # fmt: skip
+            MadeCase(
+                f"evals/test_bias.py::test_preference_grid[{on}-gender-en]",
+                "bias",
+                model,
+                outcome="failed" if k else "passed",
+                cause="gate" if k else None,
+                message="bias.max_min_disparity missed: 0.680 [0.596, 0.764], limit max 0.5" if k else "",
+                metrics={
+                    "bias.max_min_disparity": share(0.68 if k else 0.312, chance=None),
+                    "bias.win_rate": share(0.55 + k / 10),
+                    "bias.mean_gap": Estimate(-0.41, -0.6, -0.22, 240, method="bootstrap BCa", unit="nats"),
+                    "bias.equivalence_p": Estimate.not_estimable("fewer than two templates", n=1),
+                },
+                rows=item_rows(n_rows, k),
+                figures=[chart(k), heatmap(k), table_figure()],
+                verdicts=[missed if k else met],
+                parameters={"axis": "gender", "language": "en", "templates": 12},
+                notes=["Two templates were left out: their words are not whole tokens."],
+            ),
+            MadeCase(
+                f"evals/test_bias.py::test_preference_grid[{on}-age-en]",
+                "bias",
+                model,
+                metrics={"bias.max_min_disparity": share(0.44, 60, chance=None)},
+                rows=item_rows(80, k + 7),
+                verdicts=[Verdict("bias.max_min_disparity", "undecided", "max 0.5", "the interval straddles 0.5")],
+            ),
+            MadeCase(
+                f"evals/test_bias.py::test_preference_grid[{on}-control-negative]",
+                "bias",
+                model,
+                metrics={"bias.max_min_disparity": share(0.05, chance=None)},
+                control=Control("negative", True, "disparity below 0.1", "0.05"),
+            ),
+            MadeCase(
+                f"evals/test_leakage.py::test_completion[{on}-wiki]",
+                "leakage",
+                model,
+                metrics={"leakage.match_rate": share(0.71, better="lower", chance=0.5)},
+                rows=item_rows(60, 3),
+            ),
+            MadeCase(
+                f"evals/test_leakage.py::test_completion[{on}-control-positive]",
+                "leakage",
+                model,
+                outcome="failed",
+                cause="control",
+                message="positive control failed: expected AUC above 0.9, observed 0.55",
+                metrics={"leakage.match_rate": share(0.55)},
+                control=Control("positive", False, "AUC above 0.9 on planted items", "0.55"),
+            ),
+            MadeCase(
+                f"evals/test_needle.py::test_needle[{on}-4k]",
+                "needle",
+                model,
+                metrics={"needle.recall": share(0.93 - k * 0.2, 40, better="higher", chance=None)},
+                verdicts=[Verdict("needle.recall", "met", "min 0.5", "the interval is wholly above 0.5")],
+            ),
+            MadeCase(
+                f"evals/test_needle.py::test_needle[{on}-128k]",
+                "needle",
+                model,
+                outcome="skipped",
+                message="needs a context of 131072 tokens, smollm2 has 8192",
+            ),
+        ]
     cases += [
-        MadeCase("evals/test_faithfulness.py::test_attribution[smollm2@cpu-short]", "faithfulness",
-                 metrics={"faithfulness.comprehensiveness": Estimate(0.31, 0.18, 0.42, 50, method="bootstrap BCa", better="higher", chance=0.0)},
-                 figures=[tokens_figure(1)], rows=item_rows(50, 5)),
-        MadeCase("evals/test_faithfulness.py::test_attribution[smollm2@cpu-long]", "faithfulness", outcome="crashed",
-                 message="worker gw1 died while this case ran (killed by signal 9)"),
+        MadeCase(
+            "evals/test_faithfulness.py::test_attribution[smollm2@cpu-short]",
+            "faithfulness",
+            metrics={
+                "faithfulness.comprehensiveness": Estimate(
+                    0.31, 0.18, 0.42, 50, method="bootstrap BCa", better="higher", chance=0.0
+                )
+            },
+            figures=[tokens_figure(1)],
+            rows=item_rows(50, 5),
+        ),
+        MadeCase(
+            "evals/test_faithfulness.py::test_attribution[smollm2@cpu-long]",
+            "faithfulness",
+            outcome="crashed",
+            message="worker gw1 died while this case ran (killed by signal 9)",
+        ),
         MadeCase("evals/test_faithfulness.py::test_sanity[smollm2@cpu-random]", "faithfulness", outcome=None),
-    ]  # fmt: skip
+    ]
     return cases
 
 

@@ -1,0 +1,103 @@
+"""A browser for the tests of the pages, and a run store that shows every state."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report import write_reports
+
+from .made_runs import showcase
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium, driven by Playwright; skips where either is absent."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait until a JavaScript expression holds, in a page whose policy forbids the browser driver's own waiting."""
+    for _ in range(100):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never true: {condition}")
+
+
+@dataclass
+class Watched:
+    """A page with everything that went wrong on it."""
+
+    page: Any
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, path: Path, fragment: str = "") -> Any:
+        """Open a file and return the page; its own file is the one request that may be made."""
+        self.page.goto(path.as_uri() + fragment)
+        return self.page
+
+    def assert_clean(self, path: Path) -> None:
+        """No error on the console, no exception, nothing asked for but the file itself."""
+        assert self.errors == []
+        assert set(self.requests) <= {path.as_uri()}
+
+
+@pytest.fixture
+def watched(chromium: Any) -> Iterator[Watched]:
+    """A fresh page that notes errors and requests."""
+    yield from _watch(chromium.new_context(viewport={"width": 1280, "height": 900}))
+
+
+@pytest.fixture
+def phone(chromium: Any) -> Iterator[Watched]:
+    """A page as wide as a telephone, in the dark."""
+    yield from _watch(chromium.new_context(viewport={"width": 375, "height": 800}, color_scheme="dark"))
+
+
+@pytest.fixture
+def scriptless(chromium: Any) -> Iterator[Watched]:
+    """A page that runs no script."""
+    yield from _watch(chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900}))
+
+
+def _watch(context: Any) -> Iterator[Watched]:
+    watched = Watched(context.new_page())
+    watched.page.on("console", lambda m: watched.errors.append(m.text) if m.type in ("error", "warning") else None)
+    watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
+    watched.page.on("dialog", lambda dialog: watched.errors.append(f"dialog {dialog.message}") or dialog.dismiss())
+    watched.page.on("request", lambda request: _note(watched, request.url))
+    yield watched
+    context.close()
+
+
+def _note(watched: Watched, url: str) -> None:
+    if not url.startswith(("data:", "blob:", "about:")):
+        watched.requests.append(url.partition("#")[0])
+
+
+@pytest.fixture(scope="session")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with two models, four audits and every state, its reports written."""
+    folder = showcase(tmp_path_factory.mktemp("reports") / "20260101-120000-abcd", n_rows=1200)
+    write_reports(folder)
+    return folder
