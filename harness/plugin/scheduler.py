@@ -40,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a limit that no run could keep."""
+    limit = config.getoption("lm_audit_max_model_crashes")
+    if limit < 1:
+        raise pytest.UsageError(f"--max-model-crashes {limit}: must be at least 1")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> AffinityScheduling | None:
     """The affinity scheduler in place of xdist's ``load``, None for any other mode."""

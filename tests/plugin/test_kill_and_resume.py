@@ -179,12 +179,13 @@ def test_ctrl_c(tmp_path, undisturbed) -> None:
     check_resumed(folder, undisturbed)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_sigterm_writes_the_report(tmp_path, undisturbed, workers) -> None:
+@pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
+def test_sigterm_writes_the_report(tmp_path, undisturbed, workers, to_all) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
-        process.terminate()
+        # Batch systems differ: some tell the first process only, some all of them.
+        os.killpg(process.pid, signal.SIGTERM) if to_all else process.terminate()
         output = end_of(process)
     assert process.returncode == 143, output
     assert "SIGTERM received: the run can be continued with --resume" in output

@@ -1,0 +1,99 @@
+"""What cases and loads are taken to cost: recorded, learnt, declared, guessed, in this order."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.plugin.affinity import AffinityQueue, Work
+from harness.plugin.costs import DEFAULT_CASE_S, DEFAULT_LOAD_S, CostModel
+from harness.plugin.durations import DurationRecorder, read_durations
+from harness.plugin.grouping import group_of
+from tests.plugin.toy_run import run_pytest, write_project
+
+
+@pytest.mark.parametrize(
+    ("case_id", "group"),
+    [
+        ("evals/test_bias.py::test_x[smollm2@cpu-gender-en]", "smollm2@cpu"),
+        ("t.py::test_x[gpt-2.xl@cuda:1-a]", "gpt-2.xl@cuda:1"),
+        ("t.py::test_x[m@mps]", "m@mps"),
+        ("t.py::TestY::test_x[m@cuda-[odd]", "m@cuda"),
+        ("t.py::test_x[someone@example.org]", None),
+        ("t.py::test_x[m@cpux-a]", None),
+        ("t.py::test_x[a-m@cpu-b]", "a-m@cpu"),
+        ("odd[m@cpu-a]/t.py::test_x", None),
+        ("t.py::test_x", None),
+    ],
+)
+def test_the_model_is_read_from_the_id(case_id, group) -> None:
+    assert group_of(case_id) == group
+
+
+def test_nothing_known() -> None:
+    costs = CostModel()
+    assert costs.case("a") == DEFAULT_CASE_S
+    assert costs.load("m@cpu") == DEFAULT_LOAD_S
+
+
+def test_what_was_recorded_stands() -> None:
+    costs = CostModel({"a": 7.0}, {"m@cpu": 3.0})
+    costs.observe("b", "m@cpu", 100.0, first=True)
+    costs.observe("c", "m@cpu", 1.0, first=False)
+    assert (costs.case("a"), costs.load("m@cpu")) == (7.0, 3.0)
+
+
+def test_a_declared_cost_is_relative_to_its_neighbours() -> None:
+    costs = CostModel(hints={"a": 4.0, "b": 2.0})
+    assert costs.case("a") == 4.0
+    costs.observe("b", None, 10.0, first=False)
+    assert (costs.case("a"), costs.case("new")) == (20.0, 5.0)
+
+
+def test_a_load_is_what_a_first_case_takes_above_the_usual() -> None:
+    costs = CostModel()
+    costs.observe("a", "m@cpu", 9.0, first=True)
+    assert costs.load("m@cpu") == DEFAULT_LOAD_S, "nothing is usual yet"
+    for name in "bcd":
+        costs.observe(name, "m@cpu", 2.0, first=False)
+    assert costs.load("m@cpu") == 7.0
+    assert costs.load("other@cpu") == 7.0
+
+
+def test_the_model_with_most_work_is_begun_first() -> None:
+    works = [Work(index, f"c{index}", group) for index, group in enumerate(["a@cpu", "b@cpu", "b@cpu", "c@cpu"])]
+    queue = AffinityQueue(works, CostModel({"c0": 1.0, "c1": 5.0, "c2": 5.0, "c3": 50.0}))
+    for node in "xyz":
+        queue.add_node(node)
+    assert [queue.take(node).group for node in "xyz"] == ["c@cpu", "b@cpu", "a@cpu"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cases": 3, "loads": {}}', '{"cases": {"a": "x"}, "loads": {}}'])
+def test_a_damaged_file_of_durations_is_no_error(tmp_path, content) -> None:
+    (tmp_path / "durations.json").write_text(content, encoding="utf-8")
+    assert read_durations(tmp_path / "durations.json") == ({}, {})
+
+
+def report(case: str, when: str, seconds: float, outcome: str = "passed") -> pytest.TestReport:
+    return pytest.TestReport(case, ("t.py", 0, case), {}, outcome, None, when, duration=seconds)  # type: ignore[arg-type]
+
+
+def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
+    file = tmp_path / "durations.json"
+    file.write_text(json.dumps({"cases": {"old": 1.0}, "loads": {}}), encoding="utf-8")
+    recorder = DurationRecorder(file)
+    for case, setup in (("t.py::test_x[m@cpu-a]", 5.0), ("t.py::test_x[m@cpu-b]", 0.25)):
+        for when, seconds in (("setup", setup), ("call", 1.0), ("teardown", 0.5)):
+            recorder.pytest_runtest_logreport(report(case, when, seconds))
+    recorder.pytest_runtest_logreport(report("t.py::test_x[m@cpu-skipped]", "setup", 0.1, "skipped"))
+    recorder.pytest_runtest_logreport(report("t.py::test_x[m@cpu-crashed]", "setup", 0.1))
+    recorder.pytest_sessionfinish()
+    cases, loads = read_durations(file)
+    assert loads == {"m@cpu": 5.0}
+    assert cases == {"old": 1.0, "t.py::test_x[m@cpu-a]": 1.5, "t.py::test_x[m@cpu-b]": 1.75}
+
+
+def test_a_limit_of_no_crash_is_refused(tmp_path) -> None:
+    outcome = run_pytest(write_project(tmp_path), "--max-model-crashes", "0")
+    assert outcome.code == 4 and "--max-model-crashes 0: must be at least 1" in outcome.output
