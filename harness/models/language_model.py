@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from harness.models.scoring.engine import ScoringEngine
 from harness.models.scoring.requests import Bos, Request
@@ -71,6 +73,16 @@ class LanguageModel:
         does not hold one sequence.
         """
         return self._engine.score(requests, bos=bos, stats=stats)
+
+    def next_token_log_mass(
+        self, requests: Sequence[Request], token_ids: Sequence[int] | NDArray[np.int64], *, bos: Bos = "default"
+    ) -> NDArray[np.float64]:
+        """Log of the probability (nats, float64) that the token after each request's target is one of ``token_ids``.
+
+        Requests and ``bos`` are as for :meth:`loglikelihood`; an empty target asks about what follows the prefix.
+        Raises what :meth:`loglikelihood` raises, and DataError for a request that is empty and has no BOS.
+        """
+        return self._engine.log_mass(requests, np.asarray(token_ids, dtype=np.int64), bos=bos)
 
     def generate(
         self,

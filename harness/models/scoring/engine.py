@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from harness.errors import ModelError
+from harness.errors import DataError, ModelError
 from harness.models.scoring.limits import device_limits
 from harness.models.scoring.reach import attention_reach, context_window, uniform_rotation
-from harness.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes
+from harness.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
 from harness.models.scoring.results import TokenScores
 from harness.models.scoring.runner import Job, NonFinite, Output, Runner, Way
 from harness.models.scoring.selfcheck import Unusable, fastest_way
@@ -33,17 +35,33 @@ class ScoringEngine:
 
     def score(self, requests: Sequence[Request], *, bos: Bos, stats: bool) -> list[TokenScores]:
         """One ``TokenScores`` for each request, in order."""
-        config = self._model.module.config
         encoded = self._encoder.encode(requests, bos)
-        check_sizes(encoded, window=context_window(config), vocabulary=self._vocabulary, name=self._model.name)
+        inverse, offsets, output = self._compute(encoded, stats, None)
+        return _assemble(encoded, inverse, offsets, output)
+
+    def log_mass(self, requests: Sequence[Request], token_ids: NDArray[np.int64], *, bos: Bos) -> NDArray[np.float64]:
+        """For each request, log of the probability that one of ``token_ids`` follows its target; float64, nats."""
+        encoded = [with_any_token(item) for item in self._encoder.encode(requests, bos)]
+        empty = [index for index, item in enumerate(encoded) if not item.inputs]
+        if empty:
+            raise DataError("is empty, and without a BOS nothing says what follows", field=f"request {empty[0]}")
+        inverse, offsets, output = self._compute(encoded, False, np.unique(token_ids))
+        return output.logprob[np.array([offsets[r] for r in inverse], dtype=np.int64)]
+
+    def _compute(
+        self, encoded: Sequence[Encoded], stats: bool, token_set: NDArray[np.int64] | None
+    ) -> tuple[list[int], list[int], Output]:
+        """For each request its place among the distinct ones, where each of those begins in the output, the output."""
+        window = context_window(self._model.module.config)
+        check_sizes(encoded, window=window, vocabulary=self._vocabulary, name=self._model.name)
         firsts, inverse = distinct_requests(encoded)
         distinct = [encoded[i] for i in firsts]
-        offsets = np.cumsum([0, *(len(item.ids) - item.first_scored for item in distinct)]).tolist()
+        offsets: list[int] = np.cumsum([0, *(len(item.ids) - item.first_scored for item in distinct)]).tolist()
         progress = _Progress(self._model, distinct, inverse)
-        job = Job(distinct, offsets, Output.empty(offsets[-1], stats), progress)
+        job = Job(distinct, offsets, Output.empty(offsets[-1], stats), progress, token_set)
         with _evaluating(self._model.module):
             self._run(job, firsts)
-        return _assemble(encoded, inverse, offsets, job.output)
+        return inverse, offsets, job.output
 
     @property
     def _vocabulary(self) -> int:
@@ -89,7 +107,7 @@ class ScoringEngine:
         """Names the first request that gives NaN or Inf by itself; in a shared pass one can spoil its neighbours."""
         name = self._model.name
         for r in suspects:
-            alone = Job(job.encoded, job.offsets, job.output, lambda requests, tokens: None)
+            alone = replace(job, report=lambda requests, tokens: None)
             item = job.encoded[r]
             try:
                 self._runner.run(Rows([item.ids[:-1]], [0], [[r]]), alone, Way.ALONE)

@@ -24,20 +24,32 @@ class Scores:
     moments: torch.Tensor | None
 
 
-def score_rows(logits: torch.Tensor, row: torch.Tensor, target: torch.Tensor, *, stats: bool) -> Scores:
-    """Scores of ``target[i]`` in ``logits[row[i]]``; ``row`` ascends. NaN or +Inf there gives a non-finite one."""
+def score_rows(
+    logits: torch.Tensor,
+    row: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    stats: bool,
+    token_set: torch.Tensor | None = None,
+) -> Scores:
+    """Scores of ``target[i]`` in ``logits[row[i]]``; ``row`` ascends. NaN or +Inf there gives a non-finite one.
+
+    With ``token_set`` the log-probability is that of the whole set, whatever the target; ranks are the target's.
+    """
     step = len(logits) if logits.device.type != "cpu" else max(1, _CACHED_LOGITS // logits.shape[1])
     rows = row.cpu().numpy()
     parts = []
     for begin in range(0, len(logits), step):
         block = logits[begin : begin + step].float()
         low, high = np.searchsorted(rows, [begin, begin + len(block)])
-        parts.append(_score_block(block, row[low:high] - begin, target[low:high], stats))
+        parts.append(_score_block(block, row[low:high] - begin, target[low:high], stats, token_set))
     moments = torch.cat([p.moments for p in parts if p.moments is not None]) if stats else None
     return Scores(torch.cat([p.logprob for p in parts]), torch.cat([p.rank for p in parts]), moments)
 
 
-def _score_block(block: torch.Tensor, row: torch.Tensor, target: torch.Tensor, stats: bool) -> Scores:
+def _score_block(
+    block: torch.Tensor, row: torch.Tensor, target: torch.Tensor, stats: bool, token_set: torch.Tensor | None
+) -> Scores:
     own = block[row, target]
     rank = _ranks_cpu(block, row, own) if block.device.type == "cpu" else _ranks(block, row, own)
     top = block.amax(-1, keepdim=True)
@@ -45,6 +57,8 @@ def _score_block(block: torch.Tensor, row: torch.Tensor, target: torch.Tensor, s
     weights = shifted.exp()
     total = weights.sum(-1)
     log_total = total.double().log()
+    if token_set is not None:
+        own = block[:, token_set].double().logsumexp(-1)[row]
     logprob = own.double() - (top[:, 0].double() + log_total)[row]
     return Scores(logprob, rank, _moments(shifted, weights, total, log_total) if stats else None)
 

@@ -37,6 +37,11 @@ class Encoded:
         return len(self.ids) - 1 if self.first_scored < len(self.ids) else 0
 
 
+def with_any_token(item: Encoded) -> Encoded:
+    """The sequence with one more token as its only target, which stands for whatever may come next."""
+    return Encoded(np.append(item.ids, np.int64(0)), len(item.ids), item.merged)
+
+
 class RequestEncoder:
     """Turns requests into ``Encoded`` sequences by the rules of ``LanguageModel.loglikelihood``."""
 

@@ -60,12 +60,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one call computes: distinct requests, where each one's scores go, and whom to tell (requests, tokens)."""
+    """What one call computes: distinct requests, where each one's scores go, and whom to tell (requests, tokens).
+
+    With ``token_set`` (ids) each score is the log-probability of that set instead of the target token's.
+    """
 
     encoded: Sequence[Encoded]
     offsets: Sequence[int]
     output: Output
     report: Callable[[list[int], int], None]
+    token_set: NDArray[np.int64] | None = None
 
 
 class Runner:
@@ -161,7 +165,8 @@ class Runner:
 
     def _write(self, logits: torch.Tensor, pairs: Pairs, job: Job, requests: list[int]) -> None:
         row, target = (torch.from_numpy(x).to(logits.device) for x in (pairs.row, pairs.target))
-        scores = score_rows(logits, row, target, stats=job.output.moments is not None)
+        token_set = None if job.token_set is None else torch.from_numpy(job.token_set).to(logits.device)
+        scores = score_rows(logits, row, target, stats=job.output.moments is not None, token_set=token_set)
         _store(scores, pairs, job.output)
         if not np.isfinite(job.output.logprob[pairs.out]).all():
             raise NonFinite(requests)
