@@ -22,10 +22,9 @@ class Comparison:
 
 
 def compare_paired(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int) -> Comparison:
-    """Two runs on the same items, in the same order: paired bootstrap, and McNemar's test for answers 0 or 1 else
-    sign flip.
+    """Two runs on the same items in the same order: paired bootstrap, and a test of the pairs.
 
-    Raises ``UsageError`` where the lengths differ.
+    The test is McNemar's for answers 0 or 1, else the sign flip. Raises ``UsageError`` where the lengths differ.
     """
     difference = bootstrap_paired(a, b, confidence=confidence, seed=seed)
     if np.isin(np.asarray(a, dtype=np.float64), (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all():

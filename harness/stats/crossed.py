@@ -22,8 +22,7 @@ MEAN_SQUARES = ("group", "group_template", "group_pair", "resid")
 
 @dataclass(frozen=True, slots=True)
 class ClusteredSignFlip:
-    """Sign-flip p-values over row means and over column means, and the larger of the two, which is the one to
-    report."""
+    """Sign-flip p-values over row means and over column means; ``larger`` of the two is the one to report."""
 
     rows: Estimate
     columns: Estimate
@@ -32,8 +31,7 @@ class ClusteredSignFlip:
 
 @dataclass(frozen=True, slots=True)
 class CrossedContrast:
-    """A contrast on a crossed table: the mean with its two-way interval, the two-way p-value, the sign-flip
-    p-values."""
+    """A contrast on a crossed table: mean with two-way interval, two-way p-value, sign-flip p-values."""
 
     difference: Estimate
     two_way: Estimate
@@ -70,8 +68,7 @@ def crossed_contrast(
 
 
 def two_way_p_value(table: ArrayLike, *, n_resamples: int = 9999, seed: int) -> Estimate:
-    """Two-sided p-value of "the mean of the table is 0": the smallest alpha whose two-way percentile interval
-    excludes 0."""
+    """Two-sided p-value of "the table's mean is 0": the smallest alpha whose two-way interval excludes 0."""
     return crossed_contrast(table, n_resamples=n_resamples, seed=seed).two_way
 
 

@@ -43,9 +43,9 @@ class PairedTest:
 
 @dataclass(frozen=True, slots=True)
 class PairedEffect:
-    """How far b lies above a, in several units; a standardised effect over a spread of 0 is 0 without a difference,
-    else None (``undefined`` says so of d_s).
+    """How far b lies above a, in several units.
 
+    A standardised effect over a spread of 0 is 0 without a difference, else None (``undefined`` says so of d_s).
     ``mean_diff`` in the unit of the data. ``d_z``: over the standard deviation of the differences (ddof 1). ``d_av``:
     over the mean of both standard deviations. ``d_s``: over the pooled standard deviation, ``g_s`` the same times
     Hedges' correction ``hedges_J`` (exact gamma form, 2 n - 2 degrees of freedom). ``seed_formula_population_sd``:

@@ -47,12 +47,12 @@ def one_run_epsilon(m: int, r: int, v: int, delta: float, p: float = 0.05) -> Es
 def epsilon_from_rates(
     tp: int, n_member: int, fp: int, n_control: int, delta: float, confidence: float = 0.95
 ) -> Estimate:
-    """A lower bound on epsilon from an attack's rates: max of ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at
-    0 least.
+    """A lower bound on epsilon from an attack's true and false positive rates, 0 at least.
 
-    Each rate is taken at its one-sided Clopper-Pearson limit at level (1 - confidence) / 2. ``tp`` of ``n_member``
-    members and ``fp`` of ``n_control`` controls were detected. The threshold must not have been chosen on the same
-    scores. Source: Jagielski, Ullman and Oprea 2020.
+    The larger of ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR). Each rate is taken at its one-sided
+    Clopper-Pearson limit at level (1 - confidence) / 2. ``tp`` of ``n_member`` members and ``fp`` of ``n_control``
+    controls were detected. The threshold must not have been chosen on the same scores. Source: Jagielski, Ullman and
+    Oprea 2020.
     """
     method, loss = "attack rates, Clopper-Pearson", number("delta", delta, low=0, high=1)
     hits, false = clopper_pearson(tp, n_member, confidence), clopper_pearson(fp, n_control, confidence)

@@ -29,9 +29,9 @@ def equivalence_test(differences: ArrayLike, margin: float) -> Estimate:
     scaled = np.ldexp(values, -exponent)
     with np.errstate(all="ignore"):
         width = float(np.ldexp(width, -exponent))
-    mean, spread = float(scaled.mean()), float(scaled.std(ddof=1))
-    if spread <= rounding(scaled):
-        return p_value(float(abs(mean) >= width), n=n, method=method, note="the differences have no spread")
+    mean, spread, noise = float(scaled.mean()), float(scaled.std(ddof=1)), rounding(scaled)
+    if spread <= noise:
+        return p_value(float(abs(mean) >= width - noise), n=n, method=method, note="the differences have no spread")
     from scipy.special import stdtr
 
     standard_error = spread / math.sqrt(n)

@@ -97,8 +97,7 @@ def large_exponent(*arrays: Array) -> int:
 
 
 def to_unit(values: Array) -> Array:
-    """The values times a power of two that brings the largest near 1, for what does not depend on scale: no bit is
-    lost."""
+    """The values times a power of two (no bit is lost), the largest near 1: for what does not depend on scale."""
     return np.asarray(np.ldexp(values, -math.frexp(float(np.abs(values).max()))[1]), dtype=np.float64)
 
 

@@ -12,11 +12,10 @@ from harness.stats.inputs import Array, finite_array, first_reason, number
 
 
 def lira_online(observed: float, in_scores: ArrayLike, out_scores: ArrayLike) -> Estimate:
-    """log N(observed; in) - log N(observed; out) in nats, normal fits to shadow scores (ddof 0); higher: more
-    member-like.
+    """log N(observed; in) - log N(observed; out) in nats, normal fits to shadow scores (ddof 0).
 
-    ``in_scores`` come from shadow models trained with the example, ``out_scores`` without it. Scores without spread
-    give no value.
+    Higher: more member-like. ``in_scores`` come from shadow models trained with the example, ``out_scores`` without
+    it. Scores without spread give no value.
     """
     score = number("observed", observed)
     inside, outside = _fit(in_scores, "in_scores"), _fit(out_scores, "out_scores")

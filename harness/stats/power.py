@@ -20,11 +20,11 @@ MOST = 10**9
 def power_paired_t(
     effect: float | None = None, *, n: int | None = None, alpha: float = 0.05, power: float | None = None
 ) -> Estimate:
-    """For the two-sided paired t-test: with ``effect`` (d_z) the number of pairs; with ``n`` the detectable d_z; with
-    both the power.
+    """Sample size, detectable effect or power of the two-sided paired t-test.
 
-    Sizes are whole, at least 2; the note has the exact root. Power defaults to 0.8. Solved by statsmodels
-    ``TTestPower``. Raises ``UsageError`` without effect and n, or with all of effect, n and power.
+    With ``effect`` (d_z) the number of pairs; with ``n`` the detectable d_z; with both the power. Sizes are whole, at
+    least 2; the note has the exact root. Power defaults to 0.8. Solved by statsmodels ``TTestPower``. Raises
+    ``UsageError`` without effect and n, or with all of effect, n and power.
     """
     return _solve_t("paired t-test", "pairs", "TTestPower", effect, n, alpha, power)
 
@@ -39,9 +39,9 @@ def power_two_sample_t(
 def power_auc(
     auc: float | None = None, *, n: int | None = None, alpha: float = 0.05, power: float | None = None
 ) -> Estimate:
-    """For the two-sided test of AUC = 1/2, two groups of n each: with ``auc`` the size of a group; with ``n`` the
-    detectable AUC above 1/2; with both the power.
+    """Sample size, detectable AUC or power of the two-sided test of AUC = 1/2 with two groups of n each.
 
+    With ``auc`` the size of a group; with ``n`` the detectable AUC above 1/2; with both the power.
     Hanley and McNeil's (1982) finite-n variance, that of AUC 1/2 under the null. Power defaults to 0.8.
     """
     wanted = _wanted(auc, n, power)

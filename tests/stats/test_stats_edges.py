@@ -1,0 +1,147 @@
+"""What the statistics answer where there is little or nothing to estimate, and which mistakes of a caller they name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import harness.stats as hs
+from harness.errors import UsageError
+
+
+def test_importing_the_package_loads_neither_numpy_nor_scipy():
+    code = "import sys, harness.stats; print(sorted({'numpy', 'scipy', 'sklearn', 'torch'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(hs, name) is not None for name in hs.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'bootstrap_it'"):
+        hs.bootstrap_it  # noqa: B018
+
+
+def test_reasons_name_the_value_and_its_place():
+    assert hs.bootstrap_ci([1.0, float("nan"), 2.0], seed=0).note == (
+        "data holds nan at index 1 (1 of 3 values not finite)"
+    )
+    assert hs.wilson(0, 0).note == "n is 0: no share"
+    assert hs.wilson(5, 3).note == "k is 5, must lie between 0 and 3"
+    assert "at (0, 1)" in hs.bootstrap_crossed([[1.0, float("inf")], [0.0, 1.0]], seed=0).note
+
+
+def test_one_value_has_a_value_but_no_interval():
+    for estimate in (
+        hs.bootstrap_ci([3.0], seed=0),
+        hs.bootstrap_clustered([2.0, 4.0], ["a", "a"], seed=0),
+        hs.bootstrap_crossed([[2.0, 4.0]], seed=0),
+        hs.bootstrap_two_sample([4.0], [1.0, 1.0], "mean_difference", seed=0),
+    ):
+        assert (estimate.value, estimate.low, estimate.high) == (3.0, None, None)
+        assert "no interval" in estimate.note
+
+
+def test_few_values_carry_a_warning_in_the_note():
+    assert "only 4 values" in hs.bootstrap_ci([1.0, 2.0, 3.0, 5.0], seed=0).note
+    assert hs.bootstrap_ci([1.0, 2.0, 3.0, 5.0, 9.0], seed=0).note is None
+
+
+def test_bca_falls_back_to_percentiles_and_says_so():
+    data = [0.0] * 9 + [1.0]
+    bca, percentile = (
+        hs.bootstrap_ci(data, "median", method=m, n_resamples=4999, seed=3) for m in ("BCa", "percentile")
+    )
+    assert (bca.low, bca.high) == (percentile.low, percentile.high)
+    assert "percentile limits" in bca.note
+
+
+def test_resamples_without_a_value_are_left_out_and_counted():
+    estimate = hs.bootstrap_ci([0.0, 1.0, 1.0, 1.0, 2.0], lambda x: 1 / x.min(), method="percentile", seed=0)
+    assert estimate.value is None
+    estimate = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], lambda x: x.mean() if x.min() > 1 else None, seed=0)
+    assert estimate.value is None
+    estimate = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], lambda x: x.mean() if x.max() > 4 else None, seed=0)
+    assert "resamples had no finite value and were left out" in estimate.note
+
+
+def test_the_range_of_floats_is_no_limit():
+    huge = hs.bootstrap_ci(np.array([1.0, 2.0, 3.0, 4.0, 5.0]) * 2.0**1020, seed=0)
+    plain = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], seed=0)
+    assert (huge.low, huge.high) == (plain.low * 2.0**1020, plain.high * 2.0**1020)
+    assert hs.paired_effect([1e-320, 2e-320, 4e-320], [2e-320, 3e-320, 4e-320]).d_z == pytest.approx(
+        2 / 3**0.5, rel=1e-3
+    )
+
+
+def test_a_rounded_constant_shift_is_a_spread_of_zero():
+    a = np.array([0.1, 0.2, 0.3, 0.7])
+    effect = hs.paired_effect(a, a + 0.1)
+    assert effect.d_z is None and effect.d_s is not None
+    assert hs.equivalence_test(np.full(7, 0.1), 0.2).value == 0
+    assert hs.equivalence_test(np.full(7, 0.1), 0.1).value == 1
+
+
+def test_perfect_separation_has_an_auc_but_no_delong_interval():
+    estimate = hs.roc_auc([2.0, 3.0], [0.0, 1.0])
+    assert (estimate.value, estimate.low) == (1.0, None)
+
+
+def test_every_control_may_be_a_false_positive():
+    rate = hs.tpr_at_fpr([0.0], [1.0, 2.0], 1.0)
+    assert (rate.tpr, rate.threshold, rate.realised_fpr) == (1.0, None, 1.0)
+
+
+def test_far_tails_of_extrapolated_exposure_are_finite_and_grow():
+    references = np.random.default_rng(0).gamma(5, size=200)
+    near, far, farther = (e.value for e in hs.exposure_extrapolated([0.0, -50.0, -500.0], references))
+    assert 0 < near < far < farther < float("inf")
+
+
+def test_the_ceiling_of_a_one_run_audit_is_stated():
+    assert "all right would show 2.018" in hs.one_run_epsilon(24, 24, 20, 0.0).note
+
+
+def test_run_comparison_is_b_minus_a():
+    a, b = np.arange(12.0), np.arange(12.0) + 1 + np.tile([0.0, 0.5], 6)
+    assert hs.compare_paired(a, b, seed=0).difference.value == pytest.approx(1.25)
+    assert hs.compare_paired(a, b, seed=0).test.value == 2 / 2**12
+    assert hs.compare_independent(a, b, seed=0).difference.value == pytest.approx(1.25)
+
+
+def test_within_margin_is_tri_state():
+    assert hs.within_margin(-0.1, 0.1, 0.2) is True
+    assert hs.within_margin(-0.1, 0.2, 0.2) is False
+    assert hs.within_margin(None, 0.1, 0.2) is None
+
+
+def test_many_values_take_bounded_memory():
+    data = np.random.default_rng(0).normal(size=60_000)
+    estimate = hs.bootstrap_ci(data, n_resamples=99, seed=0)
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 / len(data) ** 0.5, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hs.bootstrap_ci([1.0], method="t", seed=0), "interval method is 't', must be one of BCa, percentile"),
+        (
+            lambda: hs.bootstrap_ci([1.0], "mode", seed=0),
+            "statistic is 'mode', must be a callable or one of mean, median",
+        ),
+        (lambda: hs.bootstrap_ci([1.0], confidence=95, seed=0), "confidence is 95, must lie strictly between 0 and 1"),
+        (lambda: hs.bootstrap_ci([1.0, 2.0], n_resamples=0, seed=0), "n_resamples is 0, at least 1"),
+        (lambda: hs.bootstrap_ci([[1.0]], seed=0), r"data has shape \(1, 1\)"),
+        (lambda: hs.bootstrap_crossed([[1.0]], method="BCa", seed=0), "percentile limits only"),
+        (lambda: hs.bootstrap_clustered([1.0], [1, 2], seed=0), "values has 1 elements, clusters has 2 labels"),
+        (lambda: hs.paired_effect([1.0], [1.0, 2.0]), "a has 1, b has 2"),
+        (lambda: hs.tpr_at_fpr([1.0], [1.0], 5), "fpr is 5, must lie between 0 and 1"),
+        (lambda: hs.power_paired_t(), "give the effect"),
+        (lambda: hs.power_auc(0.7, n=10, power=0.8), "nothing is left to solve for"),
+    ],
+)
+def test_a_callers_mistake_is_named(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()
