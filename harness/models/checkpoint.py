@@ -22,6 +22,7 @@ _TOKENIZER_FILES = (
     "spiece.model",
     "tokenizer_config.json",
 )
+_ADAPTER_ORIGIN = ("base_model_name_or_path", "revision", "inference_mode", "peft_version", "auto_mapping")
 _FLOAT_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -72,6 +73,13 @@ class Adapter:
     @property
     def has_tokenizer(self) -> bool:
         return has_tokenizer(self.folder)
+
+    @property
+    def settings(self) -> str:
+        """What the configuration says of the weights' effect (rank, scale, targets), not of where they came from."""
+        kept = {key: value for key, value in self.config.items() if key not in _ADAPTER_ORIGIN}
+        plain = {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in kept.items()}
+        return json.dumps(plain, sort_keys=True)
 
 
 def model_folder(spec: ModelSpec) -> Path:

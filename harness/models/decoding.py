@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 class StepModel:
     """Reads prompts once, then one token a row and step; only the last position goes through the LM head.
 
-    A module without attention caches (state-space models) reads each row whole, by itself, at every step.
+    A module that takes no cache (a checkpoint's own code, perhaps) or whose states padding would change (state-space
+    models) reads each row whole, by itself, at every step.
     """
 
     def __init__(self, model: LanguageModel, prompts: Sequence[Sequence[int]]):
         self._module: Any = model.module
         self._device = model.device
         self._accepts = frozenset(inspect.signature(self._module.forward).parameters)
+        # Renamed in transformers 5; a checkpoint's own code may still have the old name.
+        self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
         self._rows = [list(prompt) for prompt in prompts]
         self._cache: Any = None
         longest = max(len(row) for row in self._rows)
@@ -33,17 +36,18 @@ class StepModel:
 
     @property
     def _cached(self) -> bool:
-        return {"past_key_values", "attention_mask"} <= self._accepts
+        stateful = getattr(self._module, "_is_stateful", False)
+        return not stateful and self._cache_name in self._accepts and "attention_mask" in self._accepts
 
     def next_logits(self) -> torch.Tensor:
         """Logits (float32) of the token after each row: [rows, vocabulary]."""
         if not self._cached:
             return torch.cat([self._whole_row(row) for row in self._rows])
-        arguments: dict[str, Any] = {"attention_mask": self._mask, "past_key_values": self._cache, "use_cache": True}
+        arguments: dict[str, Any] = {"attention_mask": self._mask, self._cache_name: self._cache, "use_cache": True}
         if "position_ids" in self._accepts:
             arguments["position_ids"] = self._positions
         output = self._forward(self._input, arguments)
-        self._cache = output.past_key_values
+        self._cache = getattr(output, self._cache_name)
         return _last(output)
 
     def feed(self, tokens: Sequence[int], kept: Sequence[int]) -> None:

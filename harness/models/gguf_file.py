@@ -43,8 +43,9 @@ def _convert(path: Path, folder: Path) -> None:
         with quiet_transformers():
             module = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
             tokenizer = _tokenizer(path, int(module.config.max_position_embeddings))
-    except (ValueError, KeyError, NotImplementedError, RuntimeError) as error:
-        raise ModelError(f"{path} cannot be converted by transformers: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"{path} cannot be converted by transformers: {type(error).__name__}: {reason}") from error
     tied = set(module.all_tied_weights_keys)
     tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

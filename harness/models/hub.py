@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
-from harness.errors import ModelError
+from harness.errors import HarnessError, ModelError
 from harness.models.spec import ModelSpec
 
 _TRUE = {"1", "on", "yes", "true"}
+_TIMEOUT = 10.0
+"""Seconds to wait for the hub's first answer."""
+
 _WANTED = ["*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken", "*.py", "*.safetensors"]
 """What a checkpoint needs; never pickles, GGUF copies or other frameworks' weights."""
 
@@ -80,9 +84,16 @@ def cached_revisions(repo: str) -> dict[str, str]:
 
 
 def _has_model(snapshot: Path) -> bool:
-    """Whether a snapshot is more than a few files that something else (a tokenizer, a config) had fetched."""
-    weights = any(snapshot.glob("*.safetensors")) or any(snapshot.glob("*.bin"))
-    return weights and ((snapshot / "config.json").exists() or (snapshot / "adapter_config.json").exists())
+    """Whether a snapshot is complete, not a few files that something else (a tokenizer, a config) had fetched."""
+    weights = [path for pattern in ("*.safetensors", "*.bin") for path in snapshot.glob(pattern) if path.is_file()]
+    configured = any((snapshot / name).is_file() for name in ("config.json", "adapter_config.json"))
+    return configured and bool(weights) and all((snapshot / name).is_file() for name in _promised(snapshot))
+
+
+def _promised(snapshot: Path) -> set[str]:
+    """The shards that a snapshot's index names."""
+    index = snapshot / "model.safetensors.index.json"
+    return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()) if index.is_file() else set()
 
 
 def _not_cached(spec: ModelSpec) -> str:
@@ -94,7 +105,7 @@ def _not_cached(spec: ModelSpec) -> str:
 
 def _fetch(spec: ModelSpec) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     assert spec.repo is not None
     try:
@@ -113,7 +124,9 @@ def _fetch(spec: ModelSpec) -> Path:
         raise ModelError(f"model {spec.text}: the hub has no such model, or it is private (set HF_TOKEN)") from error
     except RevisionNotFoundError as error:
         raise ModelError(f"model {spec.repo}: the hub has no revision {spec.revision!r} of it") from error
-    except (HfHubHTTPError, OSError) as error:
+    except HarnessError:
+        raise
+    except Exception as error:  # whatever the HTTP library of the day raises
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise ModelError(f"{_not_cached(spec)}, and the hub could not be reached: {reason}") from error
 
@@ -122,6 +135,6 @@ def _refuse_pickles_on_hub(spec: ModelSpec) -> None:
     """Look at the list of files before gigabytes come down."""
     from huggingface_hub import HfApi
 
-    files = HfApi().list_repo_files(spec.repo or "", revision=spec.revision)
-    if not any(name.endswith(".safetensors") for name in files):
+    info = HfApi().model_info(spec.repo or "", revision=spec.revision, timeout=_TIMEOUT)
+    if not any(file.rfilename.endswith(".safetensors") for file in info.siblings or ()):
         raise ModelError(f"model {spec.text} has no safetensors weights on the hub; pickle files are never loaded")

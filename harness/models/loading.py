@@ -147,7 +147,7 @@ def _load_module(source: Source, device: torch.device, dtype: str, trust_remote_
     except HarnessError:
         raise
     except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
-        raise ModelError(f"model {source.spec.text}: transformers cannot load it: {_first_line(error)}") from error
+        raise ModelError(f"model {source.spec.text}: transformers cannot load it: {_one_line(error)}") from error
     return module.to(device).eval().requires_grad_(False)
 
 
@@ -168,18 +168,20 @@ def _load_tokenizer(folder: Path, trust_remote_code: bool) -> Any:
         with quiet_transformers():
             return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
     except (ValueError, KeyError, OSError, ImportError, TypeError) as error:
-        raise ModelError(f"{folder}: transformers cannot load the tokenizer: {_first_line(error)}") from error
+        raise ModelError(f"{folder}: transformers cannot load the tokenizer: {_one_line(error)}") from error
 
 
 def _wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
     from harness.models.fingerprint import combine_fingerprint, tokenizer_digest
     from harness.models.language_model import LanguageModel
 
-    files = [*source.checkpoint.weights, *([source.adapter.weights] if source.adapter else [])]
-    fingerprint = combine_fingerprint(weights_digest(files), tokenizer_digest(tokenizer))
+    weights = weights_digest(source.checkpoint.weights)
+    if source.adapter is not None:
+        weights += f" {weights_digest([source.adapter.weights])} {source.adapter.settings}"
+    fingerprint = combine_fingerprint(weights, tokenizer_digest(tokenizer))
     return LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0][:300]}" if text else type(error).__name__
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

@@ -28,7 +28,7 @@ _THINGS = (
 )  # fmt: skip
 _PLACES = (
     "near the bridge", "in the garden", "by the river", "at the station", "behind the mill", "on the roof",
-    "in the cellar", "under the oak", "at the harbour", "in the chapel", "on the square", "by the gate", "in the attic", 
+    "in the cellar", "under the oak", "at the harbour", "in the chapel", "on the square", "by the gate", "in the attic",
     "at the market",
 )  # fmt: skip
 _TIMES = (

@@ -91,7 +91,7 @@ def test_unreachable_hub_is_one_line(hub_cache: Path, monkeypatch: pytest.Monkey
         raise ConnectionError("Name or service not known\nand a second line")
 
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", unreachable)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", unreachable)
 
     with pytest.raises(ModelError, match=r"org/absent is not in the hub cache.*could not be reached") as caught:
         load_model("org/absent")
