@@ -45,9 +45,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sft", default=None, metavar="epochs=3,lr=2e-3", help="settings of the SFT stage")
     parser.add_argument("--dpo", default=None, metavar="epochs=1,lr=1e-4", help="settings of both DPO stages")
     parser.add_argument("--lora", default=None, metavar="r=32,alpha=16", help="train adapters instead of all weights")
-    parser.add_argument(
-        "--epsilon", type=float, default=None, help="train SFT with DP-SGD (inf: the same loop, no noise)"
-    )
+    parser.add_argument("--epsilon", type=float, default=None, help="train SFT with DP-SGD (inf: without noise)")
 
 
 def config_of(args: argparse.Namespace) -> StagesConfig:

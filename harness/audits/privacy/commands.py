@@ -44,9 +44,7 @@ def _own_options(name: str, step: argparse.ArgumentParser) -> None:
     if name in ("audit", "attribute", "run"):
         step.add_argument("--lenient", action="store_true", help="leave out missing stages instead of stopping")
     if name in ("audit", "run"):
-        step.add_argument(
-            "--samples", type=int, default=0, help="sampled continuations a member (default: greedy only)"
-        )
+        step.add_argument("--samples", type=int, default=0, help="sampled continuations a member (0: greedy)")
     if name == "audit":
         step.add_argument("--stages", help="base=SPEC,sft=SPEC,...: checkpoints trained elsewhere; needs --manifest")
         step.add_argument("--manifest", help="their canary manifest")
@@ -127,7 +125,7 @@ def _audited(config: StagesConfig, stages: dict[str, Any], manifest: Path, args:
     from harness.audits.privacy.evidencefile import FILE, save_evidence
     from harness.audits.privacy.stagescores import ScoringOptions
 
-    options = ScoringOptions(samples=args.samples, seed=config.seed)
+    options = ScoringOptions(samples=args.samples, exact_positions=args.exact_positions, seed=config.seed)
     evidence = audit_stages(stages, manifest, device=config.device, options=options, lenient=args.lenient, report=_say)
     save_evidence(evidence, config.folder() / FILE)
     counts = {"canary_count": evidence.parameters["members"], "controls": evidence.parameters["controls"]}

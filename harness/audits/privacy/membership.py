@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,19 +103,26 @@ def exposures(scores: StageScores, name: str = "span_mean_logprob") -> list[floa
 
 
 def exposure_by_tier(scores: StageScores) -> dict[str, Estimate]:
-    """Mean sampled exposure of each repetition tier, with its range over canaries as note; the cap is in the note."""
-    table = scores.of("member").assign(exposure=exposures(scores))
+    """Mean exposure of each repetition tier, sampled and (where it was measured) exact; range and cap in the note."""
+    table = scores.of("member")
     cap = float(np.log2(len(scores.of("control")) + 1))
-    return {f"exposure.r{int(r)}": _tier(group, cap) for r, group in table.groupby("repetitions")}
+    found = _tiers("exposure", table, np.asarray(exposures(scores), dtype=np.float64), f"the twins cap it at {cap:.2f}")
+    if "exposure_exact" in table:
+        exact = np.asarray(table["exposure_exact"], dtype=np.float64)
+        found |= _tiers("exposure_exact", table, exact, "among all candidates for the last characters")
+    return found
 
 
-def _tier(group: Any, cap: float) -> Estimate:
-    values = np.asarray(group["exposure"], dtype=np.float64)
-    note = f"from {values.min():.2f} to {values.max():.2f} bits; the twins cap it at {cap:.2f}"
+def _tiers(name: str, table: pd.DataFrame, values: Floats, remark: str) -> dict[str, Estimate]:
+    repetitions = np.asarray(table["repetitions"], dtype=np.int64)
+    return {f"{name}.r{r}": _tier(name, values[repetitions == r], remark) for r in np.unique(repetitions)}
+
+
+def _tier(name: str, values: Floats, remark: str) -> Estimate:
+    note = f"from {values.min():.2f} to {values.max():.2f} bits; {remark}"
+    method = f"{name.replace('_', ' ')}, mean over canaries"
     mean = float(values.mean())
-    return Estimate(
-        mean, n=len(values), confidence=None, method="sampled exposure, mean", unit="bits", better="lower", note=note
-    )
+    return Estimate(mean, n=len(values), confidence=None, method=method, unit="bits", better="lower", note=note)
 
 
 def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -> Estimate:

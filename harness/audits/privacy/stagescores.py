@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.audits.privacy.canaries import Canary
+from harness.audits.privacy.exact_exposure import exact_exposure
 from harness.audits.privacy.extraction import extraction
 from harness.audits.privacy.manifest import Manifest
 from harness.audits.privacy.scores import calibrate, tabulate
@@ -31,11 +32,13 @@ MIN_SCORED = 8
 class ScoringOptions:
     """What to measure beyond the pass of the scoring engine.
 
-    ``samples``: sampled continuations a member (0: greedy only); ``source_extraction``: also the source design's test
+    ``samples``: sampled continuations a member (0: greedy only); ``exact_positions``: last characters of the secret
+    whose candidates are all scored for exact exposure (0: none); ``source_extraction``: also the source design's test
     by generation; ``stress``: the six prompt variants; ``bos`` as in :func:`score_texts`.
     """
 
     samples: int = 0
+    exact_positions: int = 0
     temperature: float = 1.0
     source_extraction: bool = True
     stress: bool = True
@@ -87,7 +90,7 @@ def score_stage(
     if reference is not None:
         table = calibrate(table, reference.canaries)
     table = pd.concat([_identity(canaries), table], axis=1)
-    table = _with_extraction(table, model, canaries, scored, chosen)
+    table = _with_extras(table, model, canaries, scored, chosen)
     document_table = tabulate(ordinary, ordinary, [None] * len(documents)) if documents else pd.DataFrame()
     stress = pd.DataFrame([variant_row(v, s) for v, s in zip(variants, stressed, strict=True)])
     return StageScores(stage, table, document_table, stress, model.fingerprint)
@@ -125,7 +128,7 @@ def _require_length(canaries: Sequence[Canary], scored: Sequence[TextScores]) ->
             raise DataError(f"canary {canary.id} has {count} scored tokens, at least {MIN_SCORED} are needed")
 
 
-def _with_extraction(
+def _with_extras(
     table: pd.DataFrame,
     model: LanguageModel,
     canaries: Sequence[Canary],
@@ -139,6 +142,11 @@ def _with_extraction(
         added[f"matched_{prefix}"] = (found["matched_prefix_tokens"] / found["suffix_len"]).to_numpy()
     table = table.assign(**added)
     planted = [i for i, canary in enumerate(canaries) if canary.role == "member"]
+    if options.exact_positions:
+        exact = exact_exposure(
+            model, [canaries[i] for i in planted], positions=options.exact_positions, bos=options.bos
+        )
+        table = _add_column(table, planted, "exposure_exact", exact["exposure_exact"].tolist())
     if options.samples:
         table = _add_column(table, planted, "sampled_hits", _sampled(model, canaries, scored, planted, options))
     if options.source_extraction:

@@ -1,0 +1,125 @@
+"""Privacy: planted canaries, four training stages, and which of them leaked.
+
+Without ``--stages`` the toy model is trained (about a minute, once); with ``--stages base=SPEC,sft=SPEC,...`` and
+``--manifest FILE`` checkpoints that somebody else trained are audited.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.audits.privacy import evalcases
+from harness.plugin import Case, RunOptions, cases
+
+pytestmark = pytest.mark.privacy
+
+
+def stage_cases(options: RunOptions) -> list[Case]:
+    """Stage x family of metrics."""
+    return [
+        Case(f"{stage}-{family}", {"stage": stage, "family": family}, cost=60.0 if stage == "base" else 1.0)
+        for stage in evalcases.stage_names(options)
+        for family in evalcases.METRIC_FAMILIES
+    ]
+
+
+def transition_cases(options: RunOptions) -> list[Case]:
+    """One case a transition between stages."""
+    return [Case(name, {"transition": name}) for name in evalcases.transition_names(options)]
+
+
+def blind_cases(options: RunOptions) -> list[Case]:
+    """The untouched base model."""
+    return [Case("blind-baseline", control="negative")]
+
+
+def positive_cases(options: RunOptions) -> list[Case]:
+    """Often repeated canaries must be found."""
+    stage = "sft" if "sft" in evalcases.stage_names(options) else None
+    skip = None if stage else "no SFT stage is among --stages"
+    return [Case("often-repeated", {"stage": stage}, control="positive", skip=skip)]
+
+
+def negative_cases(options: RunOptions) -> list[Case]:
+    """Canaries that were never trained on must not be found."""
+    skip = "trains the toy model; not with --stages" if evalcases.chosen_stages(options) else None
+    return [Case("never-trained", control="negative", skip=skip, cost=10.0)]
+
+
+def larger_cases(options: RunOptions, ids: list[str]) -> list[Case]:
+    """Cases that train several times: at sizes standard and full, on the toy model."""
+    skip = "needs --size standard or full (trains the toy model several times)" if options.size == "smoke" else None
+    skip = "trains the toy model; not with --stages" if evalcases.chosen_stages(options) else skip
+    return [Case(name, {"name": name}, skip=skip, marks=("slow",), cost=120.0) for name in ids]
+
+
+@cases(stage_cases)
+def test_stage(case, evidence, run_options):
+    """The metrics of one family at one stage."""
+    found = evalcases.run_evidence(run_options)
+    evidence.record(evalcases.stage_slice(found, case.params["stage"], case.params["family"]))
+
+
+@cases(transition_cases)
+def test_transition(case, evidence, run_options):
+    """What one transition changed: difference in differences first, then every metric with interval and decision."""
+    found = evalcases.run_evidence(run_options)
+    if found.control is not None and not found.control.passed:
+        pytest.skip(f"no transition is judged: {found.control.observed}")
+    evidence.record(evalcases.transition_slice(found, case.params["transition"]))
+
+
+@cases(blind_cases)
+def test_blind_baseline(case, evidence, run_options):
+    """The base model must not tell members from held-out twins."""
+    evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options)))
+
+
+@cases(positive_cases)
+def test_positive_control(case, evidence, run_options):
+    """Canaries repeated 8 times or more are found."""
+    from harness.audits.privacy.trained_controls import OFTEN, often_repeated
+
+    found = evalcases.run_evidence(run_options)
+    if not any((row.get("repetitions") or 0) >= OFTEN for row in found.rows):
+        pytest.skip(f"no member of this manifest is repeated {OFTEN} times or more")
+    evidence.record(often_repeated(found, case.params["stage"]))
+
+
+@cases(negative_cases)
+def test_negative_control(case, evidence, audit_seed):
+    """Where no canary was trained on, members and twins look alike."""
+    from harness.audits.privacy.trained_controls import never_trained
+
+    evidence.record(never_trained(audit_seed))
+
+
+@cases(lambda options: larger_cases(options, [f"{evalcases.SEEDS}-seeds"]))
+def test_seeds(case, evidence, run_options):
+    """The primary figure over several seeds: mean, spread and agreement in direction."""
+    from harness.audits.privacy.seeds import combine_seeds
+    from harness.audits.privacy.stage_names import PRIMARY_TRANSITION
+
+    options = evalcases.scoring_options(run_options)
+    found = {
+        seed: evalcases.toy_evidence(evalcases.toy_config(run_options, seed), options)
+        for seed in range(run_options.seed, run_options.seed + evalcases.SEEDS)
+    }
+    evidence.record(combine_seeds(found, f"privacy.{PRIMARY_TRANSITION}.did"))
+
+
+@cases(lambda options: larger_cases(options, [f"epsilon-{epsilon}" for epsilon in evalcases.EPSILONS]))
+def test_dp_sft(case, evidence, run_options):
+    """SFT with DP-SGD: the same canaries, less memory of them the smaller epsilon is."""
+    from dataclasses import replace
+
+    from harness.audits.privacy.config import DpSettings
+
+    epsilon = float(case.params["name"].removeprefix("epsilon-"))
+    config = replace(evalcases.toy_config(run_options), dp=DpSettings(epsilon))
+    found = evalcases.toy_evidence(config, evalcases.scoring_options(run_options))
+    for family in ("membership", "exposure", "extraction"):
+        part = evalcases.stage_slice(found, "sft", family)
+        part.parameters = {"epsilon": case.params["name"]} if family == "membership" else {}
+        part.figures = []
+        evidence.record(part)
