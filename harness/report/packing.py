@@ -13,6 +13,7 @@ from typing import Any
 TEXT_LIMIT = 20_000
 """Characters of one value that the page holds; the rows file has all."""
 Rows = Sequence[dict[str, Any]]
+MINIMUM = 1e-3
 SAMPLE = 50
 """Rows that every case keeps, whatever the budget."""
 
@@ -44,14 +45,15 @@ def fit(packed: dict[str, PackedRows], again: Callable[[str], Rows], budget: int
 
     ``again`` gives the rows of a case that must be cut, so that the rows of one case are in memory at a time.
     """
-    share = budget / max(1, sum(len(rows.text) for rows in packed.values()))
-    if share >= 1:
-        return packed
-    return {name: _cut(rows, partial(again, name), share) for name, rows in packed.items()}
+    fitted, share = packed, 1.0
+    while (size := sum(len(rows.text) for rows in fitted.values())) > budget and share > MINIMUM:
+        share *= 0.97 * budget / size
+        fitted = {name: _cut(rows, partial(again, name), share) for name, rows in packed.items()}
+    return fitted
 
 
 def _cut(whole: PackedRows, again: Callable[[], Rows], share: float) -> PackedRows:
-    kept = min(whole.total, max(SAMPLE, int(whole.total * share * 0.95)))
+    kept = min(whole.total, max(SAMPLE, int(whole.total * share)))
     return whole if kept == whole.total else pack_rows(again()[:kept], whole.total)
 
 

@@ -37,6 +37,7 @@ CONFIG: dict[str, Any] = {
 }
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
+_REFERENCE = re.compile(r"url\(['\"]?#([^)'\"]+)['\"]?\)")
 _DROPPED = {"script", "foreignObject", "iframe", "style", "animate", "set"}
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
@@ -104,7 +105,9 @@ def runtime() -> str:
 def sanitise(svg: str, *, prefix: str) -> str:
     """``svg`` without scripts, event handlers and links, responsive, with ids made unique by ``prefix``."""
     root = ElementTree.fromstring(svg)
-    _clean(root, prefix)
+    # The drawing library counts ids over its lifetime; numbered anew, the same chart gives the same text.
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    _clean(root, {name: f"{prefix}{number}" for number, name in enumerate(dict.fromkeys(ids))})
     width, height = root.attrib.pop("width", None), root.attrib.pop("height", None)
     if "viewBox" not in root.attrib and width and height:
         root.set("viewBox", f"0 0 {width} {height}")
@@ -114,22 +117,24 @@ def sanitise(svg: str, *, prefix: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _clean(element: ElementTree.Element, prefix: str) -> None:
+def _clean(element: ElementTree.Element, ids: Mapping[str, str]) -> None:
     for child in list(element):
         if child.tag.rpartition("}")[2] in _DROPPED:
             element.remove(child)
         else:
-            _clean(child, prefix)
+            _clean(child, ids)
     for name in list(element.attrib):
         value = element.attrib[name]
         local = name.rpartition("}")[2].lower()
         if local.startswith("on") or (local in ("href", "src") and not value.startswith(("#", "data:image/png"))):
             del element.attrib[name]
         elif local == "id":
-            element.set(name, prefix + value)
+            element.set(name, ids[value])
         elif "url(" in value:
-            element.set(name, re.sub(r"url\(['\"]?#([^)'\"]+)['\"]?\)", rf"url(#{prefix}\1)", value))
-            if "url(#" not in value:
+            target = _REFERENCE.fullmatch(value.strip())
+            if target and target[1] in ids:
+                element.set(name, f"url(#{ids[target[1]]})")
+            else:
                 del element.attrib[name]
 
 
