@@ -8,6 +8,9 @@ from harness.plugin.run_options import RunOptions
 
 pytest_plugins = (
     "harness.plugin.options",
+    # Before the session, so that at the end it comes after: it reads what the session has written.
+    "harness.report.pytest_hooks",
+    "harness.report.pytest_html",
     "harness.plugin.session",
     "harness.plugin.collection",
     "harness.plugin.recording",
@@ -24,8 +27,6 @@ pytest_plugins = (
     "harness.plugin.durations",
     "harness.plugin.scheduler",
     "harness.plugin.signals",
-    "harness.report.pytest_hooks",
-    "harness.report.pytest_html",
 )
 
 __all__ = ["Case", "ModelChoice", "RunOptions", "cases"]

@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--baseline: {error}") from error
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """After the run was written: complete Allure's results, compare, export. A failure here costs no data."""
     result = yield

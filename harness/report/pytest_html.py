@@ -9,6 +9,7 @@ import pytest
 
 from harness.report.names import visible
 from harness.report.numbers import interval_text, value_text
+from harness.runstore.records import CaseRecord
 from harness.stats.estimate import Estimate
 
 METRICS = "lm_audit_metrics"
@@ -33,6 +34,24 @@ class MetricColumns:
         more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
         cells.insert(-1, f"<td>{escape('; '.join(texts[:SHOWN]) + more)}</td>")
         cells.insert(-1, f"<td>{escape(getattr(report, 'lm_audit_verdict', None) or '')}</td>")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
+        """Name the cases that pytest-html has no row for, since their workers died."""
+        from markupsafe import escape
+
+        lost = [case.case_id for case in _cases(session.config) if case.outcome == "crashed"]
+        if lost:
+            names = "".join(f"<li>{escape(visible(case_id))}</li>" for case_id in lost)
+            prefix.append(f"<p>Cases whose worker died:</p><ul>{names}</ul>")
+
+
+def _cases(config: pytest.Config) -> tuple[CaseRecord, ...]:
+    from harness.plugin.state import SESSION
+    from harness.runstore.run import read_run
+
+    audit = config.stash.get(SESSION, None)
+    return read_run(audit.folder.path).cases if audit is not None and audit.folder.ledger.is_dir() else ()
 
 
 def metric_texts(report: Any) -> list[str]:

@@ -1,0 +1,62 @@
+"""Exporters: to a local MLflow file store, and what happens where a library is absent."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.report.exporters import export
+from harness.report.exporters.flat import flat_metrics, models_of
+from harness.runstore.run import read_run
+
+
+def test_metrics_are_flat_and_void_ones_stay_out(shown: Path) -> None:
+    run = read_run(shown)
+    assert models_of(run) == ("smollm2", "tuned-v3")
+    metrics = flat_metrics(run, "tuned-v3")
+    name = next(name for name in metrics if "max_min_disparity" in name and "gender" in name and name.endswith(".n"))
+    assert metrics[name] == 120 and not any(name.startswith("leakage") for name in metrics)
+
+
+def test_mlflow_file_store_holds_metrics_parameters_and_the_report(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow", reason="the mlflow extra is not installed")
+    from mlflow.tracking import MlflowClient
+
+    from harness.report.exporters.to_mlflow import export_run
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    store = (tmp_path / "mlruns").as_uri()
+    assert "2 runs" in export_run(shown, tracking_uri=store)
+    client = MlflowClient(tracking_uri=store)
+    experiment = client.get_experiment_by_name("lm-audit")
+    runs = {run.data.tags["lm_audit.model"]: run for run in client.search_runs([experiment.experiment_id])}
+    assert set(runs) == {"smollm2", "tuned-v3"}
+    metrics = runs["tuned-v3"].data.metrics
+    value = next(v for k, v in metrics.items() if k.startswith("bias.max_min_disparity/") and k.endswith("gender-en"))
+    assert value == pytest.approx(0.68) and runs["tuned-v3"].data.tags["state.missed"] == "1"
+    files = {file.path for file in client.list_artifacts(runs["smollm2"].info.run_id)}
+    assert {"index.html", "metrics.csv"} <= files
+
+
+def test_wandb_runs_offline(shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="the wandb extra is not installed")
+    from harness.report.exporters.to_wandb import export_run
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    assert "2 runs" in export_run(shown)
+    assert list(tmp_path.glob("wandb/offline-run-*"))
+
+
+def test_an_absent_library_names_the_extra(shown: Path) -> None:
+    if importlib.util.find_spec("wandb") is not None:
+        pytest.skip("wandb is installed")
+    with pytest.raises(UsageError, match=r"pytest-lm-audit\[wandb\]"):
+        export("wandb", shown)
+    with pytest.raises(UsageError, match="no exporter 'nowhere'"):
+        export("nowhere", shown)

@@ -1,0 +1,93 @@
+"""A real pytest run with crashing case: pytest-html, Allure, JUnit, ``--baseline``, ``--tag``, all from one call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.runstore.run import read_run
+
+ROOT = Path(__file__).resolve().parents[2]
+AUDIT = """
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.plugin import Case, cases
+from harness.stats import wilson
+
+
+def probes(options):
+    return [Case(name, {"name": name}) for name in ("one", "two", "dies")]
+
+
+@pytest.mark.bias
+@cases(probes)
+def test_probe(case, evidence):
+    if case.params["name"] == "dies" and os.environ.get("DIE"):
+        os.kill(os.getpid(), 9)
+    p = float(os.environ["SHARE"])
+    hits = [int(u < p) for u in np.random.default_rng(0).permutation(300) / 300]
+    evidence.metric("bias.hit", replace(wilson(sum(hits), len(hits)), better="lower"))
+    evidence.headline("bias.hit")
+    evidence.rows({"item": f"i{k}", "hit": hit} for k, hit in enumerate(hits))
+"""
+
+
+def run_pytest(folder: Path, *arguments: str, share: float, die: bool = False) -> subprocess.CompletedProcess[str]:
+    """One call of pytest on the probe, in a process of its own."""
+    (folder / "test_probe.py").write_text(AUDIT)
+    (folder / "conftest.py").write_text('pytest_plugins = ("harness.plugin",)\n')
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    environment |= {"DIE": "1"} if die else {}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_probe.py", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+
+
+def newest(folder: Path) -> Path:
+    """The latest run under ``reports/``."""
+    return sorted(path.parent for path in (folder / "reports").glob("*/ledger"))[-1]
+
+
+def test_one_call_serves_every_reader_and_a_crash_is_in_all_of_them(tmp_path: Path) -> None:
+    pytest.importorskip("pytest_html", reason="the html extra is not installed")
+    gates = tmp_path / "gates.toml"
+    gates.write_text("[bias.hit]\nmax = 0.6\n")
+    asked = ["--gates", str(gates), "--alluredir", "allure", "--html", "plain.html", "--tag", "nightly", "-n", "2"]
+    done = run_pytest(tmp_path, *asked, share=0.3, die=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    run = read_run(newest(tmp_path))
+    assert {case.case_id.partition("[")[2]: case.outcome for case in run.cases} == {
+        "one]": "passed", "two]": "passed", "dies]": "crashed",
+    }  # fmt: skip
+    results = [json.loads(path.read_bytes()) for path in (tmp_path / "allure").glob("*-result.json")]
+    assert sorted((r["name"], r["status"]) for r in results) == [
+        ("test_probe[dies]", "broken"), ("test_probe[one]", "passed"), ("test_probe[two]", "passed"),
+    ]  # fmt: skip
+    html = (tmp_path / "plain.html").read_text()
+    assert "bias.hit 0.300" in html and "met" in html
+    assert "dies" in html
+    assert "test_probe[dies]" in (run.folder / "junit.xml").read_text()
+    assert "nightly" in (tmp_path / "reports" / "index.html").read_text()
+    assert "\u2021  probe \u203a dies" in done.stdout and "gates: 2 met" in done.stdout
+
+
+def test_a_baseline_fails_the_call_on_a_regression_only(tmp_path: Path) -> None:
+    assert run_pytest(tmp_path, share=0.3).returncode == 0
+    baseline = newest(tmp_path).name
+    same = run_pytest(tmp_path, "--baseline", baseline, share=0.3)
+    assert same.returncode == 0 and "0 significant regressions" in same.stdout
+    worse = run_pytest(tmp_path, "--baseline", baseline, share=0.5)
+    assert worse.returncode == 1 and "3 significant regressions" in worse.stdout
+    assert (newest(tmp_path) / "baseline.html").is_file()
+    told = run_pytest(tmp_path, "--baseline", baseline, "--report-only", share=0.5)
+    assert told.returncode == 0 and "3 significant regressions" in told.stdout
+    absent = run_pytest(tmp_path, "--baseline", "nowhere", share=0.3)
+    assert absent.returncode == 4 and "--baseline: no run 'nowhere'" in absent.stderr
