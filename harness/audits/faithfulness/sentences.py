@@ -15,7 +15,44 @@ from dataclasses import dataclass
 Offsets = Sequence[tuple[int, int]]
 
 _ABBREVIATIONS = frozenset(
-    ["mr", "mrs", "ms", "dr", "prof", "sr", "jr", "st", "vs", "etc", "e.g", "i.e", "cf", "fig", "no", "vol", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "u.s", "u.k", "a.m", "p.m", "inc", "ltd", "co", "corp"]
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "sr",
+        "jr",
+        "st",
+        "vs",
+        "etc",
+        "e.g",
+        "i.e",
+        "cf",
+        "fig",
+        "no",
+        "vol",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "u.s",
+        "u.k",
+        "a.m",
+        "p.m",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+    ]
 )
 _ENDS = re.compile(r"""[.!?。！？]+["'”’)\]»]*(?=\s|$)|[。！？]+["'”’」』）]*""")
 _NEWLINES = re.compile(r"[^\S\n]*\n\s*")

@@ -1,0 +1,168 @@
+"""The faithfulness audit: attribution methods on needle, multi-hop and own samples, compared and controlled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.audits.faithfulness.explain import METHODS
+from harness.audits.faithfulness.jsonl import read_samples
+from harness.audits.faithfulness.samples import Sample, generated_samples, load_words
+from harness.errors import DataError, UsageError
+from harness.plugin import Case, RunOptions, cases
+
+if TYPE_CHECKING:
+    from harness.audits.faithfulness.audit import Settings
+    from harness.audits.faithfulness.study import Study
+    from harness.models import LanguageModel
+    from harness.plugin.recorder import Recorder
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness"
+
+pytestmark = pytest.mark.faithfulness
+
+SMOKE = ("flashtrace", "ifr", "attnlrp", "input_x_gradient", "attention", "ablation")
+STANDARD = (*SMOKE, "ft_ifr", "ft_attnlrp", "integrated_gradients", "rollout", "ablation_clp", "leave_one_out")
+COUNTS = {"smoke": 2, "standard": 12, "full": 50}
+STEPS = {"smoke": 5, "standard": 20, "full": 20}
+UNITS = ("token", "sentence")
+
+
+def methods_of(options: RunOptions) -> tuple[str, ...]:
+    """The methods that the user named, or those of the size."""
+    named = options.option("attribution_method")
+    for method in named or ():
+        if method not in METHODS:
+            raise UsageError(f"--attribution-method {method!r}: known are {', '.join(METHODS)}")
+    return tuple(named) if named else SMOKE if options.size == "smoke" else STANDARD
+
+
+def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
+    """The generated samples and the user's own, by the name that their cases bear."""
+    words = load_words(FIXTURES / "samples.toml")
+    sets = {
+        kind: tuple(generated_samples(kind, words, COUNTS[options.size], options.seed)) for kind in ("needle", "hops")
+    }
+    for path in options.option("faithfulness_samples") or ():
+        name = Path(path).stem.replace(" ", "_")
+        if name in sets:
+            raise UsageError(f"--faithfulness-samples {path}: a set is already called {name!r}; rename the file")
+        sets[name] = tuple(read_samples(path))
+    return sets
+
+
+def method_cases(options: RunOptions) -> list[Case]:
+    """Samples x methods x granularity."""
+    return [
+        Case(f"{name}-{method}-{unit}", {"samples": samples, "method": method, "unit": unit}, cost=len(samples))
+        for name, samples in sample_sets(options).items()
+        for method in methods_of(options)
+        for unit in UNITS
+    ]
+
+
+def comparison_cases(options: RunOptions) -> list[Case]:
+    """One comparison of all methods a sample set and granularity."""
+    return [
+        Case(f"{name}-{unit}", {"samples": samples, "unit": unit}, cost=2.0 * len(samples))
+        for name, samples in sample_sets(options).items()
+        for unit in UNITS
+    ]
+
+
+def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
+    """Refuse prompts and generations that this tokenizer cannot give back, before weights load."""
+    from harness.audits.faithfulness.passage import encode_passage
+
+    for sample in case.params["samples"]:
+        try:
+            encode_passage(
+                tokenizer, sample.prompt, sample.generation or "x", chat=bool(options.option("faithfulness_chat"))
+            )
+        except DataError as error:
+            raise DataError(f"sample {sample.name}: {error}") from None
+
+
+@pytest.fixture(scope="session")
+def studied() -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]]:
+    """Prepares samples once a model, so that all cases share forward passes, attributions and deletion states."""
+    done: dict[Any, list[Study]] = {}
+
+    def study(model: LanguageModel, samples: tuple[Sample, ...], chat: bool) -> list[Study]:
+        from harness.audits.faithfulness.study import prepare
+
+        key = (model.fingerprint, str(model.device), str(model.dtype), samples, chat)
+        if key not in done:
+            done[key] = [prepare(model, sample, chat=chat) for sample in samples]
+        return done[key]
+
+    return study
+
+
+def settings_of(case: Case, options: RunOptions) -> Settings:
+    """How this case scores its methods."""
+    from harness.audits.faithfulness.audit import Settings
+
+    asked = options.option("deletion_steps")
+    steps = STEPS[options.size] if asked is None else asked or None
+    return Settings(
+        unit=case.params["unit"],
+        steps=steps,
+        baseline=options.option("deletion_baseline"),
+        hops=options.option("attribution_hops"),
+        seed=options.seed,
+    )
+
+
+@cases(method_cases, preflight=round_trips)
+def test_method(
+    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
+) -> None:
+    """One method on one sample set: scores, references, heatmap, deletion curve."""
+    from harness.audits.faithfulness.audit import method_evidence
+
+    studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
+    evidence.record(method_evidence(studies, case.params["method"], settings_of(case, run_options)))
+
+
+@cases(comparison_cases, preflight=round_trips)
+def test_comparison(
+    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
+) -> None:
+    """All methods on one sample set: ranking, agreement, what sentences hide, the price of approximation."""
+    from harness.audits.faithfulness.audit import comparison_evidence
+
+    studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
+    evidence.record(comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options)))
+
+
+@pytest.mark.control
+@cases([Case("planted-span", {}, control="positive", model="tiny", cost=4.0)])
+def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """A model trained to copy marked letters: every method must find them."""
+    from harness.audits.faithfulness.controls import planted_span_evidence
+
+    evidence.record(planted_span_evidence(language_model, seed=audit_seed))
+
+
+@pytest.mark.control
+@cases([Case("randomised-weights", {}, control="negative", model="tiny", cost=4.0)])
+def test_randomised_weights(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """The same model with its weights drawn anew: the attribution must not keep its ranking."""
+    from harness.audits.faithfulness.controls import randomised_weights_evidence
+
+    evidence.record(randomised_weights_evidence(language_model, seed=audit_seed))
+
+
+@pytest.mark.control
+@cases([Case("random-attribution", {}, control="negative", model="tiny", cost=1.0)])
+def test_random_attribution(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """Random numbers as an attribution: no better than independent random orders."""
+    from harness.audits.faithfulness.controls import copy_task, random_attribution_evidence
+    from harness.audits.faithfulness.study import prepare
+
+    studies = [prepare(language_model, sample) for sample in copy_task(0, 30, audit_seed).samples]
+    evidence.record(random_attribution_evidence(studies, steps=10, seed=audit_seed))

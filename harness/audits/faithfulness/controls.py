@@ -1,0 +1,261 @@
+"""Controls: a model that copies a marked span, the same model with its weights randomised, and random attributions."""
+
+from __future__ import annotations
+
+import copy
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.audits.faithfulness.metrics import rank_correlation
+from harness.audits.faithfulness.samples import Sample
+from harness.audits.faithfulness.study import Study, prepare
+from harness.evidence import Control, Evidence, Figure
+from harness.stats import Estimate
+
+if TYPE_CHECKING:
+    from harness.models.language_model import LanguageModel
+
+MARK, ASK = "#", "="
+COPIED = 3
+"""Letters after the mark, which the model repeats after the question sign."""
+
+METHODS = ("flashtrace", "attnlrp", "input_x_gradient", "attention", "leave_one_out")
+"""Methods that the controls try."""
+
+CHANCE_FACTOR = 2.0
+"""A control's method must find the planted letters at least this many times as often as chance."""
+
+KEPT_RANKING = 0.5
+"""Mean rank correlation with the trained model below which a randomised model counts as not keeping the ranking."""
+
+
+@dataclass(frozen=True)
+class CopyTask:
+    """Texts to train on, and samples to explain whose answer is the marked letters."""
+
+    texts: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+
+def copy_task(count: int, held_out: int, seed: int, *, length: int = 18) -> CopyTask:
+    """Random letters with a mark in them; what follows the mark is repeated at the end, the same for the same seed."""
+    rng = np.random.default_rng([seed, 3])
+    made = [_copy_sample(rng, f"copy-{number}", length) for number in range(count + held_out)]
+    texts = tuple(f"{sample.prompt}{sample.generation}" for sample in made[:count])
+    return CopyTask(texts, tuple(made[count:]))
+
+
+def _copy_sample(rng: np.random.Generator, name: str, length: int) -> Sample:
+    letters = [str(letter) for letter in rng.choice(list(string.ascii_lowercase), size=length)]
+    at = int(rng.integers(1, length - COPIED))
+    copied = "".join(letters[at : at + COPIED])
+    prompt = "".join([*letters[:at], MARK, *letters[at:]]) + ASK
+    return Sample(name, prompt, copied, ((at, at + 1 + COPIED),), output=(0, COPIED))
+
+
+def copying_model(
+    base: LanguageModel, task: CopyTask, *, seed: int, epochs: int = 12, lr: float = 3e-3
+) -> LanguageModel:
+    """``base`` trained on the copy task."""
+    from harness.models.tiny import train_tiny
+
+    rows = [list(base.tokenizer(text, add_special_tokens=False).input_ids) for text in task.texts]
+    return train_tiny(base, rows, seed=seed, epochs=epochs, lr=lr, batch_size=64)
+
+
+def copy_accuracy(model: LanguageModel, samples: Sequence[Sample]) -> float:
+    """Share of samples whose letters are all the model's first choice."""
+    ids = [
+        [
+            list(model.tokenizer(text or "", add_special_tokens=False).input_ids)
+            for text in (sample.prompt, sample.generation)
+        ]
+        for sample in samples
+    ]
+    scores = model.loglikelihood([(prompt, answer) for prompt, answer in ids], bos="none")
+    return float(np.mean([bool(score.greedy) for score in scores]))
+
+
+def planted_span_evidence(base: LanguageModel, *, seed: int, train: int = 3000, held_out: int = 12) -> Evidence:
+    """Positive control: each method's recall of the planted letters, against chance, on a model that must use them."""
+    from harness.stats import bootstrap_ci
+
+    task = copy_task(train, held_out, seed)
+    model = copying_model(base, task, seed=seed)
+    accuracy = copy_accuracy(model, task.samples)
+    evidence = Evidence(
+        "faithfulness", parameters={"train": train, "held_out": held_out, "seed": seed, "copied": COPIED}
+    )
+    studies = [prepare(model, sample) for sample in task.samples]
+    failed = []
+    for method in METHODS:
+        recalls = [planted_recall(study, method) for study in studies]
+        chance = float(np.mean([len(study.gold) / len(study.explainer.passage.user) for study in studies]))
+        estimate = bootstrap_ci(recalls, seed=seed, n_resamples=2000)
+        evidence.metric(f"faithfulness.planted_recall.{method}", _with_chance(estimate, chance))
+        if (estimate.low or 0.0) < CHANCE_FACTOR * chance:
+            failed.append(method)
+        evidence.extend_rows(
+            {"item": f"{study.sample.name}/{method}", "method": method, "recall": recall}
+            for study, recall in zip(studies, recalls, strict=True)
+        )
+    passed = accuracy >= 0.9 and not failed
+    evidence.control = Control(
+        "positive",
+        passed,
+        f"the model copies (accuracy 0.9 or more) and every method finds the marked span, its interval above {CHANCE_FACTOR:g} times chance",
+        f"accuracy {accuracy:.2f}; " + (f"not found by {', '.join(failed)}" if failed else "found by every method"),
+    )
+    return evidence
+
+
+def planted_recall(study: Study, method: str) -> float:
+    """Recall of the planted tokens among as many of the highest weights of the row view."""
+    weights = study.attribution(method).prompt_weights("row")
+    order = np.argsort(-weights, kind="stable")[: len(study.gold)]
+    return len(set(order.tolist()) & set(study.gold)) / len(study.gold)
+
+
+def _with_chance(estimate: Estimate, chance: float) -> Estimate:
+    from dataclasses import replace
+
+    return replace(estimate, chance=chance, better="higher")
+
+
+def randomised(model: LanguageModel, layers: int, seed: int) -> LanguageModel:
+    """A copy with the top ``layers`` blocks (and the final norm) drawn anew; all blocks and the embeddings if more.
+
+    Weights are drawn from a normal distribution with the spread of those they replace, norms are set to one.
+    """
+    import torch
+
+    from harness.models.language_model import LanguageModel
+
+    module = copy.deepcopy(model.module)
+    generator = torch.Generator().manual_seed(seed)
+    blocks = list(module.model.layers)
+    parts: list[Any] = [module.model.norm, *reversed(blocks)][: layers + 1]
+    if layers > len(blocks):
+        parts += [module.model.embed_tokens, module.lm_head]
+    with torch.no_grad():
+        for part in parts:
+            for parameter in part.parameters():
+                if parameter.ndim < 2:
+                    parameter.fill_(1.0)
+                else:
+                    drawn = torch.randn(parameter.shape, generator=generator) * parameter.float().std().cpu()
+                    parameter.copy_(drawn.to(parameter))
+    return LanguageModel(module, model.tokenizer, name=f"{model.name}-randomised-{layers}")
+
+
+def randomised_weights_evidence(base: LanguageModel, *, seed: int, train: int = 3000, held_out: int = 12) -> Evidence:
+    """Negative control: cascading randomisation from the top; with all weights random the ranking must be gone."""
+    from harness.stats import bootstrap_ci
+
+    task = copy_task(train, held_out, seed)
+    model = copying_model(base, task, seed=seed)
+    blocks = len(model.module.model.layers)
+    evidence = Evidence("faithfulness", parameters={"train": train, "held_out": held_out, "seed": seed})
+    trained = [prepare(model, sample) for sample in task.samples]
+    rows, kept = [], []
+    for layers in range(1, blocks + 2):
+        other = randomised(model, layers, seed + layers)
+        studies = [prepare(other, sample) for sample in task.samples]
+        for method in METHODS:
+            correlations = [_correlation(a, b, method) for a, b in zip(trained, studies, strict=True)]
+            estimate = bootstrap_ci(correlations, seed=seed, n_resamples=2000)
+            label = "all" if layers > blocks else str(layers)
+            rows.append(
+                {
+                    "randomised": label,
+                    "method": method,
+                    "correlation": estimate.value,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                }
+            )
+            if layers > blocks:
+                evidence.metric(f"faithfulness.randomised_correlation.{method}", estimate)
+                if estimate.high is None or estimate.high >= KEPT_RANKING:
+                    kept.append(method)
+    evidence.figures.append(_cascade_figure(rows))
+    evidence.extend_rows({"item": f"{row['method']}/{row['randomised']}", **row} for row in rows)
+    evidence.control = Control(
+        "negative",
+        not kept,
+        f"with all weights random no method keeps the trained model's ranking (interval of the rank correlation below {KEPT_RANKING})",
+        f"kept by {', '.join(kept)}" if kept else "kept by none",
+    )
+    return evidence
+
+
+def _correlation(first: Study, second: Study, method: str) -> float:
+    found = rank_correlation(*(study.attribution(method).prompt_weights("row") for study in (first, second)))
+    return 0.0 if found is None else found
+
+
+def _cascade_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "data": {"values": list(rows)},
+        "width": "container",
+        "mark": {"type": "line", "point": True},
+        "encoding": {
+            "x": {"field": "randomised", "type": "ordinal", "title": "blocks randomised from the top", "sort": None},
+            "y": {"field": "correlation", "type": "quantitative", "title": "rank correlation with the trained model"},
+            "color": {"field": "method", "type": "nominal", "scale": {"range": ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]}},
+            "tooltip": [{"field": "method"}, {"field": "randomised"}, {"field": "correlation", "format": ".2f"}],
+        },
+    }  # fmt: skip
+    return Figure(
+        "cascade", "Cascading randomisation", "vega-lite", spec, "An explanation of the weights must fall to about 0."
+    )
+
+
+def random_attribution_evidence(studies: Sequence[Study], *, steps: int, seed: int) -> Evidence:
+    """Negative control: attributions of random numbers against independent random orders, in RISE and MAS."""
+    from harness.stats import bootstrap_ci
+
+    rng = np.random.default_rng([seed, 4])
+    evidence = Evidence("faithfulness", parameters={"steps": steps, "seed": seed, "samples": len(studies)})
+    values: dict[str, dict[str, list[float]]] = {side: {"rise": [], "mas": []} for side in ("attribution", "chance")}
+    for study in studies:
+        test = study.test("token", steps, "eos")
+        curves = test.curves({side: rng.random(len(test.units)) for side in values})
+        for side, curve in curves.items():
+            for metric in ("rise", "mas"):
+                values[side][metric].append(getattr(curve, metric))
+        evidence.extend_rows(
+            [{"item": study.sample.name, **{f"{side}_mas": curve.mas for side, curve in curves.items()}}]
+        )
+    apart = []
+    for metric in ("rise", "mas"):
+        drawn, chance = (bootstrap_ci(values[side][metric], seed=seed, n_resamples=2000) for side in values)
+        evidence.metric(f"faithfulness.random_{metric}", _with_direction(drawn))
+        evidence.metric(f"faithfulness.chance_{metric}", _with_direction(chance))
+        if not _overlap(drawn, chance):
+            apart.append(metric)
+    evidence.control = Control(
+        "negative",
+        not apart,
+        "random attributions are no better than independent random orders: their intervals over samples overlap",
+        f"apart in {', '.join(apart)}" if apart else "intervals overlap in RISE and MAS",
+    )
+    return evidence
+
+
+def _with_direction(estimate: Estimate) -> Estimate:
+    from dataclasses import replace
+
+    return replace(estimate, better="lower")
+
+
+def _overlap(first: Estimate, second: Estimate) -> bool:
+    edges = (first.low, first.high, second.low, second.high)
+    if any(edge is None for edge in edges):
+        return False
+    return bool(first.low <= second.high and second.low <= first.high)  # type: ignore[operator]
