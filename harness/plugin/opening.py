@@ -62,10 +62,10 @@ def _devices(config: pytest.Config) -> tuple[str, ...]:
 def _check_specs(options: RunOptions, explicit: list[str]) -> None:
     """Refuse a model that cannot be, before anything heavy; the default is looked at only where it is used."""
     if explicit:
-        from harness.models import parse_spec
+        from harness.models import check_spec
 
         for model in options.models:
-            parse_spec(model.spec)
+            check_spec(model.spec, trust_remote_code=options.trust_remote_code)
 
 
 def _problem(reports: Path, *, explicit: bool) -> str | None:

@@ -1,0 +1,65 @@
+"""What is made once and read by every process."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ModelError
+from harness.models.digests import file_digest, weights_digest
+from harness.models.disk_cache import build_once, cache_dir
+
+
+def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv("LM_AUDIT_CACHE", raising=False)
+    assert cache_dir() == tmp_path / "xdg" / "lm-audit"
+
+    monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "own"))
+    assert cache_dir() == tmp_path / "own"
+
+
+def test_many_at_once_build_once(tmp_path: Path) -> None:
+    builds: list[Path] = []
+
+    def build(folder: Path) -> None:
+        builds.append(folder)
+        time.sleep(0.2)
+        (folder / "made").write_text("whole")
+
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: build_once(tmp_path / "cache" / "thing", build), range(8)))
+
+    assert len(builds) == 1
+    assert {(folder / "made").read_text() for folder in folders} == {"whole"}
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def build(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise ValueError("interrupted")
+
+    with pytest.raises(ValueError, match="interrupted"):
+        build_once(tmp_path / "thing", build)
+
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["thing.lock"])
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(ModelError, match=r"cannot write the cache folder .*LM_AUDIT_CACHE"):
+        build_once(tmp_path / "file" / "thing", lambda folder: None)
+
+
+def test_digests_do_without_a_cache(llama_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = llama_folder / "model.safetensors"
+    monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "own"))
+    expected = weights_digest([weights]), file_digest(weights)
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "file"))
+
+    assert (weights_digest([weights]), file_digest(weights)) == expected
