@@ -94,7 +94,14 @@ def _plain(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _paths(values: Mapping[str, Any]) -> list[str]:
     texts = [str(value) for value in values.values() if isinstance(value, str | os.PathLike)]
-    return sorted(text for text in texts if len(text) < 4096 and "\0" not in text and Path(text).exists())
+    return sorted(text for text in texts if text and _exists(text))
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # A text that is too long or odd to be a path.
+        return False
 
 
 @cache

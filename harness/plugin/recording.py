@@ -18,6 +18,7 @@ from harness.plugin.recorder import Recorder
 from harness.plugin.selection import Selection, is_audit_case, selection_of
 from harness.plugin.state import AuditSession, audit_session
 from harness.runstore.attempt import AttemptWriter
+from harness.runstore.normalise import plain
 from harness.runstore.records import Verdict
 
 if TYPE_CHECKING:
@@ -47,10 +48,14 @@ class Running:
 
 
 _RUNNING: pytest.StashKey[Running] = pytest.StashKey()
+_UNRECORDED: pytest.StashKey[StoreError] = pytest.StashKey()
+_LONGEST_PARAM = 400
 
 
 def current_recorder(item: pytest.Item) -> Running:
-    """The running attempt of an item."""
+    """The running attempt of an item; raises the ``StoreError`` that kept it from being recorded."""
+    if _UNRECORDED in item.stash:
+        raise item.stash[_UNRECORDED]
     return item.stash[_RUNNING]
 
 
@@ -62,9 +67,17 @@ def running_attempt(item: pytest.Item) -> Running | None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Begin an attempt before anything else happens, so that a crash in set-up is on record."""
-    if is_audit_case(item):
+    if not is_audit_case(item):
+        return (yield)
+    try:
         _begin(item, audit_session(item.config))
-    return (yield)
+    except StoreError as error:
+        item.stash[_UNRECORDED] = error
+    # Other plugins' set-up must run even so, or their teardown breaks.
+    result = yield
+    if _UNRECORDED in item.stash:
+        raise item.stash[_UNRECORDED]
+    return result
 
 
 def _begin(item: pytest.Item, session: AuditSession) -> None:
@@ -90,12 +103,12 @@ def describe(selection: Selection) -> dict[str, Any]:
 
 
 def _plain_or_repr(value: Any) -> Any:
-    from harness.runstore.normalise import plain
-
     try:
-        return plain(value)
+        found = plain(value)
     except StoreError:
-        return repr(value)
+        found = repr(value)
+    text = found if isinstance(found, str) else repr(found)
+    return found if len(text) <= _LONGEST_PARAM else f"{text[:_LONGEST_PARAM]}…"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -44,7 +44,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     audit.plan = tuple(_planned(item) for item in session.items if is_audit_case(item))
     if not audit.plan or session.config.getoption("collectonly", False):
         return
-    if audit.problem and not audit.is_worker:
+    if audit.problem and audit.is_worker:
+        return  # An error here would take the worker down; each case tells it at its set-up.
+    if audit.problem:
         raise pytest.UsageError(audit.problem)
     try:
         if not audit.is_worker:

@@ -173,6 +173,9 @@ def test_an_unusable_reports_folder_is_an_error_before_anything_runs(tmp_path: P
     done = run_pytest(tmp_path)
     assert done.code == 4
     assert "cannot write reports under" in done.output
+    parallel = run_pytest(tmp_path, "-n", "2")
+    assert (parallel.code, parallel.counts) == (1, {"error": 3})
+    assert "StoreError: cannot write reports under" in parallel.output
 
 
 def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path) -> None:
