@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.audits.privacy.changes import PRIMARY, Frames, transition_rows
+from harness.audits.privacy.changes import PRIMARY, Frames, Resampling, transition_rows
 from harness.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from harness.errors import DataError
 from harness.stats import holm
@@ -23,7 +23,7 @@ CONSISTENCY_RULE = 0.7
 PER_ROW_COLUMNS = ("transition", "metric", "kind", "before", "after", "delta", "low", "high")
 
 
-def attribute(evidence: Evidence, *, lenient: bool = False) -> pd.DataFrame:
+def attribute(evidence: Evidence, *, lenient: bool = False, n_resamples: int = 1999) -> pd.DataFrame:
     """One row a transition and metric, from the rows of a privacy evidence; the primary figure is marked.
 
     ``delta`` is after minus before in the metric's unit (for the primary figure: members' change minus twins' change,
@@ -39,11 +39,11 @@ def attribute(evidence: Evidence, *, lenient: bool = False) -> pd.DataFrame:
     missing = [stage for stage in STAGES if stage not in frames]
     if missing and not lenient:
         raise DataError(f"stages {', '.join(missing)} are not in the evidence; audit them, or use the lenient mode")
-    seed = int(evidence.parameters.get("seed", 0))
+    resampling = Resampling(int(evidence.parameters.get("seed", 0)), n_resamples)
     rows: list[dict[str, Any]] = []
     for name, (before, after) in TRANSITIONS.items():
         if before in frames and after in frames:
-            rows += _finished(transition_rows(name, frames[before], frames[after], seed=seed))
+            rows += _finished(transition_rows(name, frames[before], frames[after], resampling))
     return pd.DataFrame(rows)
 
 

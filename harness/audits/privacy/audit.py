@@ -169,13 +169,14 @@ def stage_rows(scores: StageScores) -> list[dict[str, Any]]:
     """Evidence rows of one stage: canaries, then ordinary documents (their text stays out)."""
     table = scores.canaries.drop(columns=["text"])
     member_exposure = dict(zip(scores.of("member")["canary_id"], exposures(scores), strict=True))
-    rows = []
-    for row in table.to_dict("records"):
-        row = {"item": f"{scores.stage}/{row['canary_id']}", "stage": scores.stage, **_clean(row)}
-        rows.append(row | {"exposure": member_exposure.get(row["canary_id"])})
-    for number, row in enumerate(scores.documents.to_dict("records")):
+    rows: list[dict[str, Any]] = []
+    for record in table.to_dict("records"):
+        canary = str(record["canary_id"])
+        row = {"item": f"{scores.stage}/{canary}", "stage": scores.stage, **_clean(record)}
+        rows.append(row | {"exposure": member_exposure.get(canary)})
+    for number, record in enumerate(scores.documents.to_dict("records")):
         item = f"{scores.stage}/document-{number:05d}"
-        plain = _clean({key: value for key, value in row.items() if key != "text"})
+        plain = _clean({key: value for key, value in record.items() if key != "text"})
         rows.append({"item": item, "stage": scores.stage, "role": "document", **plain})
     return rows
 
@@ -216,8 +217,9 @@ def _record_attribution(evidence: Evidence) -> None:
             "Stages 2a and 2b score every canary the same: one was not trained, or one was loaded twice"
         )
     table = attribute(evidence, lenient=True)
-    evidence.parameters["attribution"] = [_clean(row) for row in table.to_dict("records")]
-    for row in table.to_dict("records"):
+    changes = [_clean(row) for row in table.to_dict("records")]
+    evidence.parameters["attribution"] = changes
+    for row in changes:
         if row["metric"] != PRIMARY:
             continue
         name = f"privacy.{row['transition']}.did"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.audits.privacy.directions import RISK
-from harness.audits.privacy.source_columns import GROUPED, PER_CANARY, grouped_value
+from harness.audits.privacy.source_columns import GROUP_STATISTICS, GROUPED, PER_CANARY, GroupStatistic
 from harness.stats import bootstrap_ci, bootstrap_two_sample, decide, paired_effect, permutation_test, sign_flip_test
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-RESAMPLES = 1999
 PRIMARY = "secret_logprob_did"
 """Difference in differences of the secret-span log-probability, members against held-out twins."""
 
@@ -48,6 +47,14 @@ def risk_of(metric: str) -> int:
 
 
 @dataclass(frozen=True)
+class Resampling:
+    """Seed and number of bootstrap resamples of every interval."""
+
+    seed: int
+    n_resamples: int = 1999
+
+
+@dataclass(frozen=True)
 class Frames:
     """The rows of one stage by role."""
 
@@ -56,28 +63,34 @@ class Frames:
     documents: pd.DataFrame
 
 
-def transition_rows(name: str, before: Frames, after: Frames, *, seed: int) -> list[dict[str, Any]]:
+def transition_rows(name: str, before: Frames, after: Frames, options: Resampling) -> list[dict[str, Any]]:
     """One row a metric for the change from ``before`` to ``after``: the primary figure first."""
-    rows = [_did_row(before, after, seed)] if len(before.twins) > 1 else []
+    rows = [_did_row(before, after, options)] if len(before.twins) > 1 else []
     rows += [
-        _paired_row(metric, before.members[column], after.members[column], seed)
+        _paired_row(metric, before.members[column], after.members[column], options)
         for metric, column in PAIRED.items()
         if column in before.members and column in after.members
     ]
-    rows += [_grouped_row(metric, before, after, seed) for metric in GROUPED if len(before.documents)]
+    rows += [_grouped_row(metric, before, after, options) for metric in GROUPED if len(before.documents)]
     if len(before.twins) > 1:
-        rows.append(_auc_row(before, after, seed))
+        rows.append(_auc_row(before, after, options))
     return [{"transition": name, **row} for row in rows]
 
 
-def _did_row(before: Frames, after: Frames, seed: int) -> dict[str, Any]:
+def _did_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
     """Change of members minus change of twins: a shift that training gives to every text cancels out."""
     column = "span_mean_logprob"
     member, twin = _difference(before.members, after.members, column), _difference(before.twins, after.twins, column)
-    interval = bootstrap_two_sample(member, twin, "mean_difference", method="BCa", seed=seed, n_resamples=RESAMPLES)
-    test = permutation_test(member, twin, seed=seed)
+    interval = bootstrap_two_sample(
+        member, twin, "mean_difference", method="BCa", seed=options.seed, n_resamples=options.n_resamples
+    )
+    test = permutation_test(member, twin, seed=options.seed)
     effect = _standardised(member, twin)
-    row = {"kind": "difference in differences", "before": float(member.mean()), "after": float(twin.mean())}
+    row: dict[str, Any] = {
+        "kind": "difference in differences",
+        "before": float(member.mean()),
+        "after": float(twin.mean()),
+    }
     return _row(
         PRIMARY, row, interval.value, interval.low, interval.high, effect, test.value, len(member), interval.note
     )
@@ -92,17 +105,17 @@ def _standardised(member: Floats, twin: Floats) -> float | None:
     return float((member.mean() - twin.mean()) / np.sqrt(pooled)) if pooled > 0 else None
 
 
-def _paired_row(metric: str, before: Any, after: Any, seed: int) -> dict[str, Any]:
+def _paired_row(metric: str, before: Any, after: Any, options: Resampling) -> dict[str, Any]:
     a, b = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
     known = np.isfinite(a) & np.isfinite(b)
     a, b = a[known], b[known]
     if not len(a):
-        row = {"kind": "paired", "before": None, "after": None}
-        return _row(metric, row, None, None, None, None, None, 0, "no canary has a value at both stages")
-    interval = bootstrap_ci(b - a, seed=seed, n_resamples=RESAMPLES)
+        nothing = {"kind": "paired", "before": None, "after": None}
+        return _row(metric, nothing, None, None, None, None, None, 0, "no canary has a value at both stages")
+    interval = bootstrap_ci(b - a, seed=options.seed, n_resamples=options.n_resamples)
     effect = paired_effect(a, b)
-    test = sign_flip_test(b - a, seed=seed)
-    row = {"kind": "paired", "before": float(a.mean()), "after": float(b.mean())}
+    test = sign_flip_test(b - a, seed=options.seed)
+    row: dict[str, Any] = {"kind": "paired", "before": float(a.mean()), "after": float(b.mean())}
     row |= {"source_d": effect.seed_formula_population_sd, "d_av": effect.d_av} | _direction(effect)
     return _row(
         metric, row, float((b - a).mean()), interval.low, interval.high, effect.d_z, test.value, len(a), interval.note
@@ -122,45 +135,37 @@ def _direction(effect: Any) -> dict[str, Any]:
     }
 
 
-def _grouped_row(metric: str, before: Frames, after: Frames, seed: int) -> dict[str, Any]:
-    def statistic(positive: Floats, negative: Floats) -> float:
-        return float(grouped_value(metric, positive, negative) or 0.0)
+def _grouped_row(metric: str, before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
+    def sides(frames: Frames) -> tuple[Floats, Floats]:
+        return _column(frames.members, "mean_logprob"), _column(frames.documents, "mean_logprob")
 
-    return _resampled_row(metric, statistic, _texts(before, "documents"), _texts(after, "documents"), seed)
+    return _resampled_row(metric, GROUP_STATISTICS[metric], sides(before), sides(after), options)
 
 
-def _auc_row(before: Frames, after: Frames, seed: int) -> dict[str, Any]:
-    from harness.stats.ranking import auc_of
-
-    def pair(frames: Frames) -> tuple[Floats, Floats]:
+def _auc_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
+    def sides(frames: Frames) -> tuple[Floats, Floats]:
         return _column(frames.members, "span_mean_logprob"), _column(frames.twins, "span_mean_logprob")
 
-    return _resampled_row("twin_ROC_AUC", lambda m, c: float(auc_of(m, c)), pair(before), pair(after), seed)
-
-
-def _texts(frames: Frames, side: str) -> tuple[Floats, Floats]:
-    return _column(frames.members, "mean_logprob"), _column(getattr(frames, side), "mean_logprob")
+    return _resampled_row("twin_ROC_AUC", GROUP_STATISTICS["ROC_AUC"], sides(before), sides(after), options)
 
 
 def _resampled_row(
     metric: str,
-    statistic: Callable[[Floats, Floats], float],
+    statistic: GroupStatistic,
     before: tuple[Floats, Floats],
     after: tuple[Floats, Floats],
-    seed: int,
-    n_resamples: int = 999,
+    options: Resampling,
 ) -> dict[str, Any]:
     """A metric of two groups: both are resampled, each on its own, and the same draw is used at both stages."""
-    first, last = statistic(*before), statistic(*after)
-    rng = np.random.default_rng(seed)
+    first, last = (float(statistic(positive[None], negative[None])[0]) for positive, negative in (before, after))
+    rng = np.random.default_rng(options.seed)
     n, k = len(before[0]), len(before[1])
-    deltas = np.empty(n_resamples)
-    for i in range(n_resamples):
-        rows, columns = rng.integers(0, n, n), rng.integers(0, k, k)
-        deltas[i] = statistic(after[0][rows], after[1][columns]) - statistic(before[0][rows], before[1][columns])
+    rows = rng.integers(0, n, (options.n_resamples, n))
+    columns = rng.integers(0, k, (options.n_resamples, k))
+    deltas = statistic(after[0][rows], after[1][columns]) - statistic(before[0][rows], before[1][columns])
     low, high = np.quantile(deltas, (0.025, 0.975))
     tail = min((deltas <= 0).sum(), (deltas >= 0).sum())
-    p = min(1.0, 2 * (1 + float(tail)) / (1 + n_resamples))
+    p = min(1.0, 2 * (1 + float(tail)) / (1 + options.n_resamples))
     row = {"kind": "groups resampled", "before": first, "after": last}
     return _row(metric, row, last - first, float(low), float(high), None, p, n, "no value a canary: no effect size")
 

@@ -76,7 +76,7 @@ class StagesConfig:
     pairs: int = 120
     pairs_per_canary: int = 2
     pair_style: Literal["secret", "source"] = "secret"
-    sft: TrainSettings = TrainSettings(epochs=3, lr=2e-3)
+    sft: TrainSettings = TrainSettings(epochs=3, lr=3e-3)
     dpo: TrainSettings = TrainSettings(epochs=1, lr=1e-4, batch_size=8, warmup_steps=0, final_share=1.0)
     beta: float = 0.1
     trainer: Literal["own", "trl"] = "own"
@@ -149,7 +149,7 @@ def _revive(name: str, value: Any) -> Any:
     if name == "documents_path":
         return Path(value)
     if name in _NESTED:
-        plain = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items()}
+        plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in value.items()}
         return _NESTED[name](**plain | ({"epsilon": float(plain["epsilon"])} if "epsilon" in plain else {}))
     return tuple(value) if isinstance(value, list) else value
 

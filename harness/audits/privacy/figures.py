@@ -109,9 +109,9 @@ def roc_points(scores: StageScores, log: bool) -> list[dict[str, Any]]:
     labels = np.r_[np.ones(len(members)), np.zeros(len(twins))]
     fpr, tpr, _ = roc_curve(labels, np.r_[members, twins])
     stage = CSV_NAMES[scores.stage]
-    points = [{"stage": stage, "fpr": float(x), "tpr": float(y)} for x, y in zip(fpr, tpr, strict=True)]
-    kept = [point for point in points if point["fpr"] > 0 and point["tpr"] > 0] if log else points
-    return [point | {"order": i} for i, point in enumerate(kept)]
+    points = [(float(x), float(y)) for x, y in zip(fpr, tpr, strict=True)]
+    kept = [(x, y) for x, y in points if x > 0 and y > 0] if log else points
+    return [{"stage": stage, "fpr": x, "tpr": y, "order": i} for i, (x, y) in enumerate(kept)]
 
 
 def distributions(stages: Sequence[StageScores]) -> Figure:

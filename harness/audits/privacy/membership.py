@@ -68,11 +68,17 @@ def pr_estimate(members: Floats, twins: Floats, seed: int, n_resamples: int = 19
     if point.value is None:
         return point
     interval = bootstrap_two_sample(members, twins, "pr_auc", seed=seed, n_resamples=n_resamples)
-    fields = {"confidence": 0.95, "method": "average precision, percentile bootstrap, each side resampled"}
-    low, high = interval.low, interval.high
     return Estimate(
-        point.value, low, high, n=point.n, unit="AP", better="lower", chance=point.chance, note=interval.note, **fields
-    )  # type: ignore[arg-type]
+        point.value,
+        interval.low,
+        interval.high,
+        n=point.n,
+        method="average precision, percentile bootstrap, each side resampled",
+        unit="AP",
+        better="lower",
+        chance=point.chance,
+        note=interval.note,
+    )
 
 
 def tpr_estimate(members: Floats, twins: Floats, fpr: str) -> Estimate:

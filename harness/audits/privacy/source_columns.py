@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.audits.privacy.stagescores import StageScores
-from harness.stats import pr_auc, roc_auc
+from harness.stats.ranking import auc_of, average_precision_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Floats = NDArray[np.float64]
+GroupStatistic = Callable[[Floats, Floats], Floats]
 
 COLUMNS = (
     "MIA_Gap",
@@ -58,21 +62,31 @@ def grouped_metric(name: str, members: pd.DataFrame, documents: pd.DataFrame) ->
     """One metric of canaries against documents: the negatives are ordinary text, so an AUC here is no membership
     test.
     """
-    if not len(documents) or not len(members):
+    if min(len(members), len(documents)) < (2 if name.endswith("AUC") else 1):
         return None
-    positive, negative = np.asarray(members["mean_logprob"]), np.asarray(documents["mean_logprob"])
-    return grouped_value(name, positive, negative)
+    sides = (np.asarray(table["mean_logprob"], dtype=np.float64)[None] for table in (members, documents))
+    return float(GROUP_STATISTICS[name](*sides)[0])
 
 
-def grouped_value(name: str, positive: np.ndarray, negative: np.ndarray) -> float | None:
-    """The metric from mean log-probabilities of canaries and of documents."""
-    if name == "MIA_Gap":
-        return float(positive.mean() - negative.mean())
-    if name == "PPL_Ratio":
-        return float(np.exp(-positive).mean() / np.exp(-negative).mean())
-    if min(len(positive), len(negative)) < 2:
-        return None
-    return (roc_auc if name == "ROC_AUC" else pr_auc)(positive, negative).value
+def _mia_gap(positive: Floats, negative: Floats) -> Floats:
+    gap: Floats = positive.mean(axis=1) - negative.mean(axis=1)
+    return gap
+
+
+def _ppl_ratio(positive: Floats, negative: Floats) -> Floats:
+    ratio: Floats = np.exp(-positive).mean(axis=1) / np.exp(-negative).mean(axis=1)
+    return ratio
+
+
+GROUP_STATISTICS: Mapping[str, GroupStatistic] = {
+    "MIA_Gap": _mia_gap,
+    "PPL_Ratio": _ppl_ratio,
+    "ROC_AUC": auc_of,
+    "PR_AUC": average_precision_of,
+}
+"""Metric -> statistic of mean log-probabilities [resamples, canaries] and [resamples, documents], one value a
+resample.
+"""
 
 
 def _mean(table: pd.DataFrame, column: str) -> float | None:

@@ -165,12 +165,12 @@ class _PrivateRun:
         progress.step = step + 1
         if not len(batch):  # a Poisson batch may be empty; the accountant still counts the step
             return
-        ids, mask = pad([self.rows[i] for i in batch], self._device())
+        ids, mask = pad([self.rows[int(i)] for i in batch], self._device())
         self._generator.manual_seed(self.seed * 1_000_003 + step)
         optimizer.zero_grad(set_to_none=True)
         loss = example_nll(wrapped, ids, mask).mean()
         progress.losses.append(finite_loss(loss, STAGE, step, progress.losses))
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     def _device(self) -> torch.device:
@@ -211,7 +211,7 @@ def gradient_self_check(module: Any, rows: Sequence[Ids]) -> float:
         for layer in wrapped.modules():
             if isinstance(layer, torch.nn.Dropout):
                 layer.eval()
-        example_nll(wrapped, ids, mask).mean().backward()
+        example_nll(wrapped, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
         found = [p.grad_sample for p in probe.parameters() if p.requires_grad]
     except Exception as error:
         raise ModelError(f"Opacus cannot take per-example gradients of this model ({error}); no epsilon") from error
