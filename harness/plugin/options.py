@@ -52,8 +52,8 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
         metavar="NAME=PATH",
         help="where a public data set lies that is not shipped; repeatable",
     )
-    group.addoption("--seed", dest="lm_audit_seed", type=int, help="seed of everything random (default 0)")
-    group.addoption("--dtype", dest="lm_audit_dtype", help="dtype of the weights (default auto)")
+    group.addoption("--seed", dest="lm_audit_seed", type=int, metavar="N", help="seed of everything random (default 0)")
+    group.addoption("--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
     group.addoption(
         "--trust-remote-code",
         dest="lm_audit_trust_remote_code",
