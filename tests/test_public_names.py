@@ -11,8 +11,8 @@ import pytest
 import harness
 
 ROOT_NAMES = {
-    "Control", "DataError", "Estimate", "Evidence", "Figure", "GateError", "HarnessError", "LanguageModel", "ModelError",
-    "StoreError", "UsageError", "load_model", "read_run",
+    "Control", "DataError", "Estimate", "Evidence", "Figure", "GateError", "HarnessError", "LanguageModel",
+    "ModelError", "StoreError", "UsageError", "load_model", "read_run",
 }  # fmt: skip
 
 
