@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ def token_view(data: Mapping[str, Any]) -> TokenView:
     frames = data.get("frames") or []
     diverging = data.get("scale") != "sequential"
     values = [t.get("value") for frame in frames for t in frame.get("tokens", [])]
-    limit = max((abs(v) for v in values if isinstance(v, int | float)), default=0.0)
+    limit = max((abs(v) for v in values if _known(v)), default=0.0)
     shown = tuple(
         Frame(visible(frame.get("label", "")), _spans(frame.get("tokens", []), limit, diverging)) for frame in frames
     )
@@ -58,15 +59,19 @@ def _spans(tokens: Sequence[Mapping[str, Any]], limit: float, diverging: bool) -
 
 def _span(token: Mapping[str, Any], limit: float, diverging: bool) -> TokenSpan:
     raw, value, group = str(token.get("text", "")), token.get("value"), str(token.get("group") or "")
-    known = isinstance(value, int | float) and not isinstance(value, bool)
+    known = _known(value)
     title = " · ".join(part for part in (repr(raw), number(value) if known else "no value", visible(group)) if part)
     css = _shade(float(value), limit, diverging) if known and value is not None else "t-none"
     shown = visible(raw.replace("\n", "\u23ce"))
     return TokenSpan(shown or "\u2205", css, visible(title), raw.endswith("\n"))
 
 
+def _known(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _shade(value: float, limit: float, diverging: bool) -> str:
     if limit == 0 or value == 0:
         return "t-0"
-    step = max(1, min(STEPS, round(STEPS * abs(value) / limit)))
+    step = max(1, min(STEPS, round(STEPS * (abs(value) / limit))))
     return f"t-{'n' if value < 0 and diverging else 'p'}{step}"
