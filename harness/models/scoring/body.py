@@ -38,7 +38,7 @@ class Body:
     def __init__(self, module: Any):
         self.causal = _without_adapter_shell(module)
         self.model = self.causal.base_model
-        self.output: Any = None
+        self.output_type: Any = None  # of the model's last answer
         self.fault: Fault | None = None
         # transformers renames the argument in 5.x.
         names = inspect.signature(self.model.forward).parameters
@@ -64,8 +64,8 @@ class Body:
         cache = _cache(carry) if carry is not None or len(layouts[0].keep) else None
         if cache is not None:
             arguments.update({self._cache_argument: cache, "use_cache": True})
-        self.output = self.model(**arguments)
-        hidden = self.output.last_hidden_state
+        output = self.model(**arguments)
+        self.output_type, hidden = type(output), output.last_hidden_state
         parts = [hidden[i, : len(layout.ids)] for i, layout in enumerate(layouts)]
         if carry is not None:
             parts = [torch.cat([carry.hidden, parts[0]])]

@@ -33,10 +33,12 @@ class ScoringEngine:
         self._runner = Runner(model.module, model.device, device_limits(model.module, model.device), model.name)
         self._way: Way | None = None
 
-    def score(self, requests: Sequence[Request], *, bos: Bos, stats: bool) -> list[TokenScores]:
-        """One ``TokenScores`` for each request, in order."""
+    def score(
+        self, requests: Sequence[Request], *, bos: Bos, stats: bool, top_penalty: float | None = None
+    ) -> list[TokenScores]:
+        """One ``TokenScores`` for each request, in order; with a penalty also the most likely tokens under it."""
         encoded = self._encoder.encode(requests, bos)
-        inverse, offsets, output = self._compute(encoded, stats, None)
+        inverse, offsets, output = self._compute(encoded, stats, None, top_penalty)
         return _assemble(encoded, inverse, offsets, output)
 
     def log_mass(self, requests: Sequence[Request], token_ids: NDArray[np.int64], *, bos: Bos) -> NDArray[np.float64]:
@@ -49,7 +51,11 @@ class ScoringEngine:
         return output.logprob[np.array([offsets[r] for r in inverse], dtype=np.int64)]
 
     def _compute(
-        self, encoded: Sequence[Encoded], stats: bool, token_set: NDArray[np.int64] | None
+        self,
+        encoded: Sequence[Encoded],
+        stats: bool,
+        token_set: NDArray[np.int64] | None,
+        top_penalty: float | None = None,
     ) -> tuple[list[int], list[int], Output]:
         """For each request its place among the distinct ones, where each of those begins in the output, the output."""
         window = context_window(self._model.module.config)
@@ -58,7 +64,8 @@ class ScoringEngine:
         distinct = [encoded[i] for i in firsts]
         offsets: list[int] = np.cumsum([0, *(len(item.ids) - item.first_scored for item in distinct)]).tolist()
         progress = _Progress(self._model, distinct, inverse)
-        job = Job(distinct, offsets, Output.empty(offsets[-1], stats), progress, token_set)
+        output = Output.empty(offsets[-1], stats, top=top_penalty is not None)
+        job = Job(distinct, offsets, output, progress, token_set, 1.0 if top_penalty is None else top_penalty)
         with _evaluating(self._model.module):
             self._run(job, firsts)
         return inverse, offsets, job.output
@@ -166,4 +173,9 @@ def _scores(item: Encoded, place: slice, output: Output) -> TokenScores:
         mean, std = output.moments[place].T
         stats = (-mean, mean, std)
     targets = item.ids[item.first_scored :]
-    return TokenScores(targets, output.logprob[place], rank, not rank.any(), item.merged, *stats)
+    best = (
+        (None, None)
+        if output.top_id is None or output.top_lead is None
+        else (output.top_id[place], output.top_lead[place])
+    )
+    return TokenScores(targets, output.logprob[place], rank, not rank.any(), item.merged, *stats, *best)

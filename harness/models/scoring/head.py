@@ -18,15 +18,10 @@ class Head:
     def __init__(self, module: Any, body: Any):
         self._module = module
         self._body = body
-        self._output_type: Any = None
 
-    def remember(self, output: Any) -> None:
-        """Takes the type of the body's answers, to give answers of the same type in its place."""
-        self._output_type = type(output)
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [rows, vocabulary] of hidden states [rows, width]."""
-        answer = self._output_type(last_hidden_state=hidden[None])
+    def logits(self, hidden: torch.Tensor, output_type: Any) -> torch.Tensor:
+        """Logits [rows, vocabulary] of hidden states [rows, width]; ``output_type`` is what the body answers with."""
+        answer = output_type(last_hidden_state=hidden[None])
         dummy = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
         with _replaced_forward(self._body, lambda *args, **kwargs: answer):
             logits: torch.Tensor = self._module(input_ids=dummy, use_cache=False).logits[0]

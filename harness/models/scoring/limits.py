@@ -44,7 +44,7 @@ def device_limits(module: Any, device: torch.device) -> Limits:
         return Limits(soft=128, hard=512, tokens=512, head_rows=max(16, 2**23 // vocabulary))
     room = _free_bytes(device) // 4
     tokens = int(min(32768, max(1024, room // _bytes_per_token(module))))
-    rows = int(min(8192, max(64, room // (16 * vocabulary))))
+    rows = int(min(2048, max(64, room // (16 * vocabulary))))
     return Limits(soft=256, hard=min(2048, tokens), tokens=tokens, head_rows=rows, carry=128)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from harness.models.scoring.normalise import Scores, score_rows
 from harness.models.scoring.packing import Pack, batches, one_row_packs, plan
 from harness.models.scoring.plain import forward_logits
 from harness.models.scoring.requests import Encoded
+from harness.models.scoring.top import top_tokens
 from harness.models.scoring.tree import Rows
 
 Floats = NDArray[np.float64]
@@ -45,24 +47,31 @@ class NonFinite(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Scores of all target tokens of all distinct requests, one after the other; moments are mean and std of log p."""
+    """Scores of all target tokens of all distinct requests, one after the other.
+
+    ``moments`` are mean and std of log p; ``top_id`` and ``top_lead`` are as in ``TokenScores``.
+    """
 
     logprob: Floats
     rank: NDArray[np.int64]
     moments: Floats | None
+    top_id: NDArray[np.int64] | None = None
+    top_lead: Floats | None = None
 
     @classmethod
-    def empty(cls, size: int, stats: bool) -> Output:
+    def empty(cls, size: int, stats: bool, top: bool = False) -> Output:
         """Room for ``size`` scores."""
         moments = np.full((size, 2), np.nan) if stats else None
-        return cls(np.full(size, np.nan), np.zeros(size, dtype=np.int64), moments)
+        best = (np.zeros(size, dtype=np.int64), np.zeros(size)) if top else (None, None)
+        return cls(np.full(size, np.nan), np.zeros(size, dtype=np.int64), moments, *best)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What one call computes: distinct requests, where each one's scores go, and whom to tell (requests, tokens).
 
-    With ``token_set`` (ids) each score is the log-probability of that set instead of the target token's.
+    With ``token_set`` (ids) each score is the log-probability of that set instead of the target token's. ``penalty`` is
+    the repetition penalty under which the output's most likely tokens are found.
     """
 
     encoded: Sequence[Encoded]
@@ -70,6 +79,12 @@ class Job:
     output: Output
     report: Callable[[list[int], int], None]
     token_set: NDArray[np.int64] | None = None
+    penalty: float = 1.0
+
+    def context(self, place: int) -> NDArray[np.int64]:
+        """All token ids before the target token whose score goes to ``place``."""
+        r = bisect_right(self.offsets, place, hi=len(self.encoded)) - 1
+        return self.encoded[r].ids[: self.encoded[r].first_scored + place - self.offsets[r]]
 
 
 class Runner:
@@ -147,15 +162,14 @@ class Runner:
 
     def _together(self, layouts: list[Layout], carry: Carry | None, job: Job, way: Way) -> Carry | None:
         hidden, handed_on = self._body.run(layouts, carry, positions=way is not Way.PADDED)
-        self._head.remember(self._body.output)
-        self._body.output = None
         keys, pairs = _needed([(len(h), x) for h, x in zip(hidden, layouts, strict=True)])
         table = hidden[0] if len(hidden) == 1 else torch.cat(hidden)
         requests = [r for layout in layouts for r in layout.requests]
         for begin in range(0, len(keys), self.limits.head_rows):
             chunk = keys[begin : begin + self.limits.head_rows]
             states = table[torch.from_numpy(chunk).to(table.device)]
-            self._write(self._head.logits(states), pairs.between(begin, begin + len(chunk)), job, requests)
+            logits = self._head.logits(states, self._body.output_type)
+            self._write(logits, pairs.between(begin, begin + len(chunk)), job, requests)
         return handed_on
 
     def _alone(self, layout: Layout, job: Job) -> None:
@@ -164,10 +178,13 @@ class Runner:
         self._write(logits, pairs, job, layout.requests)
 
     def _write(self, logits: torch.Tensor, pairs: Pairs, job: Job, requests: list[int]) -> None:
-        row, target = (torch.from_numpy(x).to(logits.device) for x in (pairs.row, pairs.target))
-        token_set = None if job.token_set is None else torch.from_numpy(job.token_set).to(logits.device)
-        scores = score_rows(logits, row, target, stats=job.output.moments is not None, token_set=token_set)
+        stats = job.output.moments is not None
+        scores = score_rows(logits, pairs.row, pairs.target, stats=stats, token_set=job.token_set)
         _store(scores, pairs, job.output)
+        if job.output.top_id is not None and job.output.top_lead is not None:
+            contexts = [job.context(place) for place in pairs.out.tolist()]
+            best = top_tokens(logits, pairs.row, contexts, job.penalty)
+            job.output.top_id[pairs.out], job.output.top_lead[pairs.out] = best
         if not np.isfinite(job.output.logprob[pairs.out]).all():
             raise NonFinite(requests)
 
@@ -198,7 +215,7 @@ def _needed(parts: Sequence[tuple[int, Layout]]) -> tuple[NDArray[np.int64], Pai
 
 
 def _store(scores: Scores, pairs: Pairs, output: Output) -> None:
-    output.logprob[pairs.out] = scores.logprob.cpu().numpy()
-    output.rank[pairs.out] = scores.rank.cpu().numpy()
+    output.logprob[pairs.out] = scores.logprob
+    output.rank[pairs.out] = scores.rank
     if output.moments is not None and scores.moments is not None:
-        output.moments[pairs.out] = scores.moments.cpu().numpy()[pairs.row]
+        output.moments[pairs.out] = scores.moments[pairs.row]
