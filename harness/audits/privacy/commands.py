@@ -44,6 +44,7 @@ def _own_options(name: str, step: argparse.ArgumentParser) -> None:
     if name in ("audit", "attribute", "run"):
         step.add_argument("--lenient", action="store_true", help="leave out missing stages instead of stopping")
     if name in ("audit", "run"):
+        step.add_argument("--exact-positions", type=int, default=0, help="last characters that exact exposure ranks")
         step.add_argument("--samples", type=int, default=0, help="sampled continuations a member (0: greedy)")
     if name == "audit":
         step.add_argument("--stages", help="base=SPEC,sft=SPEC,...: checkpoints trained elsewhere; needs --manifest")
