@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from harness.errors import UsageError
 from harness.models.scoring.engine import ScoringEngine
 from harness.models.scoring.requests import Bos, Request
 from harness.models.scoring.results import TokenScores
@@ -60,19 +61,29 @@ class LanguageModel:
         return ScoringEngine(self)
 
     def loglikelihood(
-        self, requests: Sequence[Request], *, bos: Bos = "default", stats: bool = False
+        self,
+        requests: Sequence[Request],
+        *,
+        bos: Bos = "default",
+        stats: bool = False,
+        top: bool = False,
+        repetition_penalty: float = 1.0,
     ) -> list[TokenScores]:
         """Log-probability (nats) and rank of every target token of every request, in the order of the requests.
 
         A request is ``(prefix, target)``, each text or token ids. Two texts are tokenised as one string: trailing white
         space of the prefix moves to the target, and a token that spans the boundary belongs to the target. Where one is
         ids, the other is tokenised by itself. ``bos``: "default" (what the tokenizer itself adds), "none", or a token
-        id; it is never put before a sequence that already begins with it. A result does not depend on what else is in
-        the call (float32: 1e-4). Raises DataError for a request that does not fit the model (longer than its context
-        window), UsageError for one of the wrong form, ModelError where the model answers with NaN or Inf, or memory
-        does not hold one sequence.
+        id; it is never put before a sequence that already begins with it. ``top`` also finds the most likely token at
+        every scored position, under a repetition penalty (above 0, 1 = none) on the tokens before it, as ``generate``
+        of ``transformers`` would; log-probabilities and ranks are never penalised. A result does not depend on what
+        else is in the call (float32: 1e-4). Raises DataError for a request that does not fit the model (longer than its
+        context window), UsageError for one of the wrong form, ModelError where the model answers with NaN or Inf, or
+        memory does not hold one sequence.
         """
-        return self._engine.score(requests, bos=bos, stats=stats)
+        if not repetition_penalty > 0:
+            raise UsageError(f"repetition_penalty is {repetition_penalty}; it must be above 0, where 1 means none")
+        return self._engine.score(requests, bos=bos, stats=stats, top_penalty=repetition_penalty if top else None)
 
     def next_token_log_mass(
         self, requests: Sequence[Request], token_ids: Sequence[int] | NDArray[np.int64], *, bos: Bos = "default"
