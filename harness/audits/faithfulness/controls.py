@@ -19,9 +19,9 @@ from harness.stats import Estimate
 if TYPE_CHECKING:
     from harness.models.language_model import LanguageModel
 
-MARK, ASK = "#", "="
-COPIED = 3
-"""Letters after the mark, which the model repeats after the question sign."""
+ASK = "="
+MARKED = (string.ascii_uppercase, string.digits, "!?%&*+/@")
+"""Kinds of marked letters among lower-case ones; the answer repeats one of each kind, in this order."""
 
 METHODS = ("flashtrace", "attnlrp", "input_x_gradient", "attention", "leave_one_out")
 """Methods that the controls try."""
@@ -42,7 +42,7 @@ class CopyTask:
 
 
 def copy_task(count: int, held_out: int, seed: int, *, length: int = 18) -> CopyTask:
-    """Random letters with a mark in them; what follows the mark is repeated at the end, the same for the same seed."""
+    """Random letters with three marked ones in them, which are repeated at the end; the same for the same seed."""
     rng = np.random.default_rng([seed, 3])
     made = [_copy_sample(rng, f"copy-{number}", length) for number in range(count + held_out)]
     texts = tuple(f"{sample.prompt}{sample.generation}" for sample in made[:count])
@@ -51,10 +51,12 @@ def copy_task(count: int, held_out: int, seed: int, *, length: int = 18) -> Copy
 
 def _copy_sample(rng: np.random.Generator, name: str, length: int) -> Sample:
     letters = [str(letter) for letter in rng.choice(list(string.ascii_lowercase), size=length)]
-    at = int(rng.integers(1, length - COPIED))
-    copied = "".join(letters[at : at + COPIED])
-    prompt = "".join([*letters[:at], MARK, *letters[at:]]) + ASK
-    return Sample(name, prompt, copied, ((at, at + 1 + COPIED),), output=(0, COPIED))
+    places = [int(place) for place in rng.choice(length, size=len(MARKED), replace=False)]
+    for place, kind in zip(places, MARKED, strict=True):
+        letters[place] = str(rng.choice(list(kind)))
+    answer = "".join(letters[place] for place in places)
+    evidence = tuple((place, place + 1) for place in places)
+    return Sample(name, "".join(letters) + ASK, answer, evidence, output=(0, len(answer)))
 
 
 def copying_model(
@@ -88,7 +90,7 @@ def planted_span_evidence(base: LanguageModel, *, seed: int, train: int = 3000, 
     model = copying_model(base, task, seed=seed)
     accuracy = copy_accuracy(model, task.samples)
     evidence = Evidence(
-        "faithfulness", parameters={"train": train, "held_out": held_out, "seed": seed, "copied": COPIED}
+        "faithfulness", parameters={"train": train, "held_out": held_out, "seed": seed}
     )
     studies = [prepare(model, sample) for sample in task.samples]
     failed = []
