@@ -22,7 +22,7 @@ _HOMES = {
     "read_manifest": "manifest",
     "write_manifest": "manifest",
     "score_texts": "scores",
-    "extraction": "extraction",
+    "extraction": "extract",
     "StagesConfig": "config",
     "run_stages": "stages",
     "audit_stages": "audit",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.audits.privacy.canaries import Canary
 from harness.audits.privacy.exact_exposure import exact_exposure
-from harness.audits.privacy.extraction import extraction
+from harness.audits.privacy.extract import extraction
 from harness.audits.privacy.manifest import Manifest
 from harness.audits.privacy.scores import calibrate, tabulate
 from harness.audits.privacy.source_extraction import source_extracted

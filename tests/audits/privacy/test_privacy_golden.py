@@ -1,0 +1,118 @@
+"""Scores, spans, ratios and extraction of a real model against values computed elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.audits.privacy import (
+    canary_ratio,
+    check_ratio,
+    extraction,
+    insertion_positions,
+    score_texts,
+)
+from harness.audits.privacy.insertion import gaps
+from harness.errors import UsageError
+from tests.shared_data import shared
+
+TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return json.loads(shared("golden/privacy/scores_smollm2.json").read_text())["items"]
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    from harness.models import load_model
+
+    return load_model("smollm2", device="cpu", dtype="float32")
+
+
+def expected(item, block):
+    found = item[block]
+    names = ("mean_logprob", "sum_logprob", "ppl", "mean_rank0", "last_token_rank0", "min_k20_ceil", "min_kpp20_ceil")
+    values = {name: found[name] for name in (*names, "mean_entropy_scored", "n_scored")}
+    return values | {f"top{k}": found["top_hit"][str(k)] for k in (5, 10, 50)}
+
+
+@pytest.mark.parametrize(("bos", "block"), [(None, "no_bos"), ("none", "no_bos"), (1, "with_bos")])
+def test_scores_of_a_real_model(smollm2, golden, bos, block):
+    table = score_texts(smollm2, [item["text"] for item in golden], bos=bos)
+    for row, item in zip(table.to_dict("records"), golden, strict=True):
+        for name, value in expected(item, block).items():
+            assert row[name] == pytest.approx(value, rel=TOLERANCE.get(name, 2e-4), abs=2e-4), (item["id"], name)
+
+
+def test_text_ratios(smollm2, golden):
+    table = score_texts(smollm2, [item["text"] for item in golden])
+    for row, item in zip(table.to_dict("records"), golden, strict=True):
+        assert abs(row["zlib_bytes"] - item["zlib_bytes"]) <= 4
+        assert row["zlib_ratio_mean_nll"] * row["zlib_bytes"] == pytest.approx(
+            item["zlib_ratio_mean_nll"] * item["zlib_bytes"], rel=2e-4
+        )
+        assert row["lowercase_log_ratio"] == pytest.approx(item["lowercase_log_ratio"], rel=2e-4)
+
+
+def test_span_scores(smollm2, golden):
+    marked = [item for item in golden if item.get("span")]
+    assert marked
+    spans = [(item["span"]["char_start"], item["span"]["char_end"]) for item in marked]
+    table = score_texts(smollm2, [item["text"] for item in marked], spans=spans)
+    for row, item in zip(table.to_dict("records"), marked, strict=True):
+        assert row["span_mean_logprob"] == pytest.approx(item["span"]["mean_logprob"], abs=2e-4)
+        assert row["span_n_scored"] == len(item["span"]["scored_token_index"])
+
+
+def test_greedy_extraction_equals_generation(smollm2, golden):
+    for item in golden:
+        row = extraction(smollm2, [item["text"]], prefix_tokens=item["extraction"]["prefix_len"]).iloc[0]
+        for name in ("suffix_len", "exact", "teacher_forced_argmax_matches", "matched_prefix_tokens"):
+            assert row[name] == item["extraction"][name], (item["id"], name)
+
+
+def test_source_extraction(smollm2, golden):
+    from harness.audits.privacy.source_extraction import source_extracted
+    from harness.audits.privacy.tokens import encode_texts
+
+    encoded = encode_texts(smollm2.tokenizer, [item["text"] for item in golden])
+    assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]
+
+
+def test_calibrated_scores_are_differences_and_oriented(smollm2, golden):
+    texts = [item["text"] for item in golden[:3]]
+    alone = score_texts(smollm2, texts)
+    against_itself = score_texts(smollm2, texts, reference=smollm2)
+    assert against_itself["calibrated_logprob"].abs().max() < 1e-4
+    shifted = score_texts(smollm2, texts, reference=alone.assign(mean_logprob=alone["mean_logprob"] - 1))
+    assert shifted["calibrated_logprob"].to_list() == pytest.approx([1, 1, 1])
+    assert (alone["ppl_score"] == -alone["ppl"]).all()
+    assert (alone["mean_logprob_score"] == alone["mean_logprob"]).all()
+
+
+def golden_statistics(group):
+    return json.loads(shared("golden/statistics.json").read_text())[group]
+
+
+def test_insertion_positions_and_gaps():
+    for case in golden_statistics("insertion"):
+        positions = insertion_positions(case["n_corpus"], case["n_canary"])
+        found = gaps(positions, case["n_corpus"])
+        assert [min(found), max(found)] == case["even_gap_min_max"]
+        assert case["even_positions"] in (None, positions)
+
+
+@pytest.mark.parametrize("denominator", ["total", "corpus"])
+def test_ratio_thresholds(denominator):
+    for case in golden_statistics("ratio_threshold"):
+        share = canary_ratio(case["n_corpus"], case["n_canary"], denominator=denominator)
+        assert share == pytest.approx(case[f"ratio_{denominator}"], abs=1e-12)
+        verdict = case[f"by_{denominator}"]
+        if verdict == "error":
+            with pytest.raises(UsageError, match="1%"):
+                check_ratio(share)
+        else:
+            assert check_ratio(share) == verdict
