@@ -23,6 +23,8 @@ from harness.report.voids import Voids
 from harness.runstore.records import CaseRecord, DamagedLine, Run
 from harness.stats.estimate import Estimate
 
+Family = tuple[str, str | None]
+Scales = dict[Family, Scale | None]
 NO_MODEL = "no model"
 UNMARKED = "other"
 PARAMETER_LIMIT = 2_000
@@ -70,19 +72,24 @@ def items_id(case_id: str) -> str:
     return anchor("items", case_id)
 
 
-def _scales(run: Run) -> dict[str, Scale | None]:
-    groups: dict[str, list[Estimate]] = {}
+def _scales(run: Run) -> Scales:
+    groups: dict[Family, list[Estimate]] = {}
     for case in run.cases:
         for name, estimate in case.last.metrics.items():
-            groups.setdefault(name, []).append(estimate)
-    return {name: common_scale(estimates) for name, estimates in groups.items()}
+            groups.setdefault(_family(name, estimate), []).append(estimate)
+    return {family: common_scale(estimates) for family, estimates in groups.items()}
+
+
+def _family(name: str, estimate: Estimate) -> tuple[str, str | None]:
+    """What is compared with each other: ``bias.group_score.man`` and ``bias.group_score.woman``, in one unit."""
+    return ".".join(name.split(".")[:2]), estimate.unit
 
 
 def _case(
     run: Run,
     case: CaseRecord,
     void: bool,
-    scales: dict[str, Scale | None],
+    scales: Scales,
     packed: dict[str, PackedRows],
     drawer: FigureDrawer,
 ) -> CaseView:
@@ -102,7 +109,7 @@ def _case(
     )
 
 
-def _metrics(case: CaseRecord, scales: dict[str, Scale | None]) -> tuple[MetricView, ...]:
+def _metrics(case: CaseRecord, scales: Scales) -> tuple[MetricView, ...]:
     names = list(case.last.metrics)
     headline = case.last.headline if case.last.headline in names else next(iter(names), None)
     names.sort(key=lambda name: name != headline)
@@ -114,7 +121,7 @@ def _metrics(case: CaseRecord, scales: dict[str, Scale | None]) -> tuple[MetricV
             interval=interval_text(estimate),
             n=count(estimate.n),
             chance=chance_text(estimate),
-            bar=bar(estimate, scales[name]),
+            bar=bar(estimate, scales[_family(name, estimate)]),
             estimate=estimate,
             verdicts=tuple(verdict for verdict in case.verdicts if verdict.metric == name),
             headline=name == headline,

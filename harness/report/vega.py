@@ -14,7 +14,8 @@ VERSION = "6.4"
 """The Vega-Lite release that draws; newer ones may lay a chart out differently."""
 
 OKABE_ITO = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195", "#6B7280"]
-FONT = "Inter, 'Segoe UI', system-ui, -apple-system, Roboto, 'Helvetica Neue', sans-serif"
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
+"""Fonts of one set of widths: labels are as long in the reader's browser as where the chart was laid out."""
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": FONT,
