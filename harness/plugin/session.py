@@ -118,7 +118,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
             _finish(session, audit)
             terminal = session.config.pluginmanager.get_plugin("terminalreporter")
             # pytest writes no summary for an exit code that is not its own, such as that of SIGTERM.
-            if terminal is not None and int(session.exitstatus) not in set(pytest.ExitCode):
+            if terminal is not None and int(exitstatus) not in set(pytest.ExitCode):
                 terminal.ensure_newline()
                 _tell(terminal, audit)
         audit.ledger.close()

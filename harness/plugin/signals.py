@@ -15,6 +15,12 @@ import pytest
 
 EXIT_CODE = 128 + signal.SIGTERM
 
+_terminated_key = pytest.StashKey[bool]()
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived. No ``Exception``, or a training loop that turns those into errors of its own would go on."""
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
@@ -24,6 +30,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         return (yield)
+    except Terminated:
+        session.config.stash[_terminated_key] = True
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -31,4 +40,11 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def _stop(number: int, frame: FrameType | None) -> None:
     # Once is enough: a second signal must not cut the writing of the report short.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    pytest.exit("SIGTERM received: the run can be continued with --resume", returncode=EXIT_CODE)
+    raise Terminated("SIGTERM received: the run can be continued with --resume")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Exit with the code that schedulers expect of a process that was terminated."""
+    if session.config.stash.get(_terminated_key, False):
+        session.exitstatus = EXIT_CODE

@@ -134,6 +134,7 @@ def test_an_interrupted_run_still_has_its_report(tmp_path: Path, name: str, code
     assert not run.finished
     assert (run.folder / "index.html").exists()
     assert "index.html" in done.output
+    assert name == "SIGINT" or "SIGTERM received: the run can be continued with --resume" in done.output
     assert run_pytest(tmp_path, "--resume", run.run_id).code == 0
     assert set(outcomes(last_run(tmp_path)).values()) == {"passed"}
 
