@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.plugin.progress import CaseProgress, Reporter, short_id
+from harness.plugin.case_progress import CaseProgress, Reporter
+from harness.plugin.progress_display import short_id
 from tests.plugin.toy_audit import audit_project, run_pytest
 from tests.plugin.toy_run import command, environment
 
