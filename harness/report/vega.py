@@ -19,7 +19,7 @@ FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": FONT,
-    "view": {"stroke": None},
+    "view": {"stroke": None, "continuousWidth": 380, "continuousHeight": 220},
     "axis": {
         "domainColor": "#9aa1ab",
         "tickColor": "#9aa1ab",
@@ -36,6 +36,7 @@ CONFIG: dict[str, Any] = {
     "title": {"color": "#1b1f24", "fontWeight": 600, "fontSize": 13, "anchor": "start"},
     "range": {"category": OKABE_ITO, "heatmap": {"scheme": "viridis"}, "ramp": {"scheme": "viridis"}},
 }
+CONTAINER = {"width": 420, "height": 260}
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _REFERENCE = re.compile(r"url\(['\"]?#([^)'\"]+)['\"]?\)")
@@ -140,7 +141,9 @@ def _clean(element: ElementTree.Element, ids: Mapping[str, str]) -> None:
 
 
 def _text(spec: Mapping[str, Any]) -> str:
-    return json.dumps(spec, allow_nan=False)
+    # There is no container to take the size of: the page scales the picture to its own width.
+    sized = {name: size for name, size in CONTAINER.items() if spec.get(name) == "container"}
+    return json.dumps({**spec, **sized}, allow_nan=False)
 
 
 def _first_line(error: Exception) -> str:

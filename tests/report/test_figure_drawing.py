@@ -59,6 +59,11 @@ def test_a_broken_chart_is_a_message_and_not_the_end(caplog: pytest.LogCaptureFi
     assert view.svg is None and view.problem and "cannot be drawn" in view.problem
 
 
+def test_a_chart_as_wide_as_its_container_gets_a_width() -> None:
+    narrow = {**chart(0).data, "width": 420}
+    assert vega.to_svg({**narrow, "width": "container"}, prefix="f-") == vega.to_svg(narrow, prefix="f-")
+
+
 def test_png_is_an_image() -> None:
     assert vega.to_png(chart(0).data, scale=1).startswith(b"\x89PNG")
 
