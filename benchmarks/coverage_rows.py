@@ -46,9 +46,10 @@ def rate_rows(
 
 
 def markdown(rows: Iterable[Row], heading: str) -> str:
-    """A Markdown table of the rows."""
+    """A Markdown table of the rows; a nominal value of 1 stands for none."""
     lines = [f"| method | setting | nominal | {heading} |", "| --- | --- | --- | --- |"]
     for row in rows:
         spread = " (exact)" if row.runs is None else f" ± {100 * row.error:.1f}"
-        lines.append(f"| {row.method} | {row.setting} | {100 * row.nominal:.0f}% | {100 * row.rate:.1f}%{spread} |")
+        nominal = "-" if row.nominal == 1 else f"{100 * row.nominal:.0f}%"
+        lines.append(f"| {row.method} | {row.setting} | {nominal} | {100 * row.rate:.1f}%{spread} |")
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from harness.stats import (
     epsilon_from_rates,
     equivalence_test,
     max_min_permutation,
+    max_min_two_way,
     mcnemar_exact,
     one_run_epsilon,
     permutation_test,
@@ -58,6 +59,7 @@ def max_min(runs: int) -> Iterator[Row]:
             "max_min_permutation within templates alone": rejects(templates),
             "max_min_permutation within pairs alone": rejects(pairs),
             "max_min_permutation (larger of the two)": rejects(answer.value),
+            "max_min_two_way": rejects(max_min_two_way(values, n_resamples=RESAMPLES, seed=seed).value),
         }
 
     yield from rate_rows("9 groups x 12 templates x 12 pairs, no effect", ALPHA, runs, once)

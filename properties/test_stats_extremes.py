@@ -88,6 +88,7 @@ TABLES = {
     "clustered_sign_flip": hs.clustered_sign_flip,
     "crossed_equivalence": lambda t: hs.crossed_equivalence(t, 0.5, **EVERY),
     "max_min_permutation": lambda t: hs.max_min_permutation(np.stack([t, -t]), **EVERY),
+    "max_min_two_way": lambda t: hs.max_min_two_way(np.stack([t, -t]), **EVERY),
     "grid_mean_squares": lambda t: hs.grid_mean_squares(np.stack([t, -t])),
 }
 COUNTED = {

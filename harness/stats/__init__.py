@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         grid_mean_squares,
         max_min,
         max_min_permutation,
+        max_min_two_way,
         two_way_p_value,
     )
     from harness.stats.decision import Decision, decide
@@ -63,6 +64,7 @@ _HOMES = {
         "grid_mean_squares",
         "max_min",
         "max_min_permutation",
+        "max_min_two_way",
         "two_way_p_value",
     ),
     "decision": ("Decision", "decide"),
@@ -124,6 +126,7 @@ __all__ = [
     "mann_whitney_p",
     "max_min",
     "max_min_permutation",
+    "max_min_two_way",
     "mcnemar_exact",
     "one_run_epsilon",
     "one_run_p_value",

@@ -32,12 +32,15 @@ def index_batches(
 
 
 def paired_batches(
-    seed: int | np.random.Generator, first: int, second: int, n_resamples: int
+    seed: int | np.random.Generator, first: int, second: int, n_resamples: int, *, width: int = 1
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Index batches of two samples: one generator, all draws of the first before those of the second."""
+    """Index batches of two samples: one generator, all draws of the first before those of the second.
+
+    ``width`` is how many numbers the caller holds for each resample, where that is more than the samples have.
+    """
     rng = np.random.default_rng(seed)
     ahead = copy.deepcopy(rng)
-    width = max(first, second)
+    width = max(first, second, width)
     for _ in index_batches(ahead, first, n_resamples, width=width):
         pass
     pairs = zip(

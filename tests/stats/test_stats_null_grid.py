@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.stats import crossed_contrast
+from harness.stats import crossed_contrast, max_min_two_way
 
 GRIDS = 2000
 
@@ -29,3 +29,22 @@ def test_false_positive_rates_on_null_grids():
     assert abs(templates - 0.223) < 0.03
     assert abs(pairs - 0.082) < 0.02
     assert larger <= pairs
+
+
+def test_the_omnibus_test_keeps_its_level_and_finds_a_shifted_group():
+    rng = np.random.default_rng(6)
+    answers = []
+    for seed in range(300):
+        groups = np.stack([null_contrast(rng) / np.sqrt(2) for _ in range(5)])
+        shifted = groups + 2.0 * (np.arange(5) == 3)[:, None, None]
+        answers.append(
+            [max_min_two_way(table, n_resamples=499, seed=seed).value <= 0.05 for table in (groups, shifted)]
+        )
+    null, power = np.mean(answers, axis=0)
+    assert null <= 0.08
+    assert power >= 0.95
+
+
+def test_groups_without_any_difference_have_p_one():
+    alike = np.repeat(np.random.default_rng(0).normal(size=(1, 4, 5)), 3, axis=0)
+    assert max_min_two_way(alike, n_resamples=99, seed=0).value == 1
