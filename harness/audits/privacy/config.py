@@ -89,6 +89,9 @@ class StagesConfig:
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise UsageError(f"unknown canary family {self.family!r}; known families: {', '.join(FAMILIES)}")
+        for name, least in (("members", 1), ("controls", 0), ("documents", 1), ("pairs", 1), ("pairs_per_canary", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.trainer not in ("own", "trl"):
             raise UsageError(f"trainer must be 'own' or 'trl', got {self.trainer!r}")
         if self.assignment not in ("fixed", "coins"):

@@ -77,6 +77,7 @@ def train_texts_privately(
     where the per-example gradients are wrong for this architecture, or at a loss that is not finite.
     """
     rows = encode_rows(tokenizer, texts, settings.max_length)
+    warnings.filterwarnings("ignore", message="Full backward hook is firing")  # token ids have no gradient; harmless
     check = gradient_self_check(module, rows[:SELF_CHECK_ROWS])
     delta = dp.delta if dp.delta is not None else 1 / len(rows)
     rate = min(1.0, settings.batch_size / len(rows))

@@ -1,0 +1,352 @@
+"""The audit of stages: what it measures, what it refuses, and the files it writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.audits.privacy.attribution import attribute
+from harness.audits.privacy.audit import audit_stages, stage_rows
+from harness.audits.privacy.blind import blind_baseline
+from harness.audits.privacy.changes import PRIMARY
+from harness.audits.privacy.evidencefile import load_evidence, save_evidence
+from harness.audits.privacy.exact_exposure import candidates, exact_exposure
+from harness.audits.privacy.manifest import Manifest, read_manifest
+from harness.audits.privacy.membership import epsilon_bound, membership
+from harness.audits.privacy.outputs import write_outputs
+from harness.audits.privacy.seeds import combine_seeds, direction_consistency
+from harness.audits.privacy.source_columns import COLUMNS, source_metrics
+from harness.audits.privacy.stage_option import parse_stages
+from harness.audits.privacy.stagescores import StageScores
+from harness.audits.privacy.stress import VARIANTS, stress_variants
+from harness.audits.privacy.trained_controls import often_repeated
+from harness.errors import DataError, UsageError
+from harness.evidence import Evidence
+from harness.stats import Estimate
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def scores_of(members, twins, documents=(), stage="base"):
+    """Stage scores with given log-probabilities of the secret (and of the whole text, the same)."""
+    values = np.r_[members, twins].astype(float)
+    roles = ["member"] * len(members) + ["control"] * len(twins)
+    table = pd.DataFrame({"canary_id": [f"c{i}" for i in range(len(values))], "role": roles, "repetitions": 1})
+    for name in ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil"):
+        table[name] = values
+    for name in ("min_k20_ceil", "min_kpp20_ceil"):
+        table[name] = values
+    for name in ("zlib_ratio_mean_nll", "lowercase_log_ratio", "mean_rank0"):
+        table[name] = -values
+    table["ppl"], table["last_token_rank0"] = np.exp(-values), 0
+    for name in ("top5", "top10", "top50"):
+        table[name] = 1.0
+    documents = pd.DataFrame({"mean_logprob": np.array(documents, dtype=float)})
+    return StageScores(stage, table, documents, pd.DataFrame(), "none")
+
+
+def test_every_metric_of_every_stage(smoke_evidence):
+    names = set(smoke_evidence.metrics)
+    for stage in ("base", "sft", "dpo_no_canary", "dpo_with_canary"):
+        wanted = ["roc_auc", "pr_auc", "tpr_at_0.01", "tpr_at_0.001", "epsilon", "stability", "exposure.r1"]
+        wanted += ["exposure_exact.r16", "extraction.member.third", "extraction.control.half", "extraction.sampled"]
+        wanted += [f"source.{name}" for name in COLUMNS]
+        assert {f"privacy.{stage}.{name}" for name in wanted} <= names
+    assert "privacy.sft.roc_auc.span_calibrated_logprob" in names
+    assert smoke_evidence.headline == "privacy.DPO_NoCanary_vs_WithCanary.did"
+    assert smoke_evidence.control.passed
+
+
+def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence):
+    """60 twins allow no false positive at 1%."""
+    found = smoke_evidence.metrics["privacy.sft.tpr_at_0.01"]
+    assert found.value is None
+    assert "not identified" in found.note
+
+
+def test_rows_are_plain_unique_and_without_text(smoke_evidence):
+    json.dumps(smoke_evidence.rows, allow_nan=False)
+    items = [row["item"] for row in smoke_evidence.rows]
+    assert len(items) == len(set(items))
+    assert "text" not in smoke_evidence.rows[0]
+
+
+def test_difference_in_differences_is_what_it_says(smoke_evidence):
+    table = pd.DataFrame(smoke_evidence.rows)
+    means = table.groupby(["stage", "role"])["span_mean_logprob"].mean()
+    change = {role: means["dpo_with_canary", role] - means["dpo_no_canary", role] for role in ("member", "control")}
+    found = smoke_evidence.metrics["privacy.DPO_NoCanary_vs_WithCanary.did"]
+    assert found.value == pytest.approx(change["member"] - change["control"], abs=1e-12)
+    assert found.low <= found.value <= found.high
+
+
+def test_tables_and_files(smoke_evidence, tmp_path):
+    paths = write_outputs(smoke_evidence, tmp_path)
+    assert {path.name for path in paths} >= {"privacy_audit_summary.csv", "attribution_summary.json"}
+    with (tmp_path / "privacy_audit_summary.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0])[:12] == ["Stage", *COLUMNS]
+    names = ["Stage0_Base", "Stage1_SFT", "Stage2a_DPO_NoCanary", "Stage2b_DPO_WithCanary"]
+    assert [row["Stage"] for row in rows] == names
+    text = (tmp_path / "attribution_summary.json").read_text()
+    summary = json.loads(text, parse_constant=lambda name: pytest.fail(f"bare {name}"))
+    keys = "summary stage_metrics stage_deltas attribution_scores dpo_comparison statistical_analysis"
+    assert {*keys.split(), "interpretations", "key_findings", "decision_criteria"} == summary.keys()
+    assert set(COLUMNS) <= set(summary["summary"]["metrics_analyzed"])
+
+
+def test_evidence_survives_the_disk(smoke_evidence, tmp_path):
+    save_evidence(smoke_evidence, tmp_path / "e.json")
+    back = load_evidence(tmp_path / "e.json")
+    assert back.metrics == smoke_evidence.metrics
+    assert back.rows == smoke_evidence.rows
+    assert back.control == smoke_evidence.control
+    with pytest.raises(DataError, match="no such file"):
+        load_evidence(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text('{"audit": "privacy"}')
+    with pytest.raises(DataError, match="no evidence of the privacy audit"):
+        load_evidence(tmp_path / "bad.json")
+
+
+def test_figures_are_complete_and_small(smoke_evidence):
+    figures = {figure.name: figure for figure in smoke_evidence.figures}
+    assert {"stage-table", "roc", "roc-log", "distributions", "exposure", "stress"} == figures.keys()
+    for figure in figures.values():
+        assert len(json.dumps(figure.data, allow_nan=False)) < 500_000
+    table = figures["stage-table"].data
+    assert [column["name"] for column in table["columns"]][1:] == ["base", "sft", "dpo_no_canary", "dpo_with_canary"]
+    assert any("▲" in row["sft"] for row in table["rows"])
+
+
+def test_figures_are_valid_vega_lite(smoke_evidence):
+    vl_convert = pytest.importorskip("vl_convert")
+    for figure in smoke_evidence.figures:
+        if figure.kind == "vega-lite":
+            assert vl_convert.vegalite_to_svg(json.dumps(figure.data)).startswith("<svg")
+
+
+def test_missing_stage_strict_and_lenient(smoke_evidence):
+    kept = [row for row in smoke_evidence.rows if row["stage"] != "dpo_no_canary"]
+    part = Evidence("privacy", rows=kept, parameters={"seed": 0})
+    with pytest.raises(DataError, match="dpo_no_canary"):
+        attribute(part)
+    transitions = set(attribute(part, lenient=True)["transition"])
+    assert transitions == {"Base_to_SFT", "SFT_to_DPO_WithCanary"}
+
+
+def test_unknown_and_missing_stages_before_any_model(smoke_stages):
+    config, stages = smoke_stages
+    path = config.folder() / "manifest.jsonl"
+    with pytest.raises(UsageError, match="unknown stage 'dpo'"):
+        audit_stages({"dpo": "nowhere"}, path)
+    with pytest.raises(DataError, match="dpo_with_canary are missing"):
+        audit_stages({"base": stages["base"]}, path)
+    lone = replace(read_manifest(path), canaries=read_manifest(path).canaries[:1])
+    with pytest.raises(DataError, match="at least 2 members and 2 held-out twins"):
+        audit_stages(stages, lone)
+
+
+def test_scoring_is_refused_when_a_twin_was_trained_on(smoke_stages, tmp_path):
+    config, _ = smoke_stages
+    manifest = read_manifest(config.folder() / "manifest.jsonl")
+    swapped = [
+        replace(c, role="control", repetitions=0) if c.role == "member" and i == first(manifest) else c
+        for i, c in enumerate(manifest.canaries)
+    ]
+    with pytest.raises(DataError, match=r"held-out twin .* is in the training text"):
+        audit_stages({s: "nowhere" for s in parse_stages(ALL)}, replace(manifest, canaries=tuple(swapped)))
+
+
+ALL = "base=a,sft=b,dpo_no_canary=c,dpo_with_canary=d"
+
+
+def first(manifest: Manifest) -> int:
+    return next(i for i, c in enumerate(manifest.canaries) if c.role == "member")
+
+
+def test_blind_baseline_decision_rule():
+    rng = np.random.default_rng(0)
+    assert blind_baseline(scores_of(rng.normal(size=50), rng.normal(size=200))).verdict == "ok"
+    apart = blind_baseline(scores_of(rng.normal(2, 1, 50), rng.normal(size=200)))
+    assert apart.verdict == "refuse"
+    assert "already tells members from twins" in apart.reason
+    assert blind_baseline(scores_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0])).verdict == "refuse"
+    assert blind_baseline(scores_of([0.3, 0.5, 0.9], [0.1, 0.2, 0.6, 0.4])).verdict == "warn"
+    assert blind_baseline(scores_of(rng.normal(0.5, 1, 900), rng.normal(size=900))).verdict == "warn"
+
+
+def test_separable_base_voids_the_evidence(smoke_stages):
+    """Members that the base model already knows: the stage judged as base is one that was trained on them."""
+    config, stages = smoke_stages
+    manifest = read_manifest(config.folder() / "manifest.jsonl")
+    known = {c.id for c in manifest.members}
+    easy = [c if c.id in known else replace(c, text=c.text + " zqxj", secret="zqxj") for c in manifest.canaries]
+    spans = [replace(c, secret_span=(len(c.text) - 4, len(c.text))) if c.id not in known else c for c in easy]
+    evidence = audit_stages(
+        {stage: stages["base"] for stage in stages},
+        replace(manifest, canaries=tuple(spans)),
+        device="cpu",
+        verify=False,
+    )
+    assert not evidence.control.passed
+    assert evidence.headline is None
+    assert "attribution" not in evidence.parameters
+
+
+def test_identical_variants_are_noticed(smoke_stages, tmp_path):
+    config, stages = smoke_stages
+    twice = dict(stages) | {"dpo_with_canary": stages["dpo_no_canary"]}
+    evidence = audit_stages(twice, config.folder() / "manifest.jsonl", device="cpu")
+    assert any("score every canary the same" in note for note in evidence.notes)
+    write_outputs(evidence, tmp_path)
+    findings = json.loads((tmp_path / "attribution_summary.json").read_text())["key_findings"]
+    assert any("loaded twice" in finding for finding in findings)
+    row = next(r for r in evidence.parameters["attribution"] if r["metric"] == PRIMARY and r["primary"])
+    assert row["delta"] == 0
+    assert row["decision"] in ("no change shown", "not estimable")
+
+
+def test_source_columns_are_none_where_nothing_can_be_said():
+    assert source_metrics(scores_of([1.0], [2.0]))["ROC_AUC"] is None
+    found = source_metrics(scores_of([-5.0, -6.0], [-5.0], documents=[-1.0, -2.0]))
+    assert found["ROC_AUC"] == 0.0
+    assert found["MIA_Gap"] == pytest.approx(-4.0)
+    assert found["Extraction_Rate"] is None
+
+
+def test_ap_floor_of_the_published_run():
+    """50 canaries all below 50 texts: AUC 0 and AP 0.3118, the numbers of the source's report."""
+    found = source_metrics(scores_of(range(50), [0.0], documents=range(100, 150)))
+    assert found["ROC_AUC"] == 0.0
+    assert found["PR_AUC"] == pytest.approx(1 - sum(1 / (50 + i) for i in range(1, 51)))
+
+
+def test_epsilon_needs_coins():
+    rng = np.random.default_rng(1)
+    scores = scores_of(rng.normal(3, 1, 100), rng.normal(size=100))
+    assert epsilon_bound(scores, "fixed").value is None
+    found = epsilon_bound(scores, "coins")
+    assert found.value > 1
+    assert "guesses right" in found.note
+    silent = epsilon_bound(scores_of(rng.normal(size=100), rng.normal(size=100)), "coins")
+    assert silent.value < 0.5
+
+
+def test_tpr_at_low_fpr_never_uses_more_than_allowed():
+    found = membership(scores_of([3.0, 4.0, 150.0], list(range(150))), seed=0, n_resamples=99)["tpr_at_0.01"]
+    assert found.value == pytest.approx(1 / 3)
+    assert "realised FPR 0.667%" in found.note
+
+
+def test_exact_exposure_finds_a_memorised_secret():
+    from harness.audits.privacy.canaries import generate_canaries
+    from harness.models.tiny import TinySettings, tiny_model, train_tiny
+
+    canary = generate_canaries(1, seed=4)[0]
+    model = tiny_model(0, settings=TinySettings(hidden=64, mlp=168, rows=400, decoys=40, epochs=1))
+    trained = train_tiny(model, [canary.text] * 32, seed=0, epochs=8, lr=3e-3, warmup_steps=0)
+    row = exact_exposure(trained, [canary], positions=2).iloc[0]
+    assert (row["rank"], row["space"]) == (1, 36**2)
+    assert row["exposure_exact"] == pytest.approx(np.log2(36**2))
+    head, endings = candidates(canary, 1)
+    assert head + endings[0] == canary.text
+    assert len(set(endings)) == 36
+    with pytest.raises(UsageError, match="50,000"):
+        candidates(canary, 4)
+    with pytest.raises(UsageError, match="no alphabet"):
+        candidates(generate_canaries(1, seed=0, family="tokens")[0], 1)
+
+
+def test_stress_variants_mark_the_canary_in_every_prompt():
+    from harness.audits.privacy.canaries import generate_canaries
+
+    canary = generate_canaries(1, seed=0, family="sentence")[0]
+    found = stress_variants([canary])
+    assert [variant.name for variant in found] == list(VARIANTS)
+    assert len(found) == 6
+    for variant in found:
+        assert variant.text[slice(*variant.secret_span)] == canary.secret
+        assert variant.text[slice(*variant.canary_span)] == canary.text
+
+
+def test_short_canaries_are_refused(smoke_stages):
+    from harness.audits.privacy.audit import load_stage
+    from harness.audits.privacy.canaries import Canary
+    from harness.audits.privacy.stagescores import score_stage
+
+    _, stages = smoke_stages
+    short = Canary("short", "code", "abc", "c", (2, 3))
+    with pytest.raises(DataError, match="canary short has 3 scored tokens, at least 8"):
+        score_stage(load_stage(stages["base"], "cpu"), "base", Manifest((short,), 0))
+
+
+def test_seeds_are_the_unit():
+    def one(value):
+        return Evidence("privacy", metrics={"m": Estimate(value, value - 0.1, value + 0.1)})
+
+    combined = combine_seeds({0: one(0.5), 1: one(0.6), 2: one(0.7)}, "m")
+    found = combined.metrics["m.over_seeds"]
+    assert found.value == pytest.approx(0.6)
+    assert found.low < 0.6 < found.high
+    assert "meets the 70% rule" in combined.metrics["m.direction_consistency"].note
+    assert combined.figures[0].name == "seeds"
+    assert combine_seeds({0: one(0.5), 1: one(0.6)}, "m").metrics["m.over_seeds"].low is None
+    assert direction_consistency([1.0, -1.0, 0.0]).value == 0.5
+    assert direction_consistency([0.0]).value is None
+
+
+def test_positive_control_on_planted_scores(smoke_evidence):
+    found = often_repeated(smoke_evidence)
+    assert found.control.role == "positive"
+    rows = [dict(row, repetitions=16) for row in smoke_evidence.rows if row["role"] == "control"]
+    rows += [dict(row, role="member", repetitions=16) for row in rows if row["item"].endswith(("1", "2", "3"))]
+    assert not often_repeated(Evidence("privacy", rows=rows)).control.passed
+
+
+def test_stage_rows_hold_documents(smoke_evidence):
+    roles = {row["role"] for row in smoke_evidence.rows}
+    assert roles == {"member", "control", "document"}
+    empty = scores_of([1.0, 2.0], [0.5, 0.1])
+    assert len(stage_rows(empty)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sft", "write STAGE=SPEC"),
+        ("base=a,dpo=b", "unknown stage 'dpo'"),
+        ("base=a,base=b", "given twice"),
+        ("sft=a", "needs base=SPEC"),
+    ],
+)
+def test_stage_option_errors(text, message):
+    with pytest.raises(UsageError, match=message):
+        parse_stages(text)
+
+
+def run_pytest(*arguments):
+    command = [sys.executable, "-m", "pytest", "evals/test_privacy.py", "-q", "-p", "no:xdist", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages):
+    config, stages = smoke_stages
+    text = ",".join(f"{stage}={path}" for stage, path in stages.items() if stage != "base")
+    base = (stages["base"] / "spec.txt").read_text().strip()
+    found = run_pytest(f"--stages=base={base},{text}", f"--manifest={config.folder() / 'manifest.jsonl'}")
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert "30 passed, 5 skipped" in found.stdout
+
+
+def test_cases_refuse_stages_without_manifest():
+    found = run_pytest("--stages=base=a,sft=b", "--collect-only")
+    assert found.returncode != 0
+    assert "--stages needs --manifest FILE" in found.stdout + found.stderr

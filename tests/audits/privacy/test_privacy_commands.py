@@ -1,0 +1,65 @@
+"""``lm-audit privacy``: every step, restartable, and the whole chain."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.cli import main
+
+
+def steps(folder, *names):
+    return [
+        main(["privacy", name, "--output", str(folder), *(["--smoke"] if name == "canaries" else [])]) for name in names
+    ]
+
+
+def test_steps_one_after_the_other(tmp_path, capsys):
+    text = tmp_path / "canaries.txt"
+    assert main(["privacy", "canaries", "--smoke", "--output", str(tmp_path), "--text", str(text)]) == 0
+    assert len(text.read_text().splitlines()) == 4
+    first = (tmp_path / "manifest.jsonl").read_bytes()
+    assert steps(tmp_path, "canaries", "corpus", "preferences") == [0, 0, 0]
+    assert json.loads((tmp_path / "manifest.jsonl").read_text().splitlines()[0])["files"]
+    assert first != (tmp_path / "manifest.jsonl").read_bytes()
+    assert steps(tmp_path, "train", "audit", "attribute") == [0, 0, 0]
+    assert "DPO_NoCanary_vs_WithCanary" in capsys.readouterr().out
+    for name in ("privacy_audit_summary.csv", "attribution_summary.json", "run_metadata.jsonl", "evidence.json"):
+        assert (tmp_path / name).is_file()
+    kinds = [json.loads(line)["type"] for line in (tmp_path / "run_metadata.jsonl").read_text().splitlines()]
+    assert kinds.count("canary_generation") == 2
+    assert {"data_preparation", "sft_training", "dpo_training", "audit"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["canaries", "--num-canaries", "0"], "at least 1"),
+        (["canaries", "--family", "nope"], "unknown canary family"),
+        (["canaries", "--config", "none.json"], "cannot be read"),
+        (["canaries", "--repetitions", "one"], "whole numbers"),
+        (["preferences", "--no-canary", "--with-canary"], "exclude each other"),
+        (["train", "--smoke", "--sft", "speed=3"], "KEY=VALUE with one of"),
+        (["train", "--smoke", "--sft", "lr=fast"], "is no float"),
+        (["corpus", "--smoke", "--members", "9"], "above the limit of 1%"),
+        (["attribute"], "lm-audit privacy audit"),
+        (["audit", "--stages", "base=a"], "needs --manifest"),
+    ],
+)
+def test_errors_name_what_was_wrong(tmp_path, capsys, arguments, message):
+    assert main(["privacy", *arguments, "--output", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_keeps_its_config(tmp_path, capsys):
+    assert steps(tmp_path, "canaries") == [0]
+    assert main(["privacy", "corpus", "--output", str(tmp_path), "--members", "2"]) == 2
+    assert "differs in members" in capsys.readouterr().err
+
+
+def test_only_one_variant(tmp_path):
+    assert steps(tmp_path, "canaries", "corpus") == [0, 0]
+    assert main(["privacy", "preferences", "--output", str(tmp_path), "--no-canary"]) == 0
+    assert (tmp_path / "preferences_no_canary.jsonl").is_file()
+    assert not (tmp_path / "preferences_with_canary.jsonl").exists()

@@ -1,0 +1,46 @@
+"""Both TRL trainers on a tiny model, all weights and LoRA, and the stages they write."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from harness.audits.privacy.config import LoraSettings, TrainSettings, smoke_config
+from harness.audits.privacy.stages import run_stages
+
+pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
+
+
+@pytest.mark.parametrize("lora", [None, LoraSettings(r=4)], ids=["full", "lora"])
+def test_trl_trains_the_stages_of_a_tiny_model(tmp_path, lora):
+    from harness.audits.privacy.audit import audit_stages
+    from harness.audits.privacy.stagescores import ScoringOptions
+
+    config = smoke_config(
+        trainer="trl",
+        lora=lora,
+        members=2,
+        controls=10,
+        documents=200,
+        decoys=20,
+        pairs=16,
+        sft=TrainSettings(epochs=1, lr=2e-3, batch_size=32, warmup_steps=2),
+        device="cpu",
+        output=tmp_path,
+    )
+    stages = run_stages(config)
+    records = {stage: json.loads((path / "stage.json").read_text()) for stage, path in stages.items()}
+    for stage in ("dpo_no_canary", "dpo_with_canary"):
+        assert records[stage]["first_loss"] == pytest.approx(math.log(2), abs=1e-4)
+        assert records[stage]["steps"] >= 2
+    assert records["sft"]["last_loss"] < records["sft"]["first_loss"]
+    if lora is not None:
+        assert (stages["dpo_with_canary"] / "adapter_config.json").is_file()
+        assert not (stages["dpo_with_canary"] / "ref").exists()
+    evidence = audit_stages(
+        stages, tmp_path / "manifest.jsonl", device="cpu", options=ScoringOptions(source_extraction=False)
+    )
+    fingerprints = evidence.parameters["fingerprints"]
+    assert len(set(fingerprints.values())) == 4
