@@ -120,7 +120,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
             # pytest writes no summary for an exit code that is not its own, such as that of SIGTERM.
             if terminal is not None and int(exitstatus) not in set(pytest.ExitCode):
                 terminal.ensure_newline()
-                _tell(terminal, audit)
+                _tell(terminal, audit, session.config)
         audit.ledger.close()
     return result
 
@@ -154,11 +154,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Say what came out, in a table, and where the report is."""
     audit = config.stash.get(SESSION, None)
     if audit is not None and audit.recorded and not audit.is_worker:
-        _tell(terminalreporter, audit)
+        _tell(terminalreporter, audit, config)
 
 
-def _tell(terminalreporter: Any, audit: AuditSession) -> None:
-    for line in _summary(audit):
+def _tell(terminalreporter: Any, audit: AuditSession, config: pytest.Config) -> None:
+    for line in _summary(audit, config):
         terminalreporter.write_line(line)
     if trouble := audit.extra.get("trouble"):
         terminalreporter.write_line(trouble, red=True)
@@ -166,11 +166,12 @@ def _tell(terminalreporter: Any, audit: AuditSession) -> None:
     terminalreporter.write_line(f"report: {index if index.exists() else audit.folder.path}")
 
 
-def _summary(audit: AuditSession) -> list[str]:
+def _summary(audit: AuditSession, config: pytest.Config) -> list[str]:
+    writer = config.get_terminal_writer()
     try:
         from harness.report.terminal import summary_lines
         from harness.runstore.run import read_run
 
-        return list(summary_lines(read_run(audit.folder.path)))
+        return list(summary_lines(read_run(audit.folder.path), width=writer.fullwidth, color=writer.hasmarkup))
     except Exception as error:
         return [f"no summary: {type(error).__name__}: {error}"]

@@ -109,7 +109,9 @@ def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
     page = write_text(audit.folder.path / "baseline.html", render_comparison(comparison))
     if comparison.regressions and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    return ["baseline:", *comparison_lines(comparison), f"comparison: {page}"]
+    writer = session.config.get_terminal_writer()
+    lines = comparison_lines(comparison, width=writer.fullwidth, color=writer.hasmarkup)
+    return ["baseline:", *lines, f"comparison: {page}"]
 
 
 @pytest.hookimpl(trylast=True)
