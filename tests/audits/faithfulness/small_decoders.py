@@ -25,32 +25,45 @@ def small_decoder(kind: str, **overrides: Any) -> Any:
     import transformers as tf
 
     configs = {
-        "llama": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**SIZES, **o)),
-        "llama_tied": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**SIZES, tie_word_embeddings=True, **o)),
+        "llama": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**{**SIZES, **o})),
+        "llama_tied": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**{**SIZES, "tie_word_embeddings": True, **o})),
         "llama_biases": lambda **o: tf.LlamaForCausalLM(
-            tf.LlamaConfig(**SIZES, attention_bias=True, tie_word_embeddings=False, **o)
+            tf.LlamaConfig(**{**SIZES, "attention_bias": True, "tie_word_embeddings": False, **o})
         ),
-        "qwen2": lambda **o: tf.Qwen2ForCausalLM(tf.Qwen2Config(**SIZES, **o)),
-        "qwen3": lambda **o: tf.Qwen3ForCausalLM(tf.Qwen3Config(**SIZES, head_dim=16, **o)),
-        "mistral": lambda **o: tf.MistralForCausalLM(tf.MistralConfig(**SIZES, **{"sliding_window": None, **o})),
-        "mistral_window": lambda **o: tf.MistralForCausalLM(tf.MistralConfig(**SIZES, **{"sliding_window": 6, **o})),
+        "qwen2": lambda **o: tf.Qwen2ForCausalLM(tf.Qwen2Config(**{**SIZES, **o})),
+        "qwen3": lambda **o: tf.Qwen3ForCausalLM(tf.Qwen3Config(**{**SIZES, "head_dim": 16, **o})),
+        "mistral": lambda **o: tf.MistralForCausalLM(tf.MistralConfig(**{**SIZES, "sliding_window": None, **o})),
+        "mistral_window": lambda **o: tf.MistralForCausalLM(tf.MistralConfig(**{**SIZES, "sliding_window": 6, **o})),
         "qwen3_window": lambda **o: tf.Qwen3ForCausalLM(
-            tf.Qwen3Config(**SIZES, head_dim=16, use_sliding_window=True, sliding_window=6, max_window_layers=1, **o)
+            tf.Qwen3Config(
+                **{
+                    **SIZES,
+                    "head_dim": 16,
+                    "use_sliding_window": True,
+                    "sliding_window": 6,
+                    "max_window_layers": 1,
+                    **o,
+                }
+            )
         ),
-        "gemma2": lambda **o: tf.Gemma2ForCausalLM(tf.Gemma2Config(**SIZES, head_dim=16, **o)),
+        "gemma2": lambda **o: tf.Gemma2ForCausalLM(tf.Gemma2Config(**{**SIZES, "head_dim": 16, **o})),
         "gpt2": lambda **o: tf.GPT2LMHeadModel(
-            tf.GPT2Config(vocab_size=61, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=None, eos_token_id=2)
+            tf.GPT2Config(
+                vocab_size=61, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=None, eos_token_id=2
+            )
         ),
-        "olmo2": lambda **o: tf.Olmo2ForCausalLM(tf.Olmo2Config(**SIZES, **o)),
-        "granite": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**SIZES, residual_multiplier=0.5, **o)),
-        "granite_logits": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**SIZES, logits_scaling=4.0, **o)),
+        "olmo2": lambda **o: tf.Olmo2ForCausalLM(tf.Olmo2Config(**{**SIZES, **o})),
+        "granite": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**{**SIZES, "residual_multiplier": 0.5, **o})),
+        "granite_logits": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**{**SIZES, "logits_scaling": 4.0, **o})),
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         model = configs[kind](**overrides).eval().requires_grad_(False)
         for parameter in model.parameters():
             if parameter.ndim == 1:
-                parameter.copy_(1.0 + 0.5 * torch.randn(parameter.shape) if parameter.mean() == 1 else torch.randn(parameter.shape))
+                parameter.copy_(
+                    1.0 + 0.5 * torch.randn(parameter.shape) if parameter.mean() == 1 else torch.randn(parameter.shape)
+                )
             else:
                 parameter.copy_(0.35 * torch.randn(parameter.shape))
     return model

@@ -1,0 +1,230 @@
+"""Deletion paths on a small model: sharing, baselines, approximations, references, comparison, figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from harness.audits.faithfulness import DeletionTest, Explainer, deletion_curve
+from harness.audits.faithfulness.approximations import approximations
+from harness.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
+from harness.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
+from harness.audits.faithfulness.deletion import curve_from_scores
+from harness.audits.faithfulness.samples import Sample
+from harness.audits.faithfulness.study import Scored, prepare, reference_weights
+from harness.errors import UsageError
+from harness.models.byte_tokenizer import byte_tokenizer
+from harness.models.language_model import LanguageModel
+from tests.audits.faithfulness.small_decoders import small_decoder
+
+PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
+
+
+@pytest.fixture(scope="module")
+def small():
+    return LanguageModel(small_decoder("llama", vocab_size=259), byte_tokenizer(128), name="small")
+
+
+@pytest.fixture(scope="module")
+def study(small):
+    return prepare(small, Sample("s", PROMPT, ANSWER, ((14, 20),)))
+
+
+def _total(model, prompt_ids, generation_ids):
+    ids = torch.tensor([[*prompt_ids, *generation_ids]])
+    logits = model.module(input_ids=ids).logits[0].log_softmax(-1)
+    start = len(prompt_ids)
+    return sum(float(logits[start + t - 1, token]) for t, token in enumerate(generation_ids))
+
+
+@pytest.mark.parametrize("baseline", ["eos", "pad", "random"])
+def test_scores_equal_one_plain_forward_pass_a_step(small, baseline):
+    explainer = Explainer(small, PROMPT, ANSWER)
+    weights = np.random.default_rng(0).random(len(PROMPT))
+    test = DeletionTest(small, explainer.passage, steps=6, baseline=baseline, seed=3)
+    curve = test.curve(weights)
+    from harness.audits.faithfulness.perturb import baseline_ids
+
+    other = baseline_ids(small.tokenizer, baseline, len(explainer.passage.ids), 3)
+    ids, expected = list(explainer.passage.prompt_ids), []
+    expected.append(_total(small, ids, explainer.passage.generation_ids))
+    for group in curve.groups:
+        for feature in group:
+            ids[feature] = other[feature]
+        expected.append(_total(small, ids, explainer.passage.generation_ids))
+    np.testing.assert_allclose(curve.scores, expected, atol=1e-3)
+
+
+def test_mean_embedding_baseline(small):
+    explainer = Explainer(small, PROMPT, ANSWER)
+    curve = DeletionTest(small, explainer.passage, steps=3, baseline="mean").curve(np.arange(len(PROMPT)))
+    embedding = small.module.get_input_embeddings()
+    inputs = embedding(torch.tensor([explainer.passage.ids])).clone()
+    inputs[0, : len(PROMPT)] = embedding.weight.mean(0)
+    logits = small.module(inputs_embeds=inputs).logits[0].log_softmax(-1)
+    start = len(PROMPT)
+    total = sum(float(logits[start + t - 1, token]) for t, token in enumerate(explainer.passage.generation_ids))
+    assert curve.scores[-1] == pytest.approx(total, abs=1e-3)
+    assert curve.scores[0] == pytest.approx(
+        _total(small, explainer.passage.prompt_ids, explainer.passage.generation_ids), abs=1e-3
+    )
+
+
+def test_random_baseline_is_reproducible_and_not_special(small):
+    from harness.audits.faithfulness.perturb import baseline_ids
+
+    first, again, other = (baseline_ids(small.tokenizer, "random", 50, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert not set(first) & set(small.tokenizer.all_special_ids)
+
+
+def test_end_points_and_states_are_scored_once(small):
+    explainer = Explainer(small, PROMPT, ANSWER)
+    test = DeletionTest(small, explainer.passage, steps=5, perturbations=explainer.perturbations())
+    rng = np.random.default_rng(1)
+    test.curves({name: rng.random(len(PROMPT)) for name in "abc"})
+    assert explainer.perturbations().sequences == 2 + 3 * 4
+    test.curve(rng.random(len(PROMPT)))
+    assert explainer.perturbations().sequences == 2 + 4 * 4
+
+
+@pytest.mark.parametrize("unit", ["token", "word", "sentence", "chunk"])
+def test_units_are_replaced_token_by_token(small, study, unit):
+    test = study.test(unit, 4, "eos")
+    states = test._states(np.arange(len(test.units), dtype=float))
+    assert states[0] == frozenset() and states[-1] == frozenset(study.explainer.passage.user)
+    assert all(earlier < later for earlier, later in zip(states, states[1:], strict=False))
+    curve = test.curve(study.attribution("ifr"), "rec")
+    assert len(curve.scores) == (len(test.units) if unit == "sentence" else min(4, len(test.units))) + 1
+
+
+def test_approximations_equal_curves_made_by_themselves(small):
+    weights = np.random.default_rng(2).random(len(PROMPT))
+    strict = deletion_curve(small, PROMPT, ANSWER, weights, steps=None)
+    assert len(strict.scores) == len(PROMPT) + 1
+    chunked = deletion_curve(small, PROMPT, ANSWER, weights, steps=5)
+    found = {(one.kind, one.k): one for one in approximations(strict, top=(4, 1000), chunks=(5,))}
+    assert found["chunked", 5].rise == pytest.approx(chunked.rise, abs=1e-6)
+    assert found["chunked", 5].mas == pytest.approx(chunked.mas, abs=1e-6)
+    assert found["chunked", 5].sequences == 6 and found["top", 4].sequences == 6
+    assert found["top", 1000].rise_error == pytest.approx(0.0, abs=1e-12)
+    assert found["chunked", 5].rise_error == pytest.approx(chunked.rise - strict.rise, abs=1e-6)
+    with pytest.raises(UsageError, match="strict"):
+        approximations(chunked)
+
+
+def test_references():
+    weights = reference_weights(6, [1, 4], seed=0)
+    assert weights["gold"].tolist() == [0, 1, 0, 0, 1, 0] and set(weights["uniform"]) == {1.0}
+    again = reference_weights(6, [1, 4], seed=0)
+    assert all(np.array_equal(weights[name], again[name]) for name in weights)
+    assert "gold" not in reference_weights(6, [], seed=0)
+
+
+def test_uniform_weights_beat_an_honest_attribution_in_mas():
+    """Why the references stand beside every MAS: a flat density agrees with a straight response."""
+    scores = [0.0, -2.0, -3.0, -3.5, -4.0]
+    honest = curve_from_scores([0.9, 0.06, 0.03, 0.01], scores, 4)
+    flat = curve_from_scores([0.25, 0.25, 0.25, 0.25], scores, 4)
+    assert flat.mas < honest.mas and flat.flat and not honest.flat
+
+
+def _scored(method, sample, rise, mas, unit="token", degenerate=False):
+    scores = [0.0, 1.0] if degenerate else [0.0, -1.0]
+    from dataclasses import replace
+
+    curve = replace(curve_from_scores([1.0], scores, 1), rise=rise, mas=mas)
+    return Scored(sample, method, unit, "row", curve, None, None, None)
+
+
+def test_ranking_is_paired_and_leaves_degenerate_samples_out():
+    scored = [_scored("good", f"s{i}", 0.1 + 0.1 * i, 0.2 + 0.1 * i) for i in range(8)]
+    scored += [_scored("bad", f"s{i}", 0.1 + 0.1 * i, 0.25 + 0.1 * i) for i in range(8)]
+    scored.append(_scored("good", "odd", 0.0, 0.0, degenerate=True))
+    table = table_of(scored, "mas")
+    assert "odd" not in table["good"]
+    first, second = rank_methods(table, "mas", seed=0)
+    assert (first.method, second.method) == ("good", "bad") and first.behind is None
+    # Samples differ by far more than the methods do; pairing takes that out.
+    assert second.behind.value == pytest.approx(0.05) and second.separated
+    tied = rank_methods(table_of(scored, "rise"), "rise", seed=0)
+    assert not tied[1].separated
+    assert rank_methods({}, "mas", seed=0) == []
+
+
+def test_what_sentences_hide():
+    token = [_scored("a", "s", 0, 0.30), _scored("b", "s", 0, 0.50), _scored("c", "s", 0, 0.31)]
+    sentence = [_scored(method, "s", 0, 0.4, unit="sentence") for method in "abc"]
+    rows = hidden_by_sentences(token, sentence)
+    assert [(row["first"], row["second"]) for row in rows] == [("a", "b"), ("b", "c")]
+
+
+def test_agreement():
+    rows = agreement({"a": {"s": [1, 2, 3]}, "b": {"s": [3, 2, 1]}, "c": {"s": [1, 1, 1]}})
+    assert [row["spearman"] for row in rows] == [pytest.approx(-1.0), None, None]
+
+
+@pytest.mark.parametrize("method", ["flashtrace", "ft_attnlrp", "integrated_gradients", "ablation"])
+def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method):
+    evidence = method_evidence([study], method, Settings(steps=3))
+    assert set(evidence.metrics) == {
+        f"faithfulness.{name}" for name in ("rise", "mas", "rise_ap", "mas_normalised", "recovery", "degenerate_share")
+    }
+    for estimate in evidence.metrics.values():
+        assert estimate.value is not None or estimate.note
+    json.dumps([evidence.rows, [dict(figure.data) for figure in evidence.figures]], allow_nan=False)
+    kinds = [figure.kind for figure in evidence.figures]
+    assert "tokens" in kinds and "vega-lite" in kinds
+    row = evidence.rows[0]
+    assert {"rise_uniform", "rise_random", "rise_gold", "mas_uniform", "mas_random", "mas_gold"} <= set(row)
+
+
+def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study):
+    evidence = method_evidence([study], "flashtrace", Settings(steps=3, hops=2))
+    figure = next(figure for figure in evidence.figures if figure.kind == "tokens")
+    labels = [frame["label"] for frame in figure.data["frames"]]
+    assert labels == ["explained span", "rolled back to the prompt", "hop 0", "hop 1", "hop 2"]
+    tokens = figure.data["frames"][0]["tokens"]
+    assert "".join(token["text"] for token in tokens[: len(PROMPT)]) == PROMPT
+    assert {token["group"] for token in tokens} == {"prompt", "evidence", "thinking", "answer", "generation"}
+    hops = next(figure for figure in evidence.figures if figure.name == "hops")
+    assert [row["hop"] for row in hops.data["rows"]] == [0, 1, 2]
+
+
+def test_comparison_evidence(study):
+    methods = ["ifr", "attention", "input_x_gradient"]
+    evidence = comparison_evidence([study], methods, Settings(steps=3))
+    assert {figure.name for figure in evidence.figures} == {
+        "ranking", "agreement", "hidden_by_sentences", "approximations", "methods", "side_by_side",
+    }  # fmt: skip
+    assert [row["method"] for row in evidence.rows] == methods
+    json.dumps([dict(figure.data) for figure in evidence.figures], allow_nan=False)
+    assert len(score_studies([study], methods, Settings(steps=3))) == 3
+
+
+def test_one_forward_pass_serves_all_methods_that_need_one(small):
+    explainer = Explainer(small, PROMPT, ANSWER)
+    passes = []
+    handle = small.module.register_forward_hook(lambda *_: passes.append(1))
+    try:
+        for method in ("ifr", "ifr_span", "ft_ifr", "flashtrace", "attnlrp", "ft_attnlrp", "input_x_gradient",
+                       "attention", "attention_reference", "rollout"):  # fmt: skip
+            explainer.attribute(method)
+    finally:
+        handle.remove()
+    assert len(passes) == 1
+
+
+def test_integrated_gradients_of_a_span_take_one_pass_a_point(small):
+    explainer = Explainer(small, PROMPT, ANSWER)
+    assert explainer.trace
+    passes = []
+    handle = small.module.model.register_forward_hook(lambda *_: passes.append(1))
+    try:
+        explainer.attribute("integrated_gradients", sink=(2, 6), points=7)
+    finally:
+        handle.remove()
+    assert len(passes) == 7

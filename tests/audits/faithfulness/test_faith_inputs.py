@@ -1,0 +1,235 @@
+"""Bad input: defined results or errors that say what was wrong, before any forward pass."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from harness.audits.faithfulness import Explainer, attribute, deletion_curve, encode_passage, faithfulness_scores
+from harness.audits.faithfulness.jsonl import read_samples
+from harness.audits.faithfulness.metrics import rank_correlation
+from harness.audits.faithfulness.samples import Sample, load_words, split_thinking
+from harness.audits.faithfulness.study import prepare
+from harness.errors import DataError, UsageError
+from harness.models.byte_tokenizer import byte_tokenizer
+from harness.models.language_model import LanguageModel
+from tests.audits.faithfulness.small_decoders import small_decoder
+
+
+@pytest.fixture(scope="module")
+def small():
+    return LanguageModel(small_decoder("llama", vocab_size=259), byte_tokenizer(128), name="small")
+
+
+@pytest.mark.parametrize("generation", ["", "<eos>", [], [2]])
+def test_a_generation_of_no_tokens(small, generation):
+    with pytest.raises(UsageError, match="generation has no tokens"):
+        attribute(small, "abc", generation, "ifr")
+
+
+@pytest.mark.parametrize("prompt", ["", []])
+def test_a_prompt_of_no_tokens(small, prompt):
+    with pytest.raises(UsageError, match="prompt has no tokens"):
+        attribute(small, prompt, "abc", "ifr")
+
+
+@pytest.mark.parametrize(
+    ("span", "message"),
+    [
+        ((3, 1), "reversed: (3, 1)"),
+        ((0, 9), "(0, 9), but the generation has the tokens 0 to 3"),
+        ((-1, 1), "(-1, 1), but the generation"),
+        (4, "a span is a pair"),
+        (("a", "b"), "a span is a pair"),
+    ],
+)
+@pytest.mark.parametrize("name", ["sink", "thinking"])
+def test_spans(small, span, message, name):
+    with pytest.raises(UsageError) as error:
+        attribute(small, "abc", "xyz", "ifr", **{name: span})
+    assert message in str(error.value) and name in str(error.value)
+
+
+def test_text_that_does_not_round_trip(small):
+    with pytest.raises(DataError, match="no UTF-8 form: character 1"):
+        attribute(small, "a\ud800b", "xyz", "ifr")
+
+
+def test_a_tokenizer_that_normalises_is_named():
+    class Lower:
+        is_fast, eos_token, eos_token_id = False, None, None
+
+        def __call__(self, text, **_):
+            return {"input_ids": [ord(letter) for letter in text.lower()]}
+
+        def decode(self, ids, **_):
+            return "".join(map(chr, ids))
+
+    with pytest.raises(DataError, match=r"cannot round-trip the prompt: at character 2 it gives 'c' where .* 'C'"):
+        encode_passage(Lower(), "abC", "x")
+
+
+def test_unknown_method_suggests_the_nearest(small):
+    with pytest.raises(UsageError, match="did you mean 'flashtrace'"):
+        attribute(small, "abc", "xyz", "flash_trace")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "prob"}, "objective is 'prob'"),
+        ({"reduce": "max"}, "reduce is 'max'"),
+        ({"score_mode": "x"}, "score_mode"),
+        ({"negatives": "keep"}, "negatives"),
+        ({"hops": -1}, "hops is -1"),
+        ({"points": 0}, "points is 0"),
+        ({"weights": [1.0], "sink": (0, 1)}, "1 weights for a sink of 2"),
+    ],
+)
+def test_options(small, options, message):
+    with pytest.raises(UsageError, match=message):
+        attribute(small, "abc", "xyz", "ifr_span", **options)
+
+
+def test_flashtrace_refuses_the_end_of_text_token(small):
+    with pytest.raises(UsageError, match="end-of-text"):
+        attribute(small, "abc", "xyz", "flashtrace", sink=(0, 3))
+
+
+def test_unknown_variant_and_baseline(small):
+    with pytest.raises(UsageError, match="variant"):
+        attribute(small, "abc", "xyz", "ft_ifr", variant="other")
+    with pytest.raises(UsageError, match="variant"):
+        attribute(small, "abc", "xyz", "ablation", variant="words")
+    with pytest.raises(UsageError, match="baseline is 'zero'"):
+        deletion_curve(small, "abc", "xyz", [1, 2, 3], baseline="zero")
+
+
+def test_attributions_of_the_wrong_size_or_with_nan(small):
+    with pytest.raises(UsageError, match="has 2 weights; this prompt has 3 token features"):
+        deletion_curve(small, "abc", "xyz", [1, 2])
+    with pytest.raises(DataError, match="every feature needs a finite weight"):
+        deletion_curve(small, "abc", "xyz", [1, np.nan, 2])
+
+
+def test_all_zero_attribution_is_defined(small):
+    curve = deletion_curve(small, "abc", "xyz", [0, 0, 0])
+    assert curve.flat and curve.order == (0, 1, 2)
+    np.testing.assert_allclose(curve.density, np.linspace(1, 0, 4))
+    assert all(np.isfinite(value) for value in (curve.rise, curve.mas, curve.rise_ap))
+
+
+def test_a_score_that_does_not_fall_is_degenerate():
+    equal = faithfulness_scores([-4.0, -6.0, -4.0], [0.7, 0.3], 2)
+    rising = faithfulness_scores([-4.0, -3.0, -2.0], [0.7, 0.3], 2)
+    falling = faithfulness_scores([-4.0, -5.0, -6.0], [0.7, 0.3], 2)
+    assert equal.degenerate and rising.degenerate and not falling.degenerate
+    assert rising.rise == 0.0
+    empty = faithfulness_scores([-4.0], np.zeros((1, 0)), 20)
+    assert empty.degenerate and (empty.rise, empty.mas, empty.rise_ap) == (0.0, 0.0, 0.0)
+
+
+def test_scores_that_do_not_fit():
+    with pytest.raises(UsageError, match="2 scores for 3 deletion steps"):
+        faithfulness_scores([-1.0, -2.0], [1, 2, 3], 3)
+    with pytest.raises(DataError, match="finite log-likelihoods"):
+        faithfulness_scores([-1.0, float("-inf")], [1], 1)
+
+
+def test_constant_weights_have_no_rank_correlation():
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
+    assert rank_correlation([1], [2]) is None
+    assert rank_correlation([3, 2, 1], [1, 2, 3]) == pytest.approx(-1.0)
+
+
+def _write(tmp_path, *records):
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records))
+    return path
+
+
+def test_own_samples(tmp_path):
+    path = _write(
+        tmp_path,
+        {
+            "prompt": "The box is red. What colour?",
+            "generation": "<think>red</think>\nred",
+            "evidence_spans": [[0, 15]],
+        },
+        {"id": "two", "prompt": "ab cd", "generation": "x yy z", "output_span": "yy", "evidence_spans": ["cd"]},
+        {"prompt": "only a prompt"},
+    )
+    first, second, third = read_samples(path)
+    assert first == Sample("line-1", "The box is red. What colour?", "<think>red</think>\nred", ((0, 15),))
+    assert (second.name, second.output, second.evidence) == ("two", (2, 4), ((3, 5),))
+    assert third.generation is None
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "message"),
+    [
+        ("{", None, "not JSON"),
+        ([1], None, "each line is an object"),
+        ({"promt": "a"}, None, "unknown key 'promt'"),
+        ({}, "prompt", "text that is not empty"),
+        ({"prompt": ""}, "prompt", "text that is not empty"),
+        ({"prompt": "a", "output_span": [0, 1]}, "output_span", "needs a 'generation'"),
+        ({"prompt": "a", "generation": "bc", "output_span": [2, 1]}, "output_span", r"\[2, 1\) in a text of 2"),
+        ({"prompt": "a", "generation": "bc", "thinking_span": [0, 9]}, "thinking_span", "in a text of 2"),
+        ({"prompt": "aXbX", "evidence_spans": ["X"]}, "evidence_spans", "occurs 2 times"),
+        ({"prompt": "a", "evidence_spans": [[0]]}, "evidence_spans", "a span is"),
+        ({"prompt": "a", "evidence_spans": 3}, "evidence_spans", "list of spans"),
+    ],
+)
+def test_own_samples_that_cannot_be_used(tmp_path, record, field, message):
+    path = _write(tmp_path, {"prompt": "fine"}, record)
+    with pytest.raises(DataError, match=message) as error:
+        read_samples(path)
+    assert error.value.row == 2 and error.value.file == str(path) and error.value.field == field
+
+
+def test_empty_and_missing_files_and_repeated_ids(tmp_path):
+    with pytest.raises(DataError, match="no samples"):
+        read_samples(_write(tmp_path, ""))
+    with pytest.raises(DataError, match="cannot be read"):
+        read_samples(tmp_path / "absent.jsonl")
+    with pytest.raises(DataError, match="used twice"):
+        read_samples(_write(tmp_path, {"id": "a", "prompt": "x"}, {"id": "a", "prompt": "y"}))
+    broken = tmp_path / "words.toml"
+    broken.write_text("[needle]\nfillers = []\n")
+    with pytest.raises(DataError, match="'owners' is missing"):
+        load_words(broken)
+
+
+def test_a_sample_whose_span_holds_no_token(small):
+    with pytest.raises(DataError, match="holds no token"):
+        prepare(small, Sample("s", "abc", "xyz", output=(3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "output"),
+    [
+        ("<think>a b</think>\nc d", (0, 19), (19, 22)),
+        ("a b</think>c", (0, 11), (11, 12)),
+        ("plain answer", None, (0, 12)),
+        ("<think>never closed", None, (0, 19)),
+        ("all thinking</think>\n", None, (0, 21)),
+        ("<|begin_of_thought|>x<|end_of_thought|> y", (0, 40), (40, 41)),
+    ],
+)
+def test_thinking_is_split_by_its_tags(text, thinking, output):
+    assert split_thinking(text) == (thinking, output)
+
+
+def test_the_template_s_own_tags_come_first():
+    text = "a</think>b</reasoning>c"
+    assert split_thinking(text, "... </reasoning> ...")[1] == (22, 23)
+    assert split_thinking(text, "... </think> ...")[1] == (9, 23)
+
+
+def test_the_model_answers_where_no_generation_is_given(small):
+    study = prepare(small, Sample("s", "abc"), max_new_tokens=6)
+    assert len(study.explainer.passage.generation_ids) >= 2
+    assert isinstance(study.explainer, Explainer)
