@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -74,9 +75,13 @@ def batches(packs: Sequence[Pack], tokens: int) -> Iterator[list[Pack]]:
     for pack in packs:
         if pack.chained:
             yield [pack]
+    single = sorted((p for p in packs if not p.chained), key=lambda p: -p.nodes)
+    # Equal passes a little above the budget, rather than a last pass of a few tokens that costs nearly a whole one.
+    total = sum(pack.nodes for pack in single)
+    room = 1.1 * total / max(1, math.ceil(total / (1.25 * tokens)))
     batch: list[Pack] = []
-    for pack in sorted((p for p in packs if not p.chained), key=lambda p: -p.nodes):
-        if batch and (len(batch) + 1) * batch[0].nodes > tokens:
+    for pack in single:
+        if batch and (len(batch) + 1) * batch[0].nodes > room:
             yield batch
             batch = []
         batch.append(pack)
