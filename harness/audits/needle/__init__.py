@@ -13,6 +13,14 @@ _HOMES = {
     "placing": ("nearest_boundary",),
     "building": ("BuildOptions", "NeedleTask", "build_sample"),
     "sample": ("Sample",),
+    "config": ("NeedleConfig",),
+    "presets": ("PRESETS",),
+    "grid": ("grid_samples", "write_grid"),
+    "gridfiles": ("read_folder",),
+    "answers": ("Answer", "Answerer", "ModelAnswerer"),
+    "cliff": ("samples_needed",),
+    "evaluation": ("answered", "evaluate", "grid_evidence"),
+    "outputs": ("score_outputs",),
     "scores": ("precision", "score_all", "score_any", "score_boundary"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -146,7 +146,7 @@ class _Maker:
 
     def measure(self, pieces: Sequence[Piece]) -> Measured:
         special, haystack = self.frame.special, self.haystack
-        if self.options.verify == "auto" and self.length >= SEAMS_FROM and _additive(haystack):
+        if self.options.verify == "auto" and self.length >= SEAMS_FROM and is_additive(haystack):
             measured = measure_seams(haystack, self.head, pieces, self.tail, special=special)
             if measured is not None:
                 return measured
@@ -269,14 +269,6 @@ def _window_start(haystack: Haystack, tokens: int, seed: int, name: tuple[Any, .
         room = int((haystack.tokens_before(starts) + tokens <= haystack.n_tokens).sum())
         starts = starts[:room] if room else starts
     return int(starts[derived_rng(seed, *parts, "window").randrange(len(starts))])
-
-
-def _additive(haystack: Haystack) -> bool:
-    known: bool | None = getattr(haystack, "_additive", None)
-    if known is None:
-        known = is_additive(haystack)
-        haystack._additive = known  # type: ignore[attr-defined]
-    return known
 
 
 def _check_once(text: str, needles: Sequence[str]) -> None:

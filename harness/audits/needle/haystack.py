@@ -20,7 +20,10 @@ _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-
 _CJK_MARKS = "\u3000-\u3004\u3008-\u303f\uff00-\uff65—…·"
 _OPENING = "“‘「『（《〈【"
 _CLOSING = f"”’」』）》〉】{_CJK_MARKS}"
-_UNIT = re.compile(rf"[{_OPENING}]*[{_CJK}][{_CLOSING}]*|[^\s{_CJK}{_OPENING}]+|[{_OPENING}]+")
+# A Chinese character with the marks that lean on it, or a run of anything else.
+_UNIT = re.compile(
+    rf"[{_OPENING}]*[{_CJK}][{_CLOSING}]*|(?:[^\s{_CJK}{_OPENING}]|[{_OPENING}](?![{_OPENING}]*[{_CJK}]))+"
+)
 _ANY_CJK = re.compile(f"[{_CJK}]")
 _BLANKS = re.compile(r"\s+")
 _BETWEEN_CJK = re.compile(rf"(?<=[{_CJK}{_CLOSING}{_OPENING}]) +(?=[{_CJK}{_OPENING}{_CLOSING}])")
@@ -48,6 +51,7 @@ class Haystack:
         self.begins, self.ends = _units(self.text)
         self.joiner = "\n" if self.lines else " " if self._spaced() else ""
         self.sentence_starts = self._sentence_starts()
+        self.additive: bool | None = None  # found out by measuring.is_additive
         self.window_starts = np.array([0]) if found.uniform else self.sentence_starts[:-1]
 
     def __len__(self) -> int:

@@ -99,8 +99,14 @@ def measure_seams(haystack: Haystack, head: str, pieces: Sequence[Piece], tail: 
 def is_additive(haystack: Haystack) -> bool:
     """Whether every unit of the haystack has the same ids wherever it stands.
 
-    Each distinct unit is compared in all its places, and once more among other neighbours.
+    Each distinct unit is compared in all its places, and once more among other neighbours. Found out once a haystack.
     """
+    if haystack.additive is None:
+        haystack.additive = _prove(haystack)
+    return haystack.additive
+
+
+def _prove(haystack: Haystack) -> bool:
     if not haystack.encoder.has_offsets or len(haystack) < 4 * _WINDOW:
         return False
     known: dict[str, bytes] = {}

@@ -10,6 +10,7 @@ from harness.audits.needle.wording import needle_sentence
 from harness.errors import DataError, UsageError
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
+_BLOCKS = 512
 KINDS = ("essay", "noise", "needle")
 
 
@@ -33,7 +34,7 @@ def read_source(source: str | Path) -> SourceText:
     if source == "essay":
         return embedded_essay()
     if source == "noise":
-        return SourceText("noise", NOISE, lines=True, uniform=True)
+        return SourceText("noise", "\n".join([NOISE] * _BLOCKS), lines=True, uniform=True)
     if "\n" not in source and 0 < len(source) < 1000 and Path(source).exists():
         return _from_path(Path(source))
     return SourceText("text", source)
