@@ -39,7 +39,9 @@ def scores_of(members, twins, documents=(), stage="base"):
     """Stage scores with given log-probabilities of the secret (and of the whole text, the same)."""
     values = np.r_[members, twins].astype(float)
     roles = ["member"] * len(members) + ["control"] * len(twins)
-    table = pd.DataFrame({"canary_id": [f"c{i}" for i in range(len(values))], "role": roles, "repetitions": 1})
+    table = pd.DataFrame(
+        {"canary_id": [f"c{i}" for i in range(len(values))], "role": roles, "text": "", "repetitions": 1}
+    )
     for name in ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil"):
         table[name] = values
     for name in ("min_k20_ceil", "min_kpp20_ceil"):
@@ -252,7 +254,7 @@ def test_exact_exposure_finds_a_memorised_secret():
 
     canary = generate_canaries(1, seed=4)[0]
     model = tiny_model(0, settings=TinySettings(hidden=64, mlp=168, rows=400, decoys=40, epochs=1))
-    trained = train_tiny(model, [canary.text] * 32, seed=0, epochs=8, lr=3e-3, warmup_steps=0)
+    trained = train_tiny(model, [canary.text] * 64, seed=0, epochs=40, lr=3e-3, warmup_steps=0)
     row = exact_exposure(trained, [canary], positions=2).iloc[0]
     assert (row["rank"], row["space"]) == (1, 36**2)
     assert row["exposure_exact"] == pytest.approx(np.log2(36**2))
@@ -337,13 +339,17 @@ def run_pytest(*arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
-def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages):
+def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages, tmp_path):
     config, stages = smoke_stages
     text = ",".join(f"{stage}={path}" for stage, path in stages.items() if stage != "base")
     base = (stages["base"] / "spec.txt").read_text().strip()
-    found = run_pytest(f"--stages=base={base},{text}", f"--manifest={config.folder() / 'manifest.jsonl'}")
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert "30 passed, 5 skipped" in found.stdout
+    manifest = config.folder() / "manifest.jsonl"
+    found = run_pytest(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
+    # The smoke stages are too weak for the positive control, and an audit whose control fails is void.
+    assert found.returncode == 1, found.stdout[-3000:]
+    assert "1 failed, 29 passed, 5 skipped" in found.stdout
+    assert "VOID privacy: a control failed" in found.stdout
+    assert "often-repeated" in found.stdout
 
 
 def test_cases_refuse_stages_without_manifest():

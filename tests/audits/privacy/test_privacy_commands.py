@@ -10,9 +10,8 @@ from harness.cli import main
 
 
 def steps(folder, *names):
-    return [
-        main(["privacy", name, "--output", str(folder), *(["--smoke"] if name == "canaries" else [])]) for name in names
-    ]
+    smoke = {"canaries": ["--smoke"]}
+    return [main(["privacy", name, "--output", str(folder), *smoke.get(name, [])]) for name in names]
 
 
 def test_steps_one_after_the_other(tmp_path, capsys):
