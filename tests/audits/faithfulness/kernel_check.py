@@ -1,0 +1,58 @@
+"""Runs the GPU kernels in Triton's interpreter on the CPU and compares them with plain sums; run as a script."""
+
+from __future__ import annotations
+
+import torch
+
+from harness.audits.faithfulness import kernels
+
+SHAPES = (
+    # heads, KV heads, length, rows, head width, model width, window
+    (4, 2, 150, 70, 16, 96, None),
+    (4, 2, 150, 70, 16, 96, 20),
+    (6, 2, 90, 40, 32, 80, None),
+)
+
+
+def plain_attention(queries, keys, first, window):
+    """Probabilities H x R x T."""
+    heads, rows, width = queries.shape
+    scores = torch.einsum("hre,hte->hrt", queries, keys.repeat_interleave(heads // keys.shape[0], 0)) * width**-0.5
+    distance = first + torch.arange(rows)[:, None] - torch.arange(keys.shape[1])[None]
+    seen = (distance >= 0) if window is None else (distance >= 0) & (distance < window)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+
+
+def plain_proximity(part, whole):
+    """Last axis reduced."""
+    return (whole.abs().sum(-1) - (part - whole).abs().sum(-1)).clamp_min(0)
+
+
+def check(heads, kv_heads, length, rows, width, model, window):
+    """Largest differences of the three kernels."""
+    queries, keys, values = (
+        torch.randn(n, t, width) for n, t in ((heads, rows), (kv_heads, length), (kv_heads, length))
+    )
+    output, weights, first = 0.1 * torch.randn(model, heads * width), torch.rand(rows), length - rows
+    attention = plain_attention(queries, keys, first, window)
+    pooled = kernels.pooled_attention(queries, keys, first, weights, width**-0.5, window)
+    expected = torch.einsum("hrt,r->ht", attention, weights)
+    messages = torch.einsum(
+        "hje,dhe->hjd", values.repeat_interleave(heads // kv_heads, 0), output.view(model, heads, width)
+    )
+    whole, wholes = 3 * torch.randn(model), 3 * torch.randn(rows, model)
+    span = kernels.span_proximities(values, output, expected, whole, length)
+    sinks = kernels.sink_proximities(values, output, attention, wholes, first)
+    return (
+        (pooled - expected).abs().max(),
+        (span - plain_proximity(expected[..., None] * messages, whole)).abs().max(),
+        (sinks - plain_proximity(attention[..., None] * messages[:, None], wholes[None, :, None])).abs().max(),
+    )
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    for shape in SHAPES:
+        differences = [float(value) for value in check(*shape)]
+        assert differences[0] < 1e-5 and max(differences) < 1e-3, (shape, differences)
+    print("kernels agree")
