@@ -173,9 +173,7 @@ def _scores(item: Encoded, place: slice, output: Output) -> TokenScores:
         mean, std = output.moments[place].T
         stats = (-mean, mean, std)
     targets = item.ids[item.first_scored :]
-    best = (
-        (None, None)
-        if output.top_id is None or output.top_lead is None
-        else (output.top_id[place], output.top_lead[place])
-    )
+    best: tuple[NDArray[np.int64] | None, NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None, None)
+    if output.top_id is not None and output.top_lead is not None and output.top_margin is not None:
+        best = (output.top_id[place], output.top_lead[place], output.top_margin[place])
     return TokenScores(targets, output.logprob[place], rank, not rank.any(), item.merged, *stats, *best)

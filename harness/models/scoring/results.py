@@ -23,7 +23,8 @@ class TokenScores:
     ``std_logprob``      float64 [n], the standard deviation of log p under p (Min-K%++ calls it sigma).
     ``top_ids``          int64 [n], the most likely token at each position (only with ``top=True``), after the
                          repetition penalty on all tokens before it; of equals the smallest id.
-    ``top_leads``        float64 [n], by how many logits it leads the second.
+    ``top_leads``        float64 [n], by how many logits it leads the second, after the penalty.
+    ``top_margins``      float64 [n], by how many logits the largest logit leads the second without any penalty.
     """
 
     token_ids: NDArray[np.int64]
@@ -36,6 +37,7 @@ class TokenScores:
     std_logprob: NDArray[np.float64] | None = None
     top_ids: NDArray[np.int64] | None = None
     top_leads: NDArray[np.float64] | None = None
+    top_margins: NDArray[np.float64] | None = None
 
     @property
     def total(self) -> float:

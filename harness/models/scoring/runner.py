@@ -49,7 +49,7 @@ class NonFinite(Exception):
 class Output:
     """Scores of all target tokens of all distinct requests, one after the other.
 
-    ``moments`` are mean and std of log p; ``top_id`` and ``top_lead`` are as in ``TokenScores``.
+    ``moments`` are mean and std of log p; ``top_id``, ``top_lead`` and ``top_margin`` are as in ``TokenScores``.
     """
 
     logprob: Floats
@@ -57,12 +57,13 @@ class Output:
     moments: Floats | None
     top_id: NDArray[np.int64] | None = None
     top_lead: Floats | None = None
+    top_margin: Floats | None = None
 
     @classmethod
     def empty(cls, size: int, stats: bool, top: bool = False) -> Output:
         """Room for ``size`` scores."""
         moments = np.full((size, 2), np.nan) if stats else None
-        best = (np.zeros(size, dtype=np.int64), np.zeros(size)) if top else (None, None)
+        best = (np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)) if top else (None, None, None)
         return cls(np.full(size, np.nan), np.zeros(size, dtype=np.int64), moments, *best)
 
 
@@ -181,12 +182,17 @@ class Runner:
         stats = job.output.moments is not None
         scores = score_rows(logits, pairs.row, pairs.target, stats=stats, token_set=job.token_set)
         _store(scores, pairs, job.output)
-        if job.output.top_id is not None and job.output.top_lead is not None:
-            contexts = [job.context(place) for place in pairs.out.tolist()]
-            best = top_tokens(logits, pairs.row, contexts, job.penalty)
-            job.output.top_id[pairs.out], job.output.top_lead[pairs.out] = best
+        self._write_top(logits, pairs, job)
         if not np.isfinite(job.output.logprob[pairs.out]).all():
             raise NonFinite(requests)
+
+    def _write_top(self, logits: torch.Tensor, pairs: Pairs, job: Job) -> None:
+        out = job.output
+        if out.top_id is None or out.top_lead is None or out.top_margin is None:
+            return
+        contexts = [job.context(place) for place in pairs.out.tolist()]
+        best = top_tokens(logits, pairs.row, contexts, job.penalty)
+        out.top_id[pairs.out], out.top_lead[pairs.out], out.top_margin[pairs.out] = best
 
 
 @dataclass(frozen=True, slots=True)

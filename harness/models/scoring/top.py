@@ -14,21 +14,25 @@ Floats = NDArray[np.float64]
 _PAIRS_AT_ONCE = 128
 
 
-def top_tokens(logits: torch.Tensor, row: Ints, contexts: Sequence[Ints], penalty: float) -> tuple[Ints, Floats]:
-    """For each pair the largest logit's token and its lead over the second, after ``penalty`` on the context's tokens.
+def top_tokens(
+    logits: torch.Tensor, row: Ints, contexts: Sequence[Ints], penalty: float
+) -> tuple[Ints, Floats, Floats]:
+    """For each pair the largest logit's token and its lead over the second, after ``penalty`` on the context's tokens,
+    and the lead that the largest logit had before.
 
     Pair i reads ``logits[row[i]]``; ``contexts[i]`` are all ids before its position. A penalised logit is divided by
     ``penalty`` where it is positive and multiplied where it is negative (Keskar et al. 2019, as in ``transformers``).
     Of equal logits the smallest id wins. Leads are float64, in logits.
     """
-    ids, leads = np.empty(len(row), dtype=np.int64), np.empty(len(row))
+    ids, leads, plain = np.empty(len(row), dtype=np.int64), np.empty(len(row)), np.empty(len(row))
     for begin in range(0, len(row), _PAIRS_AT_ONCE):
         part = slice(begin, begin + _PAIRS_AT_ONCE)
         values = logits[torch.from_numpy(row[part]).to(logits.device)].float()
         if penalty != 1.0:
+            _, plain[part] = _best_two(values.clone())
             _penalise(values, contexts[part], penalty)
         ids[part], leads[part] = _best_two(values)
-    return ids, leads
+    return ids, leads, leads if penalty == 1.0 else plain
 
 
 def _penalise(values: torch.Tensor, contexts: Sequence[Ints], penalty: float) -> None:
