@@ -43,8 +43,8 @@ REFERENCE: dict[str, dict[int, float]] = {
     "deletion curve, 20 steps": {103: 17.0, 303: 42.6},
     "integrated gradients, span of 4": {103: 31.0, 303: 92.0},
 }
-"""CPU seconds of the reference; the integrated gradients' are section 8's floor of 20 (F+B), since the reference makes a
-pass for each row and point (837 and 5,780 s for all rows)."""
+"""CPU seconds of the reference; the integrated gradients' are section 8's floor of 20 (F+B), since the reference
+makes a pass for each row and point (837 and 5,780 s for all rows)."""
 
 WORDS = "The old baker near the bridge sold seven loaves to Anna. She gave two of them to a child who waited there. "
 ANSWER = "Anna had five loaves left. The child ate one. Then they went home by the river. "

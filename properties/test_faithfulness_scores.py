@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -62,7 +64,7 @@ def test_the_order_is_stable_and_complete(path):
     weights, _, steps = path
     order = deletion_order(weights)
     assert sorted(order) == list(range(len(weights)))
-    for first, second in zip(order, order[1:], strict=False):
+    for first, second in pairwise(order):
         assert weights[first] > weights[second] or (weights[first] == weights[second] and first < second)
     assert [feature for group in deletion_groups(order, steps) for feature in group] == order
 

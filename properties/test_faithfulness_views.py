@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,7 +95,7 @@ def test_sentences_cover_the_text_without_gaps(text):
 @given(st.text(st.sampled_from("aB .!?\n"), min_size=1, max_size=60), st.data())
 def test_every_token_belongs_to_exactly_one_sentence(text, data):
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(text) - 1)), max_size=20)) | {0, len(text)})
-    offsets = [(first, last) for first, last in zip(cuts, cuts[1:], strict=False) if last > first]
+    offsets = [(first, last) for first, last in pairwise(cuts) if last > first]
     units = sentence_units(text, offsets)
     assert [token for group in units.tokens for token in group] == list(range(len(offsets)))
     assert sum(len(group) for group in group_tokens(offsets, sentence_bounds(text))) == len(offsets)

@@ -1,7 +1,7 @@
 """Ablation: how much the log-probability of generated tokens falls when a unit before them is overwritten.
 
-Units are sentences of the user's prompt and earlier sentences of the generation (template tokens never), equal segments,
-or single tokens. By causality one scored sequence for a unit serves every later target.
+Units are sentences of the user's prompt and earlier sentences of the generation (template tokens never), equal
+segments, or single tokens. By causality one scored sequence for a unit serves every later target.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def sentence_plan(passage: Passage) -> list[Ablated]:
 
 
 def segment_plan(passage: Passage, segments: int) -> list[Ablated]:
-    """Near-equal segments of user and generation tokens; for each sentence only the part of a segment before it counts."""
+    """Near-equal segments of user and generation tokens; for each sentence only the part of a segment before it
+    counts.
+    """
     features = len(passage.user)
     bounds = near_equal_ranges(features + len(passage.generation_ids), segments)
     plan: dict[tuple[int, ...], list[int]] = {}

@@ -29,7 +29,8 @@ def mean_attention(trace: Trace, rows: Sequence[int]) -> Tensor:
 def cumulative_attention(trace: Trace, rows: Sequence[int]) -> Tensor:
     """Last-layer attention averaged over heads and over all query rows up to each row, G x T.
 
-    The form of the reference package; by causality the forward passes over prefixes that it makes are one cumulative sum.
+    The form of the reference package; by causality the forward passes over prefixes that it makes are one cumulative
+    sum.
     """
     layer = trace.open(len(trace.decoder.layers) - 1)
     wanted = {position: index for index, position in enumerate(rows)}

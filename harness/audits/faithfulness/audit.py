@@ -26,8 +26,9 @@ METRICS = {"rise": "lower", "mas": "lower", "rise_ap": "lower", "mas_normalised"
 HOP_METHODS = frozenset({"ft_ifr", "flashtrace", "ft_attnlrp"})
 
 CAVEAT = (
-    "RISE and MAS belong to a deletion test and depend on the baseline token. MAS rewards flat attributions, and RISE is 0 "
-    "where deletion raises the score: read them beside the uniform, random and gold-order references and the degenerate flag."
+    "RISE and MAS belong to a deletion test and depend on the baseline token. MAS rewards flat attributions, and RISE "
+    "is 0 where deletion raises the score: read them beside the uniform, random and gold-order references and the "
+    "degenerate flag."
 )
 
 
@@ -130,7 +131,8 @@ def _hop_table(studies: Sequence[Study], method: str, settings: Settings) -> Any
                 steps=settings.steps, baseline=settings.baseline, seed=settings.seed,
             )  # fmt: skip
             row = one.row()
-            rows.append({"sample": row["sample"], "hop": number, "mass_left": hops.ratios[number] if hops.ratios else None,
+            left = hops.ratios[number] if hops.ratios else None
+            rows.append({"sample": row["sample"], "hop": number, "mass_left": left,
                          "rise": row["rise"], "mas": row["mas"], "recovery": row["recovery"]})  # fmt: skip
     columns = ("sample", "hop", "mass_left", "rise", "mas", "recovery")
     return table_figure("hops", f"{method} hop by hop", columns, rows, "Scores of what was observed up to each hop.")
@@ -140,8 +142,8 @@ def _note_flat(evidence: Evidence, scored: Sequence[Scored]) -> None:
     flat = [one.sample for one in scored if one.curve.flat]
     if flat:
         evidence.notes.append(
-            f"All weights of the view are equal (for instance all zero) for {', '.join(flat)}: the deletion order is then the "
-            "order of the text, the density a straight line, and recovery is not defined."
+            f"All weights of the view are equal (for instance all zero) for {', '.join(flat)}: the deletion order is "
+            "then the order of the text, the density a straight line, and recovery is not defined."
         )
     degenerate = [one.sample for one in scored if one.curve.degenerate]
     if degenerate:
@@ -155,8 +157,8 @@ def _note_details(evidence: Evidence, studies: Sequence[Study], method: str, set
         return
     gaps = [float(study.attribution(method).details["completeness_gap"].max()) for study in studies]
     evidence.notes.append(
-        f"Integrated gradients miss completeness by up to {100 * max(gaps):.0f} % of the change of the objective; below "
-        "5 % the integral may be called converged."
+        f"Integrated gradients miss completeness by up to {100 * max(gaps):.0f} % of the change of the objective; "
+        "below 5 % the integral may be called converged."
     )
 
 

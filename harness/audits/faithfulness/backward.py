@@ -1,7 +1,7 @@
 """Backward pass of a decoder written out: ordinary gradients and AttnLRP relevance with the same code.
 
-Every operation of a Llama-like block has a short transposed form, and AttnLRP (arXiv 2402.05602) only changes factors in
-it. Writing it out needs no patched classes, no parameter gradients and no stored graph; activations are recomputed
+Every operation of a Llama-like block has a short transposed form, and AttnLRP (arXiv 2402.05602) only changes factors
+in it. Writing it out needs no patched classes, no parameter gradients and no stored graph; activations are recomputed
 layer by layer from the residual stream, and many cotangents travel through one recomputed layer together.
 """
 

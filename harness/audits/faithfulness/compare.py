@@ -22,7 +22,8 @@ Table = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A method's place by one metric; ``behind`` is best minus this method, or this minus best: never below 0 on average.
+    """A method's place by one metric; ``behind`` is best minus this method, or this minus best: never below 0 on
+    average.
 
     ``separated`` says that the interval of the difference to the best method lies beyond 0.
     """

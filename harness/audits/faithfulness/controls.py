@@ -30,6 +30,9 @@ METHODS = ("flashtrace", "ifr", "attnlrp", "attention", "leave_one_out")
 REPORTED = ("input_x_gradient", "rollout")
 """Methods whose numbers on the controls stand beside the others without deciding: known to be weak there."""
 
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999"]
+"""Okabe and Ito's, one a method."""
+
 KEPT_RANKING = 0.5
 """Mean rank correlation with the trained model below which a randomised model counts as not keeping the ranking."""
 
@@ -43,7 +46,9 @@ class CopyTask:
 
 
 def copy_task(count: int, held_out: int, seed: int) -> CopyTask:
-    """Random letters of 14 to 22, of which three at a known place are repeated at the end; the same for the same seed."""
+    """Random letters of 14 to 22, of which three at a known place are repeated at the end; the same for the same
+    seed.
+    """
     rng = np.random.default_rng([seed, 3])
     made = [_copy_sample(rng, f"copy-{number}") for number in range(count + held_out)]
     texts = tuple(f"{sample.prompt}{sample.generation}" for sample in made[:count])
@@ -110,7 +115,8 @@ def planted_span_evidence(base: LanguageModel, *, seed: int, train: int = 1500, 
     evidence.control = Control(
         "positive",
         passed,
-        f"the model copies (accuracy 0.9 or more); {', '.join(METHODS)} find the letters: interval of the recall above chance",
+        f"the model copies (accuracy 0.9 or more); {', '.join(METHODS)} find the letters (interval of the recall above "
+        "chance)",
         f"accuracy {accuracy:.2f}; " + (f"not found by {', '.join(failed)}" if failed else "found by every method"),
     )
     return evidence
@@ -187,7 +193,8 @@ def randomised_weights_evidence(base: LanguageModel, *, seed: int, train: int = 
     evidence.control = Control(
         "negative",
         not kept,
-        f"with all weights random no method keeps the trained model's ranking (interval of the rank correlation below {KEPT_RANKING})",
+        f"with all weights random {', '.join(METHODS)} lose the trained model's ranking (interval of the rank correlation "
+        f"below {KEPT_RANKING})",
         f"kept by {', '.join(kept)}" if kept else "kept by none",
     )
     return evidence
@@ -207,7 +214,7 @@ def _cascade_figure(rows: Sequence[dict[str, Any]]) -> Figure:
         "encoding": {
             "x": {"field": "randomised", "type": "ordinal", "title": "blocks randomised from the top", "sort": None},
             "y": {"field": "correlation", "type": "quantitative", "title": "rank correlation with the trained model"},
-            "color": {"field": "method", "type": "nominal", "scale": {"range": ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]}},
+            "color": {"field": "method", "type": "nominal", "scale": {"range": COLOURS}},
             "tooltip": [{"field": "method"}, {"field": "randomised"}, {"field": "correlation", "format": ".2f"}],
         },
     }  # fmt: skip

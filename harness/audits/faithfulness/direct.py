@@ -1,7 +1,7 @@
 """Scores straight from logits, for what the scoring engine does not give.
 
-Two things need it: positions that hold the mean input embedding (which is no token), and the sum of the log-probabilities
-over the whole vocabulary (for CLP). Logits exist only at the generation.
+Two things need it: positions that hold the mean input embedding (which is no token), and the sum of the
+log-probabilities over the whole vocabulary (for CLP). Logits exist only at the generation.
 """
 
 from __future__ import annotations

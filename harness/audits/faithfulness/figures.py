@@ -101,8 +101,8 @@ def deletion_figure(
         for step, pair in enumerate(zip(curve.response, curve.density, strict=True))
     ]
     caption = (
-        f"RISE {curve.rise:.3f}, MAS {curve.mas:.3f}, RISE+AP {curve.rise_ap:.3f} (lower is better). The shaded band is "
-        "the alignment penalty between response and density."
+        f"RISE {curve.rise:.3f}, MAS {curve.mas:.3f}, RISE+AP {curve.rise_ap:.3f} (lower is better). The shaded band "
+        "is the alignment penalty between response and density."
     )
     if curve.degenerate:
         caption += " Degenerate: deleting everything does not lower the score, so these numbers say nothing."
@@ -166,10 +166,10 @@ def side_by_side(study: Study, attributions: Mapping[str, Attribution], name: st
         "encoding": {
             "x": {"field": "position", "type": "ordinal", "title": "prompt token", "axis": {"labelOverlap": True}},
             "y": {"field": "method", "type": "nominal", "title": None, "sort": None},
-            "color": {"field": "weight", "type": "quantitative", "scale": {"scheme": "viridis"}, "title": "share of maximum"},
-            "tooltip": [
-                {"field": "token"}, {"field": "position"}, {"field": "method"}, {"field": "weight"}, {"field": "evidence"},
-            ],
+            "color": {
+                "field": "weight", "type": "quantitative", "scale": {"scheme": "viridis"}, "title": "share of maximum",
+            },
+            "tooltip": [{"field": name} for name in ("token", "position", "method", "weight", "evidence")],
         },
     }  # fmt: skip
     return Figure(

@@ -1,7 +1,7 @@
 """Attention of one layer recomputed from its input: keys, values, and probabilities of chosen rows, head by head.
 
-Nothing here holds more than a chunk of attention rows; ``layer_heads`` follows the model's own operations (norm, biases,
-q/k norms, rotary positions, window), and the trace checks that the result is the model's.
+Nothing here holds more than a chunk of attention rows; ``layer_heads`` follows the model's own operations (norm,
+biases, q/k norms, rotary positions, window), and the trace checks that the result is the model's.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ class Heads:
 def layer_heads(
     decoder: Decoder, index: int, x: Tensor, rotary: tuple[Tensor, Tensor], eps: float | None = None
 ) -> Heads:
-    """Heads of layer ``index`` from its input ``x`` (T x d), with the message norm at ``eps`` (``None``: the model's)."""
+    """Heads of layer ``index`` from its input ``x`` (T x d), with the message norm at ``eps`` (``None``: the
+    model's).
+    """
     layer = decoder.layers[index]
     attention: Any = layer.attention
     normed = rms_norm(layer.input_norm, x)

@@ -102,7 +102,9 @@ def _share(vector: Vector, inner: slice) -> float:
 def split_hops(
     attribute_span: SpanFunction, prompt: int, columns: int, *, start: Span, thinking: Span, parts: int, mask: Vector
 ) -> Hops:
-    """Hop 0, then one hop for each of ``parts`` segments of the thinking, last first, each passing mass to earlier ones."""
+    """Hop 0, then one hop for each of ``parts`` segments of the thinking, last first, each passing mass to earlier
+    ones.
+    """
     segments = near_equal_segments(thinking, parts)
     vectors = [attribute_span(start, None)]
     observed = [vectors[0] * mask]

@@ -1,8 +1,8 @@
 """Triton kernels of span IFR on a GPU: attention pooled over rows and proximities, without writing either down.
 
 ``pooled_attention`` reads queries and keys twice (row sums first, then weighted column sums), as flash attention does;
-``span_proximities`` multiplies values and output weights tile by tile and reduces each tile at once. Both agree with the
-plain forms in :mod:`heads` and :mod:`proximity`, which serve wherever Triton is absent.
+``span_proximities`` multiplies values and output weights tile by tile and reduces each tile at once. Both agree with
+the plain forms in :mod:`heads` and :mod:`proximity`, which serve wherever Triton is absent.
 """
 
 from __future__ import annotations
@@ -171,7 +171,9 @@ def pooled_attention(
 
 
 def span_proximities(values: Tensor, output: Tensor, pooled: Tensor, whole: Tensor, stop: int) -> Tensor:
-    """Proximities H x stop of ``pooled[h, j] W_O[:, h] v[j, g(h)]`` to ``whole``; ``values`` K x T x e, ``output`` d x He."""
+    """Proximities H x stop of ``pooled[h, j] W_O[:, h] v[j, g(h)]`` to ``whole``; ``values`` K x T x e, ``output`` d
+    x He.
+    """
     heads, length = pooled.shape
     values, output = values.contiguous(), output.contiguous()
     result = torch.empty(heads, stop, device=pooled.device, dtype=torch.float32)

@@ -23,8 +23,8 @@ Vector = NDArray[np.float64]
 class FaithfulnessScores(NamedTuple):
     """The scores of one deletion path; ``density`` and ``response`` have one value a step, from nothing deleted on.
 
-    ``degenerate`` says that deletion did not lower the score (or that there was nothing to delete): the numbers are then
-    defined but say nothing about the attribution.
+    ``degenerate`` says that deletion did not lower the score (or that there was nothing to delete): the numbers are
+    then defined but say nothing about the attribution.
     """
 
     rise: float
@@ -71,7 +71,8 @@ def density_curve(weights: Vector, groups: Sequence[Sequence[int]]) -> Vector:
 def monotone_response(scores: Vector) -> Vector:
     """Scores scaled to 1 (nothing deleted) .. 0 (all deleted), clipped, and never rising again.
 
-    Where both end points are equal a step is +-infinity (clipped to 1 or 0) or 0/0 (no information: the minimum so far).
+    Where both end points are equal a step is +-infinity (clipped to 1 or 0) or 0/0 (no information: the minimum so
+    far).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         clipped = np.clip((scores - scores[-1]) / abs(scores[0] - scores[-1]), 0.0, 1.0)
@@ -150,7 +151,8 @@ def recovery(
 def coverage(attribution: Any, gold: Collection[int]) -> tuple[float, float, float]:
     """Shares of gold units whose part of the attribution is near its fair part, above half of it, above all of it.
 
-    The fair part is ``1 / len(gold)``; near is between half and one and a half of it. Zeros where nothing is attributed.
+    The fair part is ``1 / len(gold)``; near is between half and one and a half of it. Zeros where nothing is
+    attributed.
     """
     rows = np.nan_to_num(np.atleast_2d(np.asarray(attribution, dtype=np.float64)), nan=0.0)
     total = float(np.abs(rows.sum(axis=0)).sum())

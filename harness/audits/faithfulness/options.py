@@ -21,5 +21,7 @@ OPTIONS: tuple[AuditOption, ...] = (
         choices=("eos", "pad", "mean", "random"),
     ),
     AuditOption("--attribution-hops", "recursive hops of the multi-hop methods", default=1, type=int),
-    AuditOption("--faithfulness-chat", "put prompts into the model's chat template", action="store_true", default=False),
+    AuditOption(
+        "--faithfulness-chat", "put prompts into the model's chat template", action="store_true", default=False
+    ),
 )  # fmt: skip

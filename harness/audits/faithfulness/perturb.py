@@ -1,7 +1,7 @@
 """Perturbed passages and their scores: tokens overwritten by a baseline token, one for one, length unchanged.
 
-Scores come from the scoring engine, which computes each distinct prefix once; a result is remembered, so that paths that
-share states (end points, views, methods) are scored once.
+Scores come from the scoring engine, which computes each distinct prefix once; a result is remembered, so that paths
+that share states (end points, views, methods) are scored once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Where scores go in an attribution: columns of the user and the generation, rows of a span, cells that are undefined."""
+"""Where scores go in an attribution: columns of the user and the generation, rows of a span, cells that are
+undefined.
+"""
 
 from __future__ import annotations
 

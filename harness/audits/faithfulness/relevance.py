@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -123,8 +124,8 @@ def gradient_span(
 class Integrated:
     """Integrated gradients R x T with its completeness check.
 
-    ``change`` is f(input) - f(baseline) a row, ``points`` the number of interpolation points used. The attributions of a
-    row would add up to ``change`` if the integral had converged.
+    ``change`` is f(input) - f(baseline) a row, ``points`` the number of interpolation points used. The attributions
+    of a row would add up to ``change`` if the integral had converged.
     """
 
     rows: Tensor
@@ -151,10 +152,11 @@ def integrated_gradients(
 ) -> Integrated:
     """Integrated gradients from the embedding of one baseline token at every position.
 
-    The rule of the reference: ``points`` equally spaced points, weights 1/points with both ends halved. By causality the
-    interpolated sequences of all rows are prefixes of the same ones: ``points`` forward passes in total; with ``weights``
-    (the objective of a span, one row in the result) also only that many backward passes. With ``tolerance`` the grid is
-    refined, old points kept, until the completeness gap is below it or ``max_points`` is reached.
+    The rule of the reference: ``points`` equally spaced points, weights 1/points with both ends halved. By causality
+    the interpolated sequences of all rows are prefixes of the same ones: ``points`` forward passes in total; with
+    ``weights`` (the objective of a span, one row in the result) also only that many backward passes. With
+    ``tolerance`` the grid is refined, old points kept, until the completeness gap is below it or ``max_points`` is
+    reached.
     """
     objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
     path = _Path(trace, baseline_id, objective, weights)
@@ -166,7 +168,7 @@ def integrated_gradients(
         result = Integrated((total / len(grid) * path.difference).sum(-1), path.change(), len(grid))
         if tolerance is None or float(result.gap.max()) <= tolerance or 2 * len(grid) - 1 > max_points:
             return result
-        between = [(a + b) / 2 for a, b in zip(grid, grid[1:], strict=False)]
+        between = [(a + b) / 2 for a, b in pairwise(grid)]
         total = total + sum((path.gradient(point) for point in between), torch.zeros(()))
         grid = sorted([*grid, *between])
 

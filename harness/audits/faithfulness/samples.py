@@ -99,9 +99,9 @@ def _place(text: str, part: str) -> Characters:
 def split_thinking(generation: str, template: str | None = None) -> tuple[Characters | None, Characters]:
     """Thinking and output of a generation by its think tags, as character ranges.
 
-    The thinking reaches from the start to the closing tag and the white space after it, also where the opening tag stood
-    in the prompt (as some chat templates have it). ``template`` is the model's chat template: tags that occur in it are
-    tried first. Without tags all is output.
+    The thinking reaches from the start to the closing tag and the white space after it, also where the opening tag
+    stood in the prompt (as some chat templates have it). ``template`` is the model's chat template: tags that occur
+    in it are tried first. Without tags all is output.
     """
     ordered = sorted(THINK_TAGS, key=lambda tags: tags[1] not in (template or ""))
     for _, closing in ordered:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Offsets = Sequence[tuple[int, int]]
 
@@ -80,7 +81,7 @@ def sentence_bounds(text: str) -> list[tuple[int, int]]:
     """Half-open character ranges of the sentences; they cover the text without gaps."""
     starts = {0, *_starts_after_ends(text), *_starts_at_titles(text)}
     edges = [*sorted(start for start in starts if start < len(text)), len(text)]
-    return [(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if stop > start]
+    return [(start, stop) for start, stop in pairwise(edges) if stop > start]
 
 
 def _starts_after_ends(text: str) -> list[int]:

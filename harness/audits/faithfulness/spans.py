@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from harness.errors import UsageError
@@ -41,7 +42,7 @@ def near_equal_ranges(length: int, parts: int) -> list[tuple[int, int]]:
     bounds = [0]
     for part in range(parts):
         bounds.append(bounds[-1] + length // parts + (part < length % parts))
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 def tokens_in_characters(offsets: Sequence[tuple[int, int]], first: int, last: int) -> list[int]:

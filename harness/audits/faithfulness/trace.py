@@ -82,8 +82,8 @@ class Trace:
         if not error <= limit * largest + 1e-7:
             raise ModelError(
                 f"layer {index} of {type(self.decoder.module).__name__}: the {what} rebuilt from its parts is off by "
-                f"{error:.3g} where the largest value is {largest:.3g}; this architecture has a part that is not handled "
-                "(a norm, bias, scaling, mask or cap), so no attribution is given"
+                f"{error:.3g} where the largest value is {largest:.3g}; this architecture has a part that is not "
+                "handled (a norm, bias, scaling, mask or cap), so no attribution is given"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_units_are_replaced_token_by_token(small, study, unit):
     test = study.test(unit, 4, "eos")
     states = test._states(np.arange(len(test.units), dtype=float))
     assert states[0] == frozenset() and states[-1] == frozenset(study.explainer.passage.user)
-    assert all(earlier < later for earlier, later in zip(states, states[1:], strict=False))
+    assert all(earlier < later for earlier, later in pairwise(states))
     curve = test.curve(study.attribution("ifr"), "rec")
     assert len(curve.scores) == (len(test.units) if unit == "sentence" else min(4, len(test.units))) + 1
 
