@@ -76,7 +76,10 @@ def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
             estimate = bootstrap_ci(values, seed=seed, n_resamples=2000)
             found[f"faithfulness.{metric}"] = replace(estimate, better=better)
         else:
-            reason = "no sample has a value: none holds evidence, or deleting everything never lowers the score"
+            reason = (
+                "no sample has a value: no evidence is known, the gold order is no better than random ones, or deleting "
+                "everything does not lower the score"
+            )
             found[f"faithfulness.{metric}"] = Estimate.not_estimable(reason, n=len(scored), better=better)
     degenerate = sum(one.curve.degenerate for one in scored)
     found["faithfulness.degenerate_share"] = replace(wilson(degenerate, len(scored)), better="lower")

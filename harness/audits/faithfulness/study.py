@@ -25,6 +25,9 @@ Vector = NDArray[np.float64]
 RANDOM_ORDERS = 3
 """Random attributions whose mean stands for chance beside every score."""
 
+LEAST_GAP = 0.02
+"""By how much the gold order must beat random ones for a score between the two to mean anything."""
+
 MAX_NEW_TOKENS = 128
 
 
@@ -138,11 +141,15 @@ def reference_weights(features: int, gold: Sequence[int], seed: int) -> dict[str
 
 
 def _between(value: float, references: Mapping[str, DeletionCurve], metric: str) -> float | None:
-    """A score between the mean of random orders (0) and the gold order (1); ``None`` where no evidence is known."""
+    """A score between the mean of random orders (0) and the gold order (1).
+
+    ``None`` where no evidence is known, or where the gold order itself is no better than random orders.
+    """
     if "gold" not in references:
         return None
-    chance = [getattr(curve, metric) for name, curve in references.items() if name.startswith("random")]
-    return normalised_score(value, float(np.mean(chance)), getattr(references["gold"], metric))
+    chance = float(np.mean([getattr(curve, metric) for name, curve in references.items() if "random" in name]))
+    oracle = float(getattr(references["gold"], metric))
+    return normalised_score(value, chance, oracle) if chance - oracle >= LEAST_GAP else None
 
 
 def prepare(model: LanguageModel, sample: Sample, *, chat: bool = False, max_new_tokens: int = MAX_NEW_TOKENS) -> Study:

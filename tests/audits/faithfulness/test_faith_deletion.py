@@ -229,3 +229,19 @@ def test_integrated_gradients_of_a_span_take_one_pass_a_point(small):
     finally:
         handle.remove()
     assert len(passes) == 7
+
+
+def test_a_score_between_random_and_gold_needs_a_gold_order_that_is_better():
+    from harness.audits.faithfulness.study import _between
+
+    def references(gold):
+        return {
+            "random-0": _scored("r", "s", 0.5, 0.6).curve,
+            "random-1": _scored("r", "s", 0.7, 0.8).curve,
+            "gold": _scored("g", "s", *gold).curve,
+        }
+
+    assert _between(0.45, references((0.3, 0.5)), "rise") == pytest.approx(0.5)
+    assert _between(0.45, references((0.595, 0.9)), "rise") is None
+    assert _between(0.45, references((0.3, 0.9)), "mas") is None
+    assert _between(0.45, {"random-0": _scored("r", "s", 0.5, 0.6).curve}, "rise") is None
