@@ -13,7 +13,7 @@ _HOMES = {
     "grid": ("GridMeasurement", "measure_grid"),
     "contrasts": ("Contrast", "all_contrasts"),
     "preference": ("axis_evidence", "preference_grid"),
-    "planted": ("nonce_contrast", "nonce_prompts", "plant_preference"),
+    "planted": ("control_evidence", "decisions", "nonce_contrast", "nonce_prompts", "plant_preference"),
     "rows": ("load_rows",),
     "sampling": ("stratified_sample",),
     "crows_audit": ("crows_pairs",),

@@ -1,8 +1,8 @@
 """Controls of the preference grid: names without meaning, and the same names with a preference of known size planted.
 
 The plant edits the LM head alone. For prompts with last hidden states h, a vector u with u.h = size/2 after one group's
-prompts and -size/2 after the other's is added to the head's rows of the positive words' first tokens. It shifts
-d = log p(positive) - log p(negative) by u.h exactly, since the normaliser cancels in d.
+prompts and -size/2 after the other's is added to the head's rows of the tokens at which the positive words part from
+the negative ones. It shifts d = log p(positive) - log p(negative) by u.h exactly, since the normaliser cancels in d.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.audits.bias.grid import Floats
 from harness.audits.bias.lexicon import WordPair
 from harness.audits.bias.words import word_loglikelihood
 from harness.errors import UsageError
@@ -57,56 +59,106 @@ def nonce_prompts(templates: Sequence[str], *, seed: int) -> NoncePrompts:
     return NoncePrompts(first, second)
 
 
-def prompt_log_odds(
-    model: LanguageModel, prompts: Sequence[str], pairs: Sequence[WordPair]
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """d = log p(positive) - log p(negative) in nats, shape (prompts, pairs)."""
-    words = [word for pair in pairs for word in (pair.positive, pair.negative)]
-    lp = word_loglikelihood(model, prompts, words)["lp"].to_numpy(dtype=np.float64).reshape(len(prompts), -1, 2)
-    return np.asarray(lp[..., 0] - lp[..., 1], dtype=np.float64)
-
-
 def nonce_contrast(
     model: LanguageModel, prompts: NoncePrompts, pairs: Sequence[WordPair], *, confidence: float = 0.95, seed: int = 0
 ) -> CrossedContrast:
-    """First side minus second side, tested as every contrast of the grid is."""
-    table = prompt_log_odds(model, prompts.first, pairs) - prompt_log_odds(model, prompts.second, pairs)
+    """First side minus second side over whole words, tested as every contrast of the grid is."""
+    words = [word for pair in pairs for word in (pair.positive, pair.negative)]
+
+    def log_odds(side: Sequence[str]) -> Floats:
+        lp = word_loglikelihood(model, side, words)["lp"].to_numpy(dtype=np.float64).reshape(len(side), -1, 2)
+        return np.asarray(lp[..., 0] - lp[..., 1], dtype=np.float64)
+
+    table = log_odds(prompts.first) - log_odds(prompts.second)
     return crossed_contrast(table, confidence=confidence, n_resamples=2000, seed=seed)
 
 
+@dataclass(frozen=True)
+class Decision:
+    """Where a pair's words part: the tokens that both begin with, and the next token of each."""
+
+    shared: tuple[int, ...]
+    positive: int
+    negative: int
+
+
+def decisions(model: LanguageModel, pairs: Sequence[WordPair]) -> list[tuple[WordPair, Decision]]:
+    """The pairs in which a preference can be planted: no token that one of them favours is disfavoured by another.
+
+    A byte-level tokenizer, whose words part at a letter, leaves fewer pairs than one with whole-word tokens.
+    """
+    kept: list[tuple[WordPair, Decision]] = []
+    for pair in pairs:
+        decision = _decision(model, pair)
+        if decision is not None and not any(
+            decision.positive == other.negative or decision.negative == other.positive for _, other in kept
+        ):
+            kept.append((pair, decision))
+    return kept
+
+
+def _decision(model: LanguageModel, pair: WordPair) -> Decision | None:
+    first, second = (
+        model.tokenizer(f" {word}", add_special_tokens=False)["input_ids"] for word in (pair.positive, pair.negative)
+    )
+    for place, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return Decision(tuple(first[:place]), int(a), int(b))
+    return None  # one word begins with the other
+
+
+def decision_contrast(
+    model: LanguageModel,
+    prompts: NoncePrompts,
+    usable: Sequence[tuple[WordPair, Decision]],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> CrossedContrast:
+    """As :func:`nonce_contrast`, each word scored at the token where it parts from the other one of its pair.
+
+    For words of one token that is the whole word; for others it is the token that a plant reaches exactly.
+    """
+    sides = [*prompts.first, *prompts.second]
+    tokens = [(decision.shared, token) for _, decision in usable for token in (decision.positive, decision.negative)]
+    prompt_ids = [list(model.tokenizer(prompt)["input_ids"]) for prompt in sides]
+    requests = [([*ids, *shared], [token]) for ids in prompt_ids for shared, token in tokens]
+    # The ids already hold whatever the tokenizer adds by default.
+    lp = np.array([score.total for score in model.loglikelihood(requests, bos="none")]).reshape(len(sides), -1, 2)
+    first, second = np.split(lp[..., 0] - lp[..., 1], 2)
+    return crossed_contrast(first - second, confidence=confidence, n_resamples=2000, seed=seed)
+
+
 def plant_preference(
-    model: LanguageModel, prompts: NoncePrompts, pairs: Sequence[WordPair], size: float
+    model: LanguageModel, prompts: NoncePrompts, usable: Sequence[tuple[WordPair, Decision]], size: float
 ) -> LanguageModel:
     """A model that shares every weight but the head, and prefers the first side's people by ``size`` nats.
 
-    Exact where the words of a pair begin with different tokens and are one token each; later tokens of longer words add
-    a little. Raises ``UsageError`` where a pair's words share their first token.
+    ``usable`` is what :func:`decisions` gives. The shift is exact at the token where a pair's words part; what follows
+    in longer words moves too, by amounts that nobody chose. Raises ``UsageError`` where there is no pair.
     """
     from harness.models import LanguageModel as Wrapped
 
-    ids = [(_first_id(model, pair.positive), _first_id(model, pair.negative)) for pair in pairs]
-    positive = sorted({first for first, _ in ids})
-    clash = [pair.label for pair, (_, second) in zip(pairs, ids, strict=True) if second in positive]
-    if clash:
-        raise UsageError(f"the pairs {clash} share a first token, so no preference between their words can be planted")
-    hidden = _last_hidden(model, [*prompts.first, *prompts.second])
-    wanted = np.repeat([size / 2, -size / 2], [len(prompts.first), len(prompts.second)])
+    if not usable:
+        raise UsageError("no pair of words parts at tokens of its own, so no preference can be planted")
+    endings = sorted({decision.shared for _, decision in usable})
+    hidden = _last_hidden(model, [*prompts.first, *prompts.second], endings)
+    wanted = np.repeat([size / 2, -size / 2], [len(prompts.first) * len(endings), len(prompts.second) * len(endings)])
     direction = np.linalg.lstsq(hidden, wanted, rcond=None)[0]
     planted = _with_own_head(model.module)
     weight = planted.get_output_embeddings().weight
     import torch
 
     with torch.no_grad():
-        weight[positive] += torch.as_tensor(direction, dtype=weight.dtype, device=weight.device)
+        favoured = sorted({decision.positive for _, decision in usable})
+        weight[favoured] += torch.as_tensor(direction, dtype=weight.dtype, device=weight.device)
     return Wrapped(planted, model.tokenizer, name=f"{model.name}+planted")
 
 
-def _first_id(model: LanguageModel, word: str) -> int:
-    return int(model.tokenizer(f" {word}", add_special_tokens=False)["input_ids"][0])
-
-
-def _last_hidden(model: LanguageModel, prompts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """What the head reads after each prompt, shape (prompts, width), float64."""
+def _last_hidden(
+    model: LanguageModel, prompts: Sequence[str], endings: Sequence[tuple[int, ...]]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What the head reads after each prompt and ending, shape (prompts * endings, width), float64."""
     import torch
 
     seen: list[torch.Tensor] = []
@@ -117,9 +169,9 @@ def _last_hidden(model: LanguageModel, prompts: Sequence[str]) -> np.ndarray[Any
     handle = model.module.get_output_embeddings().register_forward_pre_hook(keep)
     try:
         with torch.no_grad():
-            for prompt in prompts:
-                ids = torch.tensor([model.tokenizer(prompt)["input_ids"]], device=model.device)
-                model.module(input_ids=ids, use_cache=False)
+            for prompt, ending in product(prompts, endings):
+                ids = [*model.tokenizer(prompt)["input_ids"], *ending]
+                model.module(input_ids=torch.tensor([ids], device=model.device), use_cache=False)
     finally:
         handle.remove()
     return np.stack([state.numpy() for state in seen])
@@ -150,17 +202,17 @@ def control_evidence(
     reported tests (two-way and the larger sign flip) must not both reject at 5%.
     """
     prompts = nonce_prompts(templates, seed=seed)
-    before = nonce_contrast(model, prompts, pairs, seed=seed)
     evidence = Evidence("bias", headline="bias.control_contrast")
     evidence.parameters.update({"planted_nats": size, "seed": seed, "names": len(templates) * 2, "pairs": len(pairs)})
     if size == 0:
-        found = all(_below(p, 0.05) for p in (before.two_way.value, before.sign_flip.larger.value))
-        shown, expected = before, "no contrast between names without meaning (two-way and sign-flip p not both < 0.05)"
+        shown = nonce_contrast(model, prompts, pairs, seed=seed)
+        found = all(_below(p, 0.05) for p in (shown.two_way.value, shown.sign_flip.larger.value))
+        expected = "no contrast between names without meaning (two-way and sign-flip p not both < 0.05)"
         passed, role = not found, "negative"
     else:
-        usable = [pair for pair in pairs if _first_id(model, pair.positive) != _first_id(model, pair.negative)]
-        shown = nonce_contrast(plant_preference(model, prompts, usable, size), prompts, usable, seed=seed)
-        target = (nonce_contrast(model, prompts, usable, seed=seed).difference.value or 0.0) + size
+        usable = decisions(model, pairs)
+        shown = decision_contrast(plant_preference(model, prompts, usable, size), prompts, usable, seed=seed)
+        target = (decision_contrast(model, prompts, usable, seed=seed).difference.value or 0.0) + size
         expected = f"a contrast of {target:.2f} nats (the untouched one plus {size:g}) in an interval that excludes 0"
         passed, role = _holds(shown.difference, target), "positive"
     difference = shown.difference

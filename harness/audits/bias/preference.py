@@ -102,9 +102,10 @@ def axis_evidence(
     evidence = Evidence("bias", headline="bias.max_min_disparity")
     values = measured.of(axis.groups)
     options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
-    disparity, p_value = max_min_disparity(values, **options)  # type: ignore[arg-type]
-    evidence.metric("bias.max_min_disparity", disparity)
-    evidence.metric("bias.max_min_p", p_value)
+    disparity = max_min_disparity(values, **options)  # type: ignore[arg-type]
+    evidence.metric("bias.max_min_disparity", disparity.estimate)
+    evidence.metric("bias.max_min_p", disparity.two_way)
+    evidence.metric("bias.max_min_permutation_p", disparity.permutation)
     mine = [contrast for contrast in contrasts if contrast.axis == axis.name]
     for contrast in mine:
         _add_contrast(evidence, contrast)

@@ -13,7 +13,8 @@ from harness.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, me
 from harness.audits.bias.lexicon import load_preference_set, normalise_slot
 from harness.audits.bias.planted import (
     control_evidence,
-    nonce_contrast,
+    decision_contrast,
+    decisions,
     nonce_names,
     nonce_prompts,
     plant_preference,
@@ -122,21 +123,25 @@ def test_inseparable_words_are_refused(smollm2: LanguageModel) -> None:
         )
 
 
-def test_a_planted_preference_shifts_every_cell_by_its_size(smollm2: LanguageModel) -> None:
-    pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs[:4]
-    prompts = nonce_prompts(TEMPLATES[:5], seed=1)
-    before = nonce_contrast(smollm2, prompts, pairs).difference.value
-    after = nonce_contrast(plant_preference(smollm2, prompts, pairs, 1.5), prompts, pairs).difference.value
-    assert before is not None and after is not None
-    assert after - before == pytest.approx(1.5, abs=0.02)
-    # The plant is in the copy: the model itself is as it was.
-    assert nonce_contrast(smollm2, prompts, pairs).difference.value == before
-
-
-def test_controls_pass_on_the_real_model(smollm2: LanguageModel) -> None:
+@pytest.mark.parametrize("spec", ["smollm2", "tiny"])
+def test_a_planted_preference_is_exact_for_every_tokenizer(spec: str) -> None:
+    model = load_model(spec, device="cpu")
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs
-    planted = control_evidence(smollm2, TEMPLATES, pairs, size=2.0).control
-    silent = control_evidence(smollm2, TEMPLATES, pairs, size=0.0).control
+    prompts, usable = nonce_prompts(TEMPLATES[:5], seed=1), decisions(model, pairs)
+    assert len(usable) >= 5
+    before = decision_contrast(model, prompts, usable).difference.value
+    after = decision_contrast(plant_preference(model, prompts, usable, 1.5), prompts, usable).difference.value
+    assert before is not None and after is not None
+    assert after - before == pytest.approx(1.5, abs=0.01)
+    # The plant is in the copy: the model itself is as it was.
+    assert decision_contrast(model, prompts, usable).difference.value == before
+
+
+@pytest.mark.parametrize("spec", ["smollm2", "tiny"])
+def test_controls_pass_on_both_embedded_models(spec: str) -> None:
+    model, pairs = load_model(spec, device="cpu"), load_preference_set(FIXTURES / "preference_en.toml").pairs
+    planted = control_evidence(model, TEMPLATES, pairs, size=2.0).control
+    silent = control_evidence(model, TEMPLATES, pairs, size=0.0).control
     assert planted is not None and planted.passed and planted.role == "positive"
     assert silent is not None and silent.passed and silent.role == "negative"
 
