@@ -30,7 +30,8 @@ class ModelError(HarnessError):
 class DataError(HarnessError):
     """An input that breaks its format; carries where it was found.
 
-    ``file`` is the file as the user named it, ``row`` its 1-based line or record number, ``field`` the column or option.
+    ``file`` is the file as the user named it, ``row`` its 1-based line or record number, ``field`` the column or
+    option.
     """
 
     def __init__(

@@ -54,8 +54,8 @@ class Control:
 class Evidence:
     """What one audit measured: metrics, the items behind them, pictures, files, and how it was done.
 
-    ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs are
-    compared pairwise. ``headline`` names the metric that stands for the audit in a summary.
+    ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs
+    are compared pairwise. ``headline`` names the metric that stands for the audit in a summary.
     """
 
     audit: str

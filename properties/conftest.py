@@ -1,4 +1,4 @@
-"""Hypothesis settings of all properties: no deadline, since a first call imports libraries and shared machines stall."""
+"""Hypothesis settings of all properties: no deadline, since first calls import libraries and busy machines stall."""
 
 from __future__ import annotations
 

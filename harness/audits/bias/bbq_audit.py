@@ -44,7 +44,7 @@ def bbq(
     """
     parsed, excluded = parse_bbq(items)
     if not parsed:
-        reasons = "; ".join(f"{gap.file} row {gap.row}: {gap.reason}" for gap in excluded[:3])
+        reasons = "; ".join(map(str, excluded[:3]))
         raise DataError(f"no usable row of BBQ; {len(excluded)} were excluded ({reasons})")
     scores = answer_scores(model, parsed)
     choices: list[list[Choice]] = [[int(choice)] for choice in scores.argmax(axis=1)]
@@ -52,7 +52,7 @@ def bbq(
     for row, item_scores in zip(evidence.rows, scores, strict=True):
         row.update({f"score_{index}": float(score) for index, score in enumerate(item_scores)})
     evidence.parameters.update({"dtype": str(model.dtype), "prompts": PROMPTS, "orders": len(ORDERS)})
-    evidence.notes.extend(f"Excluded: {gap.file} row {gap.row}: {gap.reason}" for gap in excluded)
+    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
     return evidence
 
 

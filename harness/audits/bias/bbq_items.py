@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.audits.bias.exclusions import Exclusion, parse_each
 from harness.errors import DataError
 
 ANSWERS = ("ans0", "ans1", "ans2")
@@ -58,24 +59,9 @@ class BBQItem:
         return self.label == self.target
 
 
-@dataclass(frozen=True)
-class Exclusion:
-    """A row that was left out, and why."""
-
-    file: str
-    row: int
-    reason: str
-
-
 def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each."""
-    items, excluded = [], []
-    for number, row in enumerate(rows, start=1):
-        try:
-            items.append(_item(row, number))
-        except DataError as error:
-            excluded.append(Exclusion(str(row.get("_file", "")), int(row.get("_row", number)), str(error)))
-    return items, excluded
+    return parse_each(rows, _item)
 
 
 def _item(row: Mapping[str, Any], number: int) -> BBQItem:

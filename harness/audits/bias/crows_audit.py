@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from harness.audits.bias.crows_items import DEFECTS, CrowsPair, parse_crows_pairs
+from harness.audits.bias.exclusions import Exclusion
 from harness.audits.bias.shares import clustered_mean, preference_share
 from harness.errors import DataError, UsageError
 from harness.evidence import Evidence
@@ -64,7 +65,7 @@ def crows_pairs(
     evidence.parameters.update(
         {"benchmark": "crows_pairs", "prefix_token": prefix, "dtype": str(model.dtype), "seed": seed, "n": len(pairs)}
     )
-    evidence.notes.extend(_notes(pairs, [f"{gap.file} row {gap.row}: {gap.reason}" for gap in excluded]))
+    evidence.notes.extend(_notes(pairs, excluded))
     evidence.extend_rows(_rows(pairs, scores))
     _add_metrics(evidence, pairs, scores, confidence, seed)
     return evidence
@@ -159,11 +160,11 @@ def _add_metrics(
             record(f"pct_stereotype.{label}.{group or 'unknown'}", share["total"], groups == group, **target)
 
 
-def _notes(pairs: Sequence[CrowsPair], excluded: Sequence[str]) -> list[str]:
+def _notes(pairs: Sequence[CrowsPair], excluded: Sequence[Exclusion]) -> list[str]:
     counts = [f"{sum(defect in pair.defects for pair in pairs)} with {defect}" for defect in DEFECTS]
     return [
         "CrowS-Pairs is a signal, not a verdict: 50% is the target from both sides, and many pairs lack a clear "
         "construct (Blodgett et al. 2021).",
         f"Lint of {len(pairs)} pairs: {', '.join(counts)}; bias.crows_pct_stereotype_clean leaves all of these out.",
-        *(f"Excluded: {reason}" for reason in excluded),
+        *(f"Excluded: {gap}" for gap in excluded),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.audits.bias.bbq_items import Exclusion
+from harness.audits.bias.exclusions import Exclusion
 
 DEFECTS = (
     "duplicate pair",

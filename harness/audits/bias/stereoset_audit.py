@@ -53,7 +53,7 @@ def stereoset(
     evidence = stereoset_evidence(parsed, scores, confidence=confidence, seed=seed)
     _suffix_metric(evidence, parsed, suffix, confidence, seed)
     evidence.parameters.update({"prefix_token": prefix, "dtype": str(model.dtype)})
-    evidence.notes.extend(f"Excluded: {gap.file} row {gap.row}: {gap.reason}" for gap in excluded)
+    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
     return evidence
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.audits.bias.bbq_items import Exclusion
+from harness.audits.bias.exclusions import Exclusion, parse_each
 from harness.errors import DataError
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
@@ -36,13 +36,7 @@ class StereoSetItem:
 
 def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each (two blanks, a candidate missing)."""
-    items, excluded = [], []
-    for number, row in enumerate(rows, start=1):
-        try:
-            items.append(_item(row, number))
-        except DataError as error:
-            excluded.append(Exclusion(str(row.get("_file", "")), int(row.get("_row", number)), str(error)))
-    return items, excluded
+    return parse_each(rows, _item)
 
 
 def _item(row: Mapping[str, Any], number: int) -> StereoSetItem:

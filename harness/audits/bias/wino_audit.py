@@ -16,7 +16,7 @@ from harness.errors import DataError
 from harness.evidence import Evidence
 
 if TYPE_CHECKING:
-    from harness.audits.bias.bbq_items import Exclusion
+    from harness.audits.bias.exclusions import Exclusion
     from harness.models import LanguageModel
 
 Floats = NDArray[np.float64]
@@ -215,7 +215,7 @@ def _evidence(
         {"benchmark": benchmark, "cloze": CLOZE, "rules": list(RULES), "n": n, "seed": seed, "dtype": str(model.dtype)}
     )
     evidence.notes.append("Metrics without a suffix compare candidates by mean log-probability per token (nats).")
-    evidence.notes.extend(f"Excluded: {gap.file} row {gap.row}: {gap.reason}" for gap in excluded)
+    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
     return evidence
 
 

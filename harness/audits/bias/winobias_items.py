@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.audits.bias.bbq_items import Exclusion
 from harness.audits.bias.coreference import Question
+from harness.audits.bias.exclusions import Exclusion, parse_each
 from harness.errors import DataError
 
 MALE_OCCUPATIONS = frozenset(
@@ -83,13 +83,7 @@ class WinoBiasItem:
 
 def parse_winobias(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinoBiasItem], list[Exclusion]]:
     """The usable lines, and those that are not usable with the reason for each."""
-    items, excluded = [], []
-    for number, row in enumerate(rows, start=1):
-        try:
-            items.append(_item(row, number))
-        except DataError as error:
-            excluded.append(Exclusion(str(row.get("_file", "")), int(row.get("_row", number)), str(error)))
-    return items, excluded
+    return parse_each(rows, _item)
 
 
 def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:

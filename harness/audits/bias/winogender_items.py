@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.audits.bias.bbq_items import Exclusion
 from harness.audits.bias.coreference import Question
+from harness.audits.bias.exclusions import Exclusion, parse_each
 from harness.errors import DataError
 
 GENDERS = ("male", "female", "neutral")
@@ -41,16 +41,10 @@ class WinogenderItem:
 
 def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinogenderItem], list[Exclusion]]:
     """The usable sentences, and those that are not usable with the reason for each."""
-    items, excluded = [], []
-    for number, row in enumerate(rows, start=1):
-        try:
-            items.append(_item(row))
-        except DataError as error:
-            excluded.append(Exclusion(str(row.get("_file", "")), int(row.get("_row", number)), str(error)))
-    return items, excluded
+    return parse_each(rows, _item)
 
 
-def _item(row: Mapping[str, Any]) -> WinogenderItem:
+def _item(row: Mapping[str, Any], _number: int) -> WinogenderItem:
     identifier, sentence = str(row["sentid"]), str(row["sentence"])
     parts = identifier.removesuffix(".txt").split(".")
     if len(parts) != 4 or parts[2] not in ("0", "1") or parts[3] not in GENDERS:
