@@ -77,7 +77,7 @@ def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
             found[f"faithfulness.{metric}"] = replace(estimate, better=better)
         else:
             reason = (
-                "no sample has a value: no evidence is known, the gold order is no better than random ones, or deleting "
+                "no sample has a value: no evidence is known, the gold order is no better than random, or deleting "
                 "everything does not lower the score"
             )
             found[f"faithfulness.{metric}"] = Estimate.not_estimable(reason, n=len(scored), better=better)

@@ -193,8 +193,8 @@ def randomised_weights_evidence(base: LanguageModel, *, seed: int, train: int = 
     evidence.control = Control(
         "negative",
         not kept,
-        f"with all weights random {', '.join(METHODS)} lose the trained model's ranking (interval of the rank correlation "
-        f"below {KEPT_RANKING})",
+        f"with all weights random {', '.join(METHODS)} lose the trained model's ranking (interval of the rank "
+        f"correlation below {KEPT_RANKING})",
         f"kept by {', '.join(kept)}" if kept else "kept by none",
     )
     return evidence

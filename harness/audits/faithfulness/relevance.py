@@ -62,52 +62,54 @@ def normed_cotangents(decoder: Decoder, state: Tensor, objective: Objective) -> 
     return torch.cat(gradients), torch.cat(values)
 
 
-def _rows(trace: Trace, objective: Objective, rules: Rules) -> Tensor:
-    """Embedding cotangents of each objective, R x T x d, in blocks cut at the block's own causal prefix."""
-    decoder = trace.decoder
-    gradients, _ = normed_cotangents(decoder, trace.states[-1], objective)
-    result = torch.zeros(len(gradients), trace.length, decoder.width, device=decoder.device)
+@dataclass(frozen=True)
+class _Product:
+    """Cotangents of the embeddings are multiplied by ``factor`` (T x d) and reduced to one number a position."""
+
+    factor: Tensor
+    reduce: str = "sum"
+
+    def __call__(self, cotangents: Tensor) -> Tensor:
+        product = cotangents.float() * self.factor[: cotangents.shape[1]]
+        return torch.linalg.vector_norm(product, dim=-1) if self.reduce == "l2" else product.sum(-1)
+
+
+def _rows(trace: Trace, objective: Objective, rules: Rules, product: _Product) -> Tensor:
+    """Products R x T of each objective, in blocks of rows cut at the block's own causal prefix."""
+    gradients, _ = normed_cotangents(trace.decoder, trace.states[-1], objective)
+    result = torch.zeros(len(gradients), trace.length, device=trace.decoder.device)
     for start in range(0, len(gradients), ROW_BLOCK):
         block = slice(start, start + ROW_BLOCK)
         positions = objective.positions[block]
         stop = int(positions.max()) + 1
-        states = [state[None, :stop] for state in trace.states]
-        top = scattered(decoder, states[-1], positions[:, None], gradients[block, None].to(decoder.dtype), rules)
-        rotary = (trace.rotary[0][:stop], trace.rotary[1][:stop])
-        result[block, :stop] = input_cotangents(decoder, states, top, rotary, rules).float()
+        result[block, :stop] = product(_back(trace, positions[:, None], gradients[block, None], stop, rules))
     return result
 
 
-def _span(trace: Trace, objective: Objective, weights: Tensor, rules: Rules) -> Tensor:
-    """Embedding cotangents T x d of the weighted sum of the objectives: one backward pass."""
-    decoder = trace.decoder
-    gradients, _ = normed_cotangents(decoder, trace.states[-1], objective)
+def _span(trace: Trace, objective: Objective, weights: Tensor, rules: Rules, product: _Product) -> Tensor:
+    """Products T of the weighted sum of the objectives: one backward pass."""
+    gradients, _ = normed_cotangents(trace.decoder, trace.states[-1], objective)
     stop = int(objective.positions.max()) + 1
-    states = [state[None, :stop] for state in trace.states]
-    weighted = (gradients * weights.to(gradients)[:, None])[None].to(decoder.dtype)
-    top = scattered(decoder, states[-1], objective.positions[None], weighted, rules)
-    rotary = (trace.rotary[0][:stop], trace.rotary[1][:stop])
-    result = torch.zeros(trace.length, decoder.width, device=decoder.device)
-    result[:stop] = input_cotangents(decoder, states, top, rotary, rules)[0].float()
+    weighted = (gradients * weights.to(gradients)[:, None])[None]
+    result = torch.zeros(trace.length, device=trace.decoder.device)
+    result[:stop] = product(_back(trace, objective.positions[None], weighted, stop, rules))[0]
     return result
 
 
-def _reduced(product: Tensor, reduce: str) -> Tensor:
-    return torch.linalg.vector_norm(product, dim=-1) if reduce == "l2" else product.sum(-1)
+def _back(trace: Trace, positions: Tensor, gradients: Tensor, stop: int, rules: Rules) -> Tensor:
+    """Embedding cotangents B x stop x d of gradients B x R x d in the normed states at ``positions`` (B x R)."""
+    states = [state[None, :stop] for state in trace.states]
+    top = scattered(trace.decoder, states[-1], positions, gradients.to(trace.decoder.dtype), rules)
+    return input_cotangents(trace.decoder, states, top, (trace.rotary[0][:stop], trace.rotary[1][:stop]), rules)
 
 
 @torch.no_grad()
-def gradient_rows(
-    trace: Trace, rows: Sequence[int], *, kind: str, lrp: bool, reduce: str = "sum", batch: int = 64
-) -> Tensor:
+def gradient_rows(trace: Trace, rows: Sequence[int], *, kind: str, lrp: bool, reduce: str = "sum") -> Tensor:
     """Embedding times gradient (``lrp``: AttnLRP relevance) of each row, R x T, signed; 0 from the row's token on."""
-    inputs = trace.states[0].float()
-    pieces = []
-    for start in range(0, len(rows), batch):
-        objective = objective_of(trace.ids, rows[start : start + batch], kind, trace.decoder.device)
-        pieces.append(_reduced(_rows(trace, objective, ATTN_LRP if lrp else GRADIENT) * inputs, reduce))
     trace.verify()
-    return torch.cat(pieces)
+    objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
+    product = _Product(trace.states[0].float(), reduce)
+    return _rows(trace, objective, ATTN_LRP if lrp else GRADIENT, product)
 
 
 @torch.no_grad()
@@ -115,9 +117,10 @@ def gradient_span(
     trace: Trace, rows: Sequence[int], weights: Tensor, *, kind: str, lrp: bool, reduce: str = "sum"
 ) -> Tensor:
     """The same for the weighted sum of the rows' objectives, T."""
-    objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
     trace.verify()
-    return _reduced(_span(trace, objective, weights, ATTN_LRP if lrp else GRADIENT) * trace.states[0].float(), reduce)
+    objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
+    product = _Product(trace.states[0].float(), reduce)
+    return _span(trace, objective, weights, ATTN_LRP if lrp else GRADIENT, product)
 
 
 @dataclass(frozen=True)
@@ -163,13 +166,15 @@ def integrated_gradients(
     trace.verify()
     grid = torch.linspace(0.0, 1.0, points).tolist() if points > 1 else [1.0]
     halves = {0.0, 1.0} if points > 1 else set()
-    total = sum((path.gradient(point) * (0.5 if point in halves else 1.0) for point in grid), torch.zeros(()))
+    zero = torch.zeros((), device=trace.decoder.device)
+    total = sum((path.scores(point) * (0.5 if point in halves else 1.0) for point in grid), zero)
     while True:
-        result = Integrated((total / len(grid) * path.difference).sum(-1), path.change(), len(grid))
-        if tolerance is None or float(result.gap.max()) <= tolerance or 2 * len(grid) - 1 > max_points:
+        result = Integrated(total / len(grid), path.change(), len(grid))
+        refined = 2 * len(grid) - 1
+        if tolerance is None or float(result.gap.max()) <= tolerance or not len(grid) < refined <= max_points:
             return result
         between = [(a + b) / 2 for a, b in pairwise(grid)]
-        total = total + sum((path.gradient(point) for point in between), torch.zeros(()))
+        total = total + sum((path.scores(point) for point in between), zero)
         grid = sorted([*grid, *between])
 
 
@@ -185,8 +190,8 @@ class _Path:
         self.difference = self.inputs - self.baseline
         self.ends: dict[float, Tensor] = {}
 
-    def gradient(self, point: float) -> Tensor:
-        """R x T x d (one row where the objective is a span's)."""
+    def scores(self, point: float) -> Tensor:
+        """Gradient times the whole line, R x T (one row where the objective is a span's)."""
         decoder = self.trace.decoder
         embeddings = (self.baseline + point * self.difference).to(decoder.dtype)
         states = residual_states(decoder, embeddings)
@@ -195,12 +200,12 @@ class _Path:
             values = normed_cotangents(decoder, states[-1], self.objective)[1]
             self.ends[point] = values if self.weights is None else (values * self.weights.to(values)).sum()[None]
         if self.weights is None:
-            return _rows(along, self.objective, GRADIENT)
-        return _span(along, self.objective, self.weights, GRADIENT)[None]
+            return _rows(along, self.objective, GRADIENT, _Product(self.difference))
+        return _span(along, self.objective, self.weights, GRADIENT, _Product(self.difference))[None]
 
     def change(self) -> Tensor:
         """f(input) - f(baseline) of each row."""
         for point in (0.0, 1.0):
             if point not in self.ends:
-                self.gradient(point)
+                self.scores(point)
         return self.ends[1.0] - self.ends[0.0]

@@ -89,7 +89,7 @@ class Trace:
 
 @torch.no_grad()
 def trace_passage(module: Any, ids: Sequence[int]) -> Trace:
-    """One forward pass over the token ids, keeping the residual stream; ``ModelError`` for a NaN or an unknown build."""
+    """One forward pass over token ids that keeps the residual stream; ``ModelError`` for NaN or an unknown build."""
     decoder = describe_decoder(module)
     probes = torch.linspace(0, len(ids) - 1, min(PROBES, len(ids)), device=decoder.device).round().long()
     with _recording(decoder, probes) as (states, attended):
@@ -98,6 +98,9 @@ def trace_passage(module: Any, ids: Sequence[int]) -> Trace:
     if not torch.isfinite(last).all():
         raise ModelError(f"{type(module).__name__} answers with NaN or infinite logits; its weights are not usable")
     trace = Trace(decoder, list(ids), states, probes, attended, decoder.rotary(len(ids)))
+    embedded = module.get_input_embeddings()(tensor[0, probes])
+    if not torch.allclose(embedded, states[0][probes], atol=1e-6, rtol=1e-3):
+        raise ModelError(f"{type(module).__name__} changes its embeddings before the first layer; this is not handled")
     own = trace.logits(torch.tensor([len(ids) - 1], device=decoder.device))[0]
     if float((own - last).abs().max()) > TOLERANCE.get(decoder.dtype, 1e-4) * float(last.abs().max()):
         raise ModelError(

@@ -21,7 +21,7 @@ SIZES = {
 
 
 def small_decoder(kind: str, **overrides: Any) -> Any:
-    """A random model of a kind; weights, biases and norms are spread widely so that nothing can be ignored unnoticed."""
+    """A random model of a kind; weights, biases and norms are spread widely so that nothing is ignored unnoticed."""
     import transformers as tf
 
     configs = {
@@ -54,6 +54,9 @@ def small_decoder(kind: str, **overrides: Any) -> Any:
         ),
         "olmo2": lambda **o: tf.Olmo2ForCausalLM(tf.Olmo2Config(**{**SIZES, **o})),
         "granite": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**{**SIZES, "residual_multiplier": 0.5, **o})),
+        "granite_embeddings": lambda **o: tf.GraniteForCausalLM(
+            tf.GraniteConfig(**{**SIZES, "embedding_multiplier": 3.0, **o})
+        ),
         "granite_logits": lambda **o: tf.GraniteForCausalLM(tf.GraniteConfig(**{**SIZES, "logits_scaling": 4.0, **o})),
     }
     with torch.random.fork_rng(devices=[]):

@@ -170,6 +170,11 @@ def test_integrated_gradients_converge_to_completeness():
     assert fine.points > coarse.points
 
 
+def test_one_point_cannot_be_refined():
+    trace = trace_passage(small_decoder("llama"), IDS)
+    assert integrated_gradients(trace, ROWS[:1], 2, points=1, tolerance=0.0).points == 1
+
+
 def test_refining_the_grid_equals_starting_with_it():
     trace = trace_passage(small_decoder("llama"), IDS)
     refined = integrated_gradients(trace, ROWS[:2], 2, points=5, tolerance=0.0, max_points=9)
@@ -178,9 +183,9 @@ def test_refining_the_grid_equals_starting_with_it():
     np.testing.assert_allclose(refined.rows, direct.rows, atol=1e-4 * float(direct.rows.abs().max()))
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "olmo2", "granite", "granite_logits"])
+@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "olmo2", "granite", "granite_logits", "granite_embeddings"])
 def test_other_builds_are_named_errors(kind):
-    with pytest.raises(ModelError, match=r"model\.|norm|cap|activation|rebuilt|logits"):
+    with pytest.raises(ModelError, match=r"model\.|norm|cap|activation|rebuilt|logits|embeddings"):
         flow_matrix(trace_passage(small_decoder(kind), IDS), ROWS)
 
 

@@ -24,7 +24,7 @@ def tokenizer():
 )
 @pytest.mark.parametrize("chat", [False, True])
 def test_user_tokens_join_to_the_user_text(tokenizer, prompt, chat):
-    """Also where a token merges with the template, where one character takes several tokens, and leading white space."""
+    """Also where a token merges with the template, where one character takes several tokens, and leading spaces."""
     passage = encode_passage(tokenizer, prompt, "Yes, 東京.", chat=chat)
     assert "".join(passage.user_tokens) == passage.user_text == (prompt if not chat else passage.user_text)
     assert "".join(passage.generation_tokens[:-1]) == "Yes, 東京."
