@@ -86,18 +86,18 @@ def compare(
     return timings
 
 
-def report(title: str, timings: dict[str, Timing], floor: arithmetic_floor.Floor, requests: int) -> str:
-    engine = timings["engine"]
+def report(title: str, timings: dict[str, Timing], floor: arithmetic_floor.Floor, requests: int, gpu: bool) -> str:
+    engine, clock = timings["engine"], "wall" if gpu else "CPU"
     lines = [
         f"\n### {title}: {requests} requests, {floor.tokens} distinct tokens, {floor.rows} rows of logits, "
-        f"{floor.gflop:.0f} GFLOP, floor {floor.seconds:.2f} s\n",
-        "| way | wall s | CPU s | tokens/s | wall / engine | CPU / engine | floor / wall | largest difference, nats |",
+        f"{floor.gflop:.0f} GFLOP, floor {floor.seconds:.2f} {clock} s\n",
+        f"| way | wall s | CPU s | tokens/s | wall / engine | CPU / engine | {clock} / floor | difference, nats |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, t in timings.items():
         lines.append(
             f"| {name} | {t.wall:.2f} | {t.cpu:.2f} | {floor.tokens / t.wall:.0f} | {t.wall / engine.wall:.2f} "
-            f"| {t.cpu / engine.cpu:.2f} | {floor.seconds / t.wall:.2f} | {t.difference:.1e} |"
+            f"| {t.cpu / engine.cpu:.2f} | {(t.wall if gpu else t.cpu) / floor.seconds:.2f} | {t.difference:.1e} |"
         )
     return "\n".join(lines)
 
@@ -122,7 +122,8 @@ def run_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
     way = model._engine._way
     print(f"\n## {described}, {options.dtype}, {options.device}, torch {torch.__version__}")
     print(f"{torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f}")
-    print(f"matrix products: {rates.body / 1e9:.0f} GFLOP/s in the body, {rates.head / 1e9:.0f} in the head")
+    per = "CPU second" if options.device == "cpu" else "second"
+    print(f"matrix products, GFLOP per {per}: {rates.body / 1e9:.0f} in the body, {rates.head / 1e9:.0f} in the head")
     print(f"self-check and first use {first:.2f} s; way: {way.value if way else None}")
     results: dict[str, Any] = {}
     for title, requests in lists(options).items():
@@ -135,7 +136,11 @@ def run_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
         again = arithmetic_floor.measure_rates(module)
         rates = arithmetic_floor.Rates(max(rates.body, again.body), max(rates.head, again.head))
         floor = arithmetic_floor.floor(module, rates, *arithmetic_floor.count(model._engine._encoder, asked, "none"))
-        print(report(title, timings, floor, len(requests)), f"\nload average {os.getloadavg()[0]:.1f}", flush=True)
+        print(
+            report(title, timings, floor, len(requests), options.device != "cpu"),
+            f"\nload average {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
         results[title] = {"floor": asdict(floor), "timings": {k: asdict(t) for k, t in timings.items()}}
     return results
 
