@@ -1,6 +1,7 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
 # make test    run the tests (under 15 minutes on 2 cores); make test-all runs the slow ones too
 # make check   lint and type-check
+# make allure  build the Allure report of the latest run (needs Node.js)
 #
 # PYTHON names the interpreter (3.11 or newer), VENV the environment's folder, TORCH_INDEX a package index that holds
 # PyTorch's CPU wheels (optional: pytorch.org names it; without it pip's own configuration decides).
@@ -38,6 +39,11 @@ check: setup
 benchmark: setup model
 	@echo "==> Timing with pytest-benchmark in one process, since parallel workers would disturb the clock."
 	$(BIN)/pytest benchmarks -m benchmark -n 0 --benchmark-enable $(ARGS)
+
+# Node.js is needed for this one; the report is static and its tracking scripts are taken out.
+allure: setup
+	@echo "==> Installing the pinned Allure generator and building the static report of the latest run."
+	npm install --no-audit --no-fund --silent && $(BIN)/lm-audit allure latest --reports reports
 
 setup: $(READY)
 
