@@ -1,7 +1,7 @@
 """Split a large file into parts below a size limit, and join them again with a check.
 
-    python benchmarks/split_file.py split FILE FOLDER [--parts 2]
-    python benchmarks/split_file.py join FOLDER FILE
+python benchmarks/split_file.py split FILE FOLDER [--parts 2]
+python benchmarks/split_file.py join FILE FOLDER [FOLDER ...]
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ def split(source: Path, folder: Path, parts: int) -> None:
     (folder / "parts.json").write_text(json.dumps(record), encoding="utf-8")
 
 
-def join(folder: Path, target: Path) -> None:
-    """Put the parts together; ends with an error unless the SHA-256 is that of the original."""
-    record = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
-    content = b"".join((folder / f"part-{index}").read_bytes() for index in range(record["parts"]))
+def join(target: Path, folders: list[Path]) -> None:
+    """Put the parts, wherever they lie, together; ends with an error unless the SHA-256 is that of the original."""
+    found = {path.name: path for folder in folders for path in folder.iterdir()}
+    record = json.loads(found["parts.json"].read_text(encoding="utf-8"))
+    content = b"".join(found[f"part-{index}"].read_bytes() for index in range(record["parts"]))
     if hashlib.sha256(content).hexdigest() != record["sha256"]:
-        sys.exit(f"{folder}: the parts do not give the file of {record['bytes']} bytes back")
+        sys.exit(f"the parts do not give the file of {record['bytes']} bytes back")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
 
@@ -38,4 +39,4 @@ if __name__ == "__main__":
     if command == "split":
         split(Path(first), Path(second), int(rest[1]) if rest else 2)
     else:
-        join(Path(first), Path(second))
+        join(Path(first), [Path(second), *map(Path, rest)])
