@@ -11,7 +11,8 @@ from typing import Any, Literal
 class AuditOption:
     """One option, in the terms of ``argparse``; the plugin registers it without knowing its meaning.
 
-    ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``.
+    ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``. ``metavar`` is what
+    the help shows in the value's place.
     """
 
     flag: str
@@ -20,6 +21,7 @@ class AuditOption:
     default: Any = None
     choices: tuple[str, ...] | None = None
     type: Callable[[str], Any] = str
+    metavar: str = "VALUE"
 
     @property
     def name(self) -> str:

@@ -102,4 +102,6 @@ def _arguments(option: AuditOption) -> dict[str, Any]:
         arguments["type"] = option.type
         if option.choices is not None:
             arguments["choices"] = option.choices
+        else:
+            arguments["metavar"] = option.metavar
     return arguments

@@ -9,6 +9,7 @@ OPTIONS = (
         "--bias-grid",
         "a preference grid of your own (TOML, in the format of fixtures/bias/preference_en.toml); may be repeated",
         action="append",
+        metavar="FILE",
     ),
     AuditOption(
         "--bias-mode",
@@ -22,7 +23,7 @@ OPTIONS = (
         default="none",
         choices=("none", "ws", "wsp"),
     ),
-    AuditOption("--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=float),
+    AuditOption("--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=float, metavar="NATS"),
     AuditOption(
         "--bias-calibration",
         "what calibrated scores are held against: the neutral group, or the words' own probability (pmi)",
