@@ -66,17 +66,18 @@ def sink_proximities(heads: Heads, attention: Tensor, wholes: Tensor, rows: Tens
         )
         return fused
     ones = torch.ones(wholes.shape[-1], device=wholes.device)
-    sizes = wholes.abs() @ ones
-    result = torch.zeros_like(attention)
-    limits = rows.tolist()
+    negated, limits = -wholes, rows.tolist()
+    distances = (wholes.abs() @ ones)[None, :, None].expand_as(attention).clone()
     for first, last, messages in message_blocks(heads, limits[-1] + 1):
         flat = messages.flatten(0, 1)
-        buffer = torch.empty_like(flat)
+        shape = (len(limits), attention.shape[0], last - first)
+        weights = attention[:, :, first:last].transpose(0, 1).reshape(len(limits), -1, 1)
+        buffer, found = torch.empty_like(flat), torch.zeros(len(limits), len(flat), device=flat.device)
         for sink, position in enumerate(limits):
-            if position < first:
-                continue
-            weights = attention[:, sink, first:last].reshape(-1, 1)
-            torch.addcmul(-wholes[sink], flat, weights, out=buffer)
-            shrunk = (sizes[sink] - buffer.abs_() @ ones).clamp_min_(0.0)
-            result[:, sink, first:last] = shrunk.view(-1, last - first)
-    return result if threshold <= 0.0 else torch.where(result < threshold, 0.0, result)
+            if position >= first:
+                torch.addcmul(negated[sink], flat, weights[sink], out=buffer)
+                torch.mv(buffer.abs_(), ones, out=found[sink])
+        distances[:, :, first:last] -= found.view(shape).transpose(0, 1)
+    # Columns after a sink carry no attention: their distance is the whole's size and their proximity 0.
+    shrunk = distances.clamp_min_(0.0).mul_(attention > 0.0)
+    return shrunk if threshold <= 0.0 else torch.where(shrunk < threshold, 0.0, shrunk)

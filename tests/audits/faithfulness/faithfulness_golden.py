@@ -7,11 +7,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from tests.shared_data import shared
 
 CASES = ("fact_raw", "needle_raw", "chat_think", "think_math")
+
+MOST_SLOW = [
+    "fact_raw",
+    "chat_think",
+    pytest.param("needle_raw", marks=pytest.mark.slow),
+    pytest.param("think_math", marks=pytest.mark.slow),
+]
+"""The same where a test takes seconds: with and without template and thinking by default, the rest marked slow."""
 
 
 @cache

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.audits.faithfulness import Explainer
-from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers
+from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -21,7 +21,7 @@ def test_sentences_and_masks(case, explainers):
         assert [list(group) for group in units.tokens] == [list(np.flatnonzero(mask)) for mask in masks]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_logloss_trim"), ("segments:5", "segments_k5_log_loss_trim")]
 )
@@ -30,7 +30,7 @@ def test_log_probability(case, variant, name, explainers):
     assert_close(found.matrix, golden(f"{case}.ablation")[name], 2e-3)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_KL_CLP_trim"), ("segments:5", "segments_k5_KL_trim")]
 )

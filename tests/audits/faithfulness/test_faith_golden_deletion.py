@@ -11,7 +11,7 @@ from harness.audits.faithfulness.metrics import deletion_groups, deletion_order,
 from harness.audits.faithfulness.sentences import sentence_units
 from harness.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 from harness.errors import DataError
-from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers
+from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
 
 
 @pytest.mark.parametrize("index", range(19))
@@ -99,7 +99,7 @@ def test_sentence_view(case, explainers):
         assert_close(rec_view(sums, explained), view["rec"], 2e-6)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 def test_token_deletion_end_to_end(case, explainers, smollm2):
     content = golden(f"{case}.faith")
     by_steps = {run["k"] for run in content["runs"]}
@@ -116,7 +116,7 @@ def test_token_deletion_end_to_end(case, explainers, smollm2):
             )
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 def test_sentence_deletion_end_to_end(case, explainers, smollm2):
     content, explainer = golden(f"{case}.sentence"), explainers(case)
     features = len(content["prompt_sentences"])

@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.audits.faithfulness.faithfulness_golden import CASES, assert_close, golden, numbers, user_and_generation
+from tests.audits.faithfulness.faithfulness_golden import (
+    CASES,
+    MOST_SLOW,
+    assert_close,
+    golden,
+    numbers,
+    user_and_generation,
+)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 def test_attnlrp_matrix(case, explainers):
     found = explainers(case).attribute("attnlrp")
     assert_close(found.matrix, golden(f"{case}.lrp")["attnlrp_matrix_trim"], 1e-4, relative=True)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize(
     ("mode", "name"), [("generated", "attnlrp_span_sink_full"), ("max", "attnlrp_span_sink_max_full")]
 )
@@ -24,7 +31,7 @@ def test_attnlrp_span(case, mode, name, explainers):
     assert_close(found.vector, user_and_generation(content[name], content), 1e-4, relative=True)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize("name", ["ft_attnlrp_drop_norm_h3", "ft_attnlrp_abs_norm_h1", "ft_attnlrp_drop_nonorm_h1"])
 def test_ft_attnlrp(case, name, explainers):
     expected = golden(f"{case}.lrp")[name]
@@ -42,7 +49,7 @@ def test_ft_attnlrp(case, name, explainers):
     np.testing.assert_allclose(found.details["ratios"], expected["ratios"], atol=1e-4)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize("objective", ["logit", "logprob"])
 @pytest.mark.parametrize("reduce", ["sum", "l2"])
 def test_input_x_gradient(case, objective, reduce, explainers):
