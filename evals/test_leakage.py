@@ -67,7 +67,9 @@ def measured_memorisation() -> Callable[..., Memorisation]:
     """Measures a benchmark's conditions once for its own case and for the table of all."""
     done: dict[Any, Memorisation] = {}
 
-    def measure(model: LanguageModel, source: str, options: RunOptions, seed: int, recorder: Recorder) -> Memorisation:
+    def measure(
+        model: LanguageModel, source: str, options: RunOptions, seed: int, recorder: Recorder | None
+    ) -> Memorisation:
         from harness.audits.leakage import chat_opening, measure_memorisation
 
         choices = {
@@ -78,7 +80,8 @@ def measured_memorisation() -> Callable[..., Memorisation]:
         key = (model.fingerprint, str(model.device), str(model.dtype), source, seed, *choices.values())
         if key not in done:
             benchmark = read(source, options)
-            done[key] = measure_memorisation(model, benchmark, seed=seed, on_rows=recorder.rows, **choices)
+            keep = recorder.rows if recorder else None
+            done[key] = measure_memorisation(model, benchmark, seed=seed, on_rows=keep, **choices)
         return done[key]
 
     return measure
@@ -100,3 +103,124 @@ def test_memorisation(
     found = memorisation_evidence(result)
     found.parameters["dtype"] = str(language_model.dtype)
     evidence.record(found)
+
+
+def overview_cases(options: RunOptions) -> list[Case]:
+    """One case over all benchmarks."""
+    count = len(benchmark_cases(options))
+    return [Case("all-benchmarks", {"sources": sources(options)}, cost=float(count))]
+
+
+@cases(overview_cases, preflight=has_template)
+def test_benchmark_overview(
+    case: Case,
+    language_model: LanguageModel,
+    evidence: Recorder,
+    audit_seed: int,
+    run_options: RunOptions,
+    measured_memorisation: Callable[..., Memorisation],
+) -> None:
+    """Original, shuffled and baseline of all benchmarks in one table, tests adjusted for their number."""
+    from harness.audits.leakage import overview_evidence
+
+    places = case.params["sources"].values()
+    results = [measured_memorisation(language_model, s, run_options, audit_seed, None) for s in places]
+    evidence.record(overview_evidence(results, language_model.name))
+
+
+@cases(benchmark_cases)
+def test_option_order(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """How likely is the published order of the options among all orders?"""
+    from harness.audits.leakage import option_order
+
+    benchmark = read(case.params["source"], run_options)
+    evidence.record(option_order(language_model, benchmark, seed=audit_seed, on_rows=evidence.rows))
+
+
+@cases(benchmark_cases, preflight=has_template)
+def test_completion(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Does the model write the second half of each option out, word for word?"""
+    from harness.audits.leakage import chat_opening, completions
+
+    opening = chat_opening(language_model.tokenizer) if run_options.option("leakage_mode") == "template" else ""
+    cut, benchmark = run_options.option("leakage_cut"), read(case.params["source"], run_options)
+    evidence.record(
+        completions(language_model, benchmark, cut=cut, opening=opening, seed=audit_seed, on_rows=evidence.rows)
+    )
+
+
+@cases(benchmark_cases)
+def test_text_likelihood(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """n-gram accuracy, perplexity and Min-K%, against clean items where ``--leakage-clean`` names some."""
+    from harness.audits.leakage import text_likelihood
+
+    source = run_options.option("leakage_clean")
+    clean = read(source, run_options) if source else None
+    benchmark = read(case.params["source"], run_options)
+    evidence.record(text_likelihood(language_model, benchmark, clean=clean, seed=audit_seed, on_rows=evidence.rows))
+
+
+def row_order_cases(options: RunOptions) -> list[Case]:
+    """One case a benchmark; rows that are sorted have an order that proves nothing, and are skipped with the reason."""
+    from harness.audits.leakage.items import full_text
+    from harness.audits.leakage.rowsorder import sorted_reason
+
+    found = []
+    for name, source in sources(options).items():
+        rows = [full_text(item) for item in read(source, options).items]
+        found.append(Case(name, {"source": source}, skip=sorted_reason(rows)))
+    return found
+
+
+@cases(row_order_cases)
+def test_row_order(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Is the file likelier in its published order than with its rows shuffled?"""
+    from harness.audits.leakage import row_order
+
+    effort = {"smoke": {"shards": 3, "permutations": 9}}.get(run_options.size, {"shards": 10, "permutations": 25})
+    benchmark = read(case.params["source"], run_options)
+    evidence.record(row_order(language_model, benchmark, seed=audit_seed, **effort))
+
+
+@pytest.fixture(scope="session")
+def planted_results() -> Callable[..., Any]:
+    """Trains the toy model once for both controls."""
+    done: dict[Any, Any] = {}
+
+    def results(model: LanguageModel, seed: int) -> Any:
+        from harness.audits.leakage import plant
+
+        if seed not in done:
+            done[seed] = plant(model, seed=seed)
+        return done[seed]
+
+    return results
+
+
+@pytest.mark.control
+@cases(
+    [
+        Case("seen-in-training", {"judge": "positive_control"}, control="positive", model="tiny"),
+        Case("never-seen", {"judge": "negative_control"}, control="negative", model="tiny"),
+    ]
+)
+def test_memorisation_control(
+    case: Case,
+    language_model: LanguageModel,
+    evidence: Recorder,
+    audit_seed: int,
+    planted_results: Callable[..., Any],
+) -> None:
+    """Questions the toy model was trained on must be found, the more the oftener; others of the kind must not."""
+    from harness.audits import leakage
+
+    judge = getattr(leakage, case.params["judge"])
+    evidence.record(judge(planted_results(language_model, audit_seed)))

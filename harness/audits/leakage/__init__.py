@@ -22,6 +22,11 @@ _HOMES = {
     "cuts": ("chat_opening",),
     "memory": ("measure_memorisation", "memorisation", "memorisation_evidence"),
     "published": ("published_memorisation",),
+    "completion": ("completions",),
+    "texts": ("text_likelihood",),
+    "orderevidence": ("option_order", "row_order"),
+    "overview": ("overview_evidence",),
+    "planted": ("made_up_benchmark", "made_up_items", "negative_control", "plant", "positive_control", "trained_on"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -262,11 +261,3 @@ def memorisation(
     evidence = memorisation_evidence(result)
     evidence.rows = rows
     return evidence
-
-
-def significant(effects: Sequence[Effect], alpha: float = 0.05) -> list[bool]:
-    """Whether each order effect is found at ``alpha``, p-values adjusted for their number (Holm)."""
-    from harness.stats import holm
-
-    adjusted = holm([effect.placed.value if effect.placed else effect.sign_flip.value for effect in effects])
-    return [p is not None and p < alpha for p in adjusted]

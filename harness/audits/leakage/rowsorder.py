@@ -94,11 +94,20 @@ def _check_rows(rows: Sequence[str], shards: int, permutations: int) -> None:
         raise UsageError(f"{shards} shards and {permutations} permutations: at least one of each is needed")
     if len(rows) < 2 * shards:
         raise UsageError(f"{len(rows)} rows in {shards} shards: at least two rows a shard are needed")
-    for name, keys in (("alphabet", list(rows)), ("length", [len(row) for row in rows])):
-        ordered = sorted(keys)
+    reason = sorted_reason(rows)
+    if reason:
+        raise DataError(reason)
+
+
+def sorted_reason(rows: Sequence[str]) -> str | None:
+    """Why the order of the rows proves nothing: they are sorted by alphabet or length, or all alike. Else None."""
+    orders: tuple[tuple[str, list[str] | list[int]], ...] = (("alphabet", list(rows)), ("length", list(map(len, rows))))
+    for name, keys in orders:
+        ordered: list[str] | list[int] = sorted(keys)  # type: ignore[assignment]
         if keys in (ordered, ordered[::-1]):
             what = "all alike in" if ordered[0] == ordered[-1] else "sorted by"
-            raise DataError(f"the rows are {what} {name}: their order is likely without memory, so it proves nothing")
+            return f"the rows are {what} {name}: their order is likely without memory, so it proves nothing"
+    return None
 
 
 def _totals(model: LanguageModel, rows: Sequence[str], orders: Sequence[Sequence[int]]) -> list[float]:
