@@ -14,11 +14,12 @@ from harness.errors import DataError
 
 if TYPE_CHECKING:
     from harness.models import LanguageModel
+    from harness.models.shared_prefix import Completion
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. ``finish``: eos, length (it hit the token limit), enough (nothing could change the score), or unknown.
+    """One answer. ``finish``: eos, length (at the token limit), enough (nothing could change the score), or unknown.
 
     ``value_logprob`` is the log-probability of the values in place of the answer (nats, summed over ``value_tokens``),
     and ``value_greedy`` whether each of its tokens was the likeliest.
@@ -52,23 +53,13 @@ class ModelAnswerer:
 
         Raises ``DataError`` for a sample that is longer than the model's context or made for another tokenizer.
         """
-        from harness.models.shared_prefix import complete
-
         for sample in samples:
             reason = beyond_context(self._model, sample.actual_length)
             if reason:
                 raise DataError(reason, field=sample.id)
-        completions = []
+        found: dict[int, Completion] = {}
         for group in _by_budget(samples):
-            completions += complete(
-                self._model,
-                [self._prompt_ids(sample) for sample in group],
-                [value_ids(self._encoder, sample) for sample in group],
-                max_new_tokens=max(1, group[0].tokens_to_generate),
-                enough=lambda index, text, group=group: settled(text, group[index].outputs),
-            )
-        order = [id(sample) for group in _by_budget(samples) for sample in group]
-        found = dict(zip(order, completions, strict=True))
+            found |= zip(map(id, group), self._complete(group), strict=True)
         return [
             Answer(
                 one.text,
@@ -80,6 +71,17 @@ class ModelAnswerer:
             )
             for one in (found[id(sample)] for sample in samples)
         ]
+
+    def _complete(self, group: Sequence[Sample]) -> list[Completion]:
+        from harness.models.shared_prefix import complete
+
+        return complete(
+            self._model,
+            [self._prompt_ids(sample) for sample in group],
+            [value_ids(self._encoder, sample) for sample in group],
+            max_new_tokens=max(1, group[0].tokens_to_generate),
+            enough=lambda index, text: settled(text, group[index].outputs),
+        )
 
     def _prompt_ids(self, sample: Sample) -> list[int]:
         ids = self._encoder.encode(sample.prompt, special=sample.special).ids
@@ -116,7 +118,9 @@ def beyond_context(model: LanguageModel, tokens: int) -> str | None:
     context = context_of(model)
     if context is None or tokens <= context:
         return None
-    return f"needs {tokens} tokens with its answer, beyond the trained context of {context} tokens of model {model.name}"
+    return (
+        f"needs {tokens} tokens with its answer, beyond the trained context of {context} tokens of model {model.name}"
+    )
 
 
 def _by_budget(samples: Sequence[Sample]) -> list[list[Sample]]:

@@ -23,7 +23,7 @@ SEAMS_FROM = 16_384
 
 @dataclass(frozen=True)
 class NeedleTask:
-    """What is hidden and asked for: types of keys and values and how many keys, values a key, and keys in the question."""
+    """What is hidden and asked for: types of keys and values, and how many keys, values a key, and keys asked for."""
 
     type_k: str = "words"
     type_v: str = "numbers"
@@ -98,8 +98,8 @@ def build_sample(
 
     ``needle`` is a :class:`NeedleTask`, whose keys and values are drawn by ``seed``, or the needle itself; one in other
     wording than RULER's needs ``question`` and ``answers`` (without them the prompt asks for the sentence that does not
-    belong). ``depth`` may list one depth a needle. ``changes`` are fields of :class:`BuildOptions`. Raises ``DataError``
-    for a needle that the haystack contains and a length too short for the task, with the smallest that is feasible.
+    belong). ``depth`` may list one depth a needle. ``changes`` are fields of :class:`BuildOptions`. ``DataError`` for a
+    needle that the haystack contains and a length too short for the task, with the smallest that is feasible.
     """
     chosen = replace(options or BuildOptions(), **changes)
     first = depth if isinstance(depth, int | float) else depth[0]
@@ -262,7 +262,7 @@ def _window_start(haystack: Haystack, tokens: int, seed: int, name: tuple[Any, .
     """Where the haystack begins: a start of a sentence from which the text need not be repeated, if there is one."""
     if windows == "start":
         return 0
-    length, _, index, subset = name
+    *_, index, subset = name
     parts = name if windows == "independent" else (index, subset)
     starts = haystack.window_starts
     if windows == "independent":
@@ -274,4 +274,6 @@ def _window_start(haystack: Haystack, tokens: int, seed: int, name: tuple[Any, .
 def _check_once(text: str, needles: Sequence[str]) -> None:
     for needle in needles:
         if text.count(needle) != 1:
-            raise DataError(f"{needle!r} stands {text.count(needle)} times in the prompt; expected once", field="needle")
+            raise DataError(
+                f"{needle!r} stands {text.count(needle)} times in the prompt; expected once", field="needle"
+            )

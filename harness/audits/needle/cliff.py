@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from harness.stats import Estimate, wilson
 
@@ -20,7 +21,12 @@ def cliff(accuracy: Mapping[int, Estimate], threshold: float = THRESHOLD) -> Est
     shown = _leading(lengths, accuracy, threshold, "low")
     possible = _leading(lengths, accuracy, threshold, "high")
     total = sum(estimate.n or 0 for estimate in accuracy.values())
-    fields = {"n": total, "method": f"lower bound >= {threshold:g}", "unit": "tokens", "better": "higher"}
+    fields: dict[str, Any] = {
+        "n": total,
+        "method": f"lower bound >= {threshold:g}",
+        "unit": "tokens",
+        "better": "higher",
+    }
     if shown is None:
         return Estimate.not_estimable(_reason(lengths, accuracy, threshold), **fields)
     note = None if shown == lengths[-1] else f"next length: {_describe(lengths[lengths.index(shown) + 1], accuracy)}"

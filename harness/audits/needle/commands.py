@@ -51,7 +51,11 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--tokenizer-type", help="hf, the only one there is")
     add("--template", help="auto (default), chat, base, or a text that holds {task_template}")
     add("--random-seed", type=int, help="seed of everything (default 42)")
-    add("--remove-newline-tab", action="store_true", help="make line breaks and tabs of the task spaces, before counting")
+    add(
+        "--remove-newline-tab",
+        action="store_true",
+        help="make line breaks and tabs of the task spaces, before counting",
+    )
     add("--subset", help="validation (default) or test: other samples of the same kind")
     add("--language", help="wording: en (default) or zh")
     add("--boundary", help="where needles may stand: sentence (default) or word")
@@ -67,7 +71,7 @@ def _register_score(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     score = steps.add_parser(
         "score",
         help="score outputs that another system generated",
-        description="OUTPUTS is a JSONL file with id and pred a line, or a folder laid out as FOLDER with index and pred.",
+        description="OUTPUTS is a JSONL file (id and pred a line), or a folder laid out as FOLDER (index and pred).",
     )
     score.add_argument("folder", metavar="FOLDER", help="what needle build wrote")
     score.add_argument("outputs", metavar="OUTPUTS", help="a JSONL file, or a folder")

@@ -78,7 +78,9 @@ class NeedleConfig:
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(allowed)}")
         if self.haystack is not None and self.type_haystack != "essay":
-            raise UsageError(f"a haystack file was named, but type_haystack is {self.type_haystack!r}; expected 'essay'")
+            raise UsageError(
+                f"a haystack file was named, but type_haystack is {self.type_haystack!r}; expected 'essay'"
+            )
         check_language(self.language)
         _ = self.lengths, self.depths, self.task, self.options
 

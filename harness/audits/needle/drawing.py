@@ -57,7 +57,9 @@ def _draw_new(rng: random.Random, kind: str, others: list[str], absent_from: Cal
         item = draw_item(rng, kind)
         if not any(item in other or other in item for other in others) and absent_from(item):
             return item
-    raise UsageError(f"no further item of type {kind} was found in {_TRIES} draws ({len(others)} are taken); ask for fewer")
+    raise UsageError(
+        f"no further item of type {kind} was found in {_TRIES} draws ({len(others)} are taken); ask for fewer"
+    )
 
 
 def _draw_words(rng: random.Random) -> str:

@@ -39,13 +39,13 @@ def evaluate(
 
 def answered(model: LanguageModel | Answerer, samples: Sequence[Sample]) -> list[Scored]:
     """The samples with the model's answers, scored."""
-    answerer: Answerer = model if hasattr(model, "answer") else ModelAnswerer(model)  # type: ignore[arg-type,assignment]
+    answerer: Answerer = model if hasattr(model, "answer") else ModelAnswerer(model)
     answers = answerer.answer(samples)
     return [score_sample(sample, answer) for sample, answer in zip(samples, answers, strict=True)]
 
 
 def grid_evidence(
-    scored: Sequence[Scored], *, scorer: str = "all", threshold: float = THRESHOLD, seed: int = 0, figures: bool = True
+    scored: Sequence[Scored], *, scorer: str = "all", threshold: float = THRESHOLD, seed: int = 0
 ) -> Evidence:
     """Accuracy by every scorer and length, the values' log-probability, the cliff, heatmap and worst cells.
 
@@ -65,10 +65,16 @@ def grid_evidence(
             evidence.metric(f"needle.accuracy.L{length:06d}", estimate)
     evidence.metric("needle.cliff", cliff(lengths, threshold))
     evidence.extend_rows(_row(one) for one in scored)
-    if figures:
-        evidence.figures += grid_figures(scored, scorer, threshold)
+    evidence.figures += grid_figures(scored, scorer, threshold)
     evidence.parameters.update({"scorer": scorer, "threshold": threshold})
     _remarks(evidence, scored)
+    return evidence
+
+
+def cell_evidence(scored: Sequence[Scored], *, scorer: str = "all", seed: int = 0) -> Evidence:
+    """The same for one cell: no cliff, and of the figures the table with its worst sample."""
+    evidence = grid_evidence(scored, scorer=scorer, seed=seed)
+    del evidence.metrics["needle.cliff"], evidence.parameters["threshold"]
     return evidence
 
 
@@ -103,7 +109,9 @@ def _answer_metrics(evidence: Evidence, answers: Sequence[Answer], seed: int) ->
         cut = share(float(answer.finish == "length") for answer in known)
         evidence.metric("needle.cut_answers", _with(cut, unit="share", better="lower"))
     empty = sum(not answer.text.strip() for answer in answers)
-    evidence.metric("needle.empty_answers", _with(share([1.0] * empty + [0.0] * (len(answers) - empty)), better="lower"))
+    evidence.metric(
+        "needle.empty_answers", _with(share([1.0] * empty + [0.0] * (len(answers) - empty)), better="lower")
+    )
 
 
 def _with(estimate: Estimate, **changes: Any) -> Estimate:

@@ -65,7 +65,9 @@ def write_grid(
     config = config if isinstance(config, NeedleConfig) else NeedleConfig.from_mapping(config)
     work = _prepare(config, tokenizer)
     root = Path(folder) / config.save_name if config.save_name else Path(folder)
-    config_hash = config.content_hash(work.haystack.sha256, tokenizer_hash(work.haystack.encoder.tokenizer), GENERATOR_VERSION)
+    config_hash = config.content_hash(
+        work.haystack.sha256, tokenizer_hash(work.haystack.encoder.tokenizer), GENERATOR_VERSION
+    )
     cells = [(length, depth) for length in config.lengths for depth in config.depths]
     claim_folder(root, config.to_json(), config_hash)
     done = {cell: stats for cell in cells if (stats := finished_cell(root, *cell, config.num_samples))}
@@ -169,7 +171,9 @@ def _write_cells(work: _Work, root: Path, cells: list[tuple[int, float]], worker
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
-        raise HarnessError("a worker process died (out of memory?); run again to go on from the finished cells") from None
+        raise HarnessError(
+            "a worker process died (out of memory?); run again to go on from the finished cells"
+        ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -19,7 +19,7 @@ METADATA, SUMMARY = "metadata.json", "summary.json"
 
 @dataclass(frozen=True)
 class CellStats:
-    """What a finished cell holds; ``depth_error`` is the worst distance of a first needle from its depth, in percent."""
+    """What a finished cell holds; ``depth_error``: how far a first needle is from its depth at worst, in percent."""
 
     length: int
     position: float
@@ -32,7 +32,7 @@ class CellStats:
 
 
 def cell_file(length: int, depth: float) -> str:
-    """``length_004096/position_05000.jsonl``: tokens and basis points. Values are read from records, never from here."""
+    """``length_004096/position_05000.jsonl``: tokens, basis points. Values are read from records, never from here."""
     return f"length_{length:06d}/position_{basis_points(depth):05d}.jsonl"
 
 
@@ -138,7 +138,9 @@ def _check_same(metadata: Path, configuration: Mapping[str, Any], config_hash: s
         if other.get(name) != value
     ]
     what = "; ".join(differing) or "another tokenizer, haystack or generator version"
-    raise UsageError(f"{metadata.parent} holds another configuration ({what}); nothing was written, name another folder")
+    raise UsageError(
+        f"{metadata.parent} holds another configuration ({what}); nothing was written, name another folder"
+    )
 
 
 def summary_of(cells: Iterable[CellStats], config_hash: str) -> dict[str, Any]:

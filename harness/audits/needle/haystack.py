@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.audits.needle.sentences import sentence_ends
-from harness.audits.needle.sources import read_source
+from harness.audits.needle.sources import SourceText, read_source
 from harness.audits.needle.tokens import Encoded, Encoder, Integers
 from harness.errors import DataError
 
@@ -32,14 +32,14 @@ _BETWEEN_CJK = re.compile(rf"(?<=[{_CJK}{_CLOSING}{_OPENING}]) +(?=[{_CJK}{_OPEN
 class Haystack:
     """A text with its token counts; what a grid shares between all of its prompts.
 
-    ``source`` is a file (a path), a folder of ``.txt`` files, one of the kinds ``essay`` (the embedded English text) and
-    ``noise``, or the text itself. White space is normalised; with ``lines`` line breaks stay and end sentences.
+    ``source`` is a file (a path), a folder of ``.txt`` files, one of the kinds ``essay`` (the embedded English text)
+    and ``noise``, or the text itself. White space is normalised; with ``lines`` line breaks stay and end sentences.
     The text is cut at *units*: words, or single characters of Chinese and Japanese. It is repeated where a prompt needs
     more: unit i and unit i + ``len(haystack)`` are the same. Raises ``DataError`` for a source that holds no text, or
     that spells out one of the tokenizer's special tokens.
     """
 
-    def __init__(self, source: str | Path, tokenizer: Any, *, lines: bool | None = None):
+    def __init__(self, source: str | Path | SourceText, tokenizer: Any, *, lines: bool | None = None):
         found = read_source(source)
         self.name = found.name
         self.lines = found.lines if lines is None else lines

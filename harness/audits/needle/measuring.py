@@ -7,7 +7,7 @@ only a window round each seam has to be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ def measure_whole(encoder: Encoder, head: str, pieces: Sequence[Piece], tail: st
     context = "".join(piece.text for piece in pieces)
     encoded = encoder.encode(head + context + tail, special=special)
     if encoded.ends is None or encoded.begins is None:
-        place = _PlaceByPrefix(encoder, head + context + tail, special)
+        place: Callable[[int, int], Span] = _PlaceByPrefix(encoder, head + context + tail, special)
     else:
         place = _PlaceByOffset(encoded)
     spans = {number: place(*span) for number, span in _needle_characters(pieces, len(head)).items()}
@@ -66,7 +66,9 @@ def measure_whole(encoder: Encoder, head: str, pieces: Sequence[Piece], tail: st
     )
 
 
-def measure_seams(haystack: Haystack, head: str, pieces: Sequence[Piece], tail: str, *, special: bool) -> Measured | None:
+def measure_seams(
+    haystack: Haystack, head: str, pieces: Sequence[Piece], tail: str, *, special: bool
+) -> Measured | None:
     """The same from windows round the seams; ``None`` where a window contradicts the haystack's own ids."""
     first, last = _special_ids(haystack.encoder) if special else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(last):

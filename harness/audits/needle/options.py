@@ -9,7 +9,9 @@ OPTIONS = (
     AuditOption("--needle-depths", "number of depths from 0 to 100 percent, both included", type=int),
     AuditOption("--needle-samples", "samples a cell", type=int),
     AuditOption("--needle-tokens", "tokens reserved for the answer", type=int),
-    AuditOption("--needle-preset", "one of RULER's tasks, niah_single_1 to niah_multiquery; may be repeated", action="append"),
+    AuditOption(
+        "--needle-preset", "one of RULER's tasks, niah_single_1 to niah_multiquery; may be repeated", action="append"
+    ),
     AuditOption("--needle-haystack", "a text file or folder of your own to hide the needles in"),
     AuditOption("--needle-language", "language of needle and question", default="en", choices=("en", "zh")),
     AuditOption("--needle-template", "chat, base, auto, or a text that holds {task_template}", default="auto"),
@@ -26,6 +28,10 @@ OPTIONS = (
         "--needle-scorer", "score that accuracy and cliff go by", default="all", choices=("all", "any", "boundary")
     ),
     AuditOption("--needle-threshold", "accuracy that the cliff goes by", default=0.85, type=float),
-    AuditOption("--adaptive", "needle: spend samples where the threshold is undecided, and stop when it is not", "store_true"),
-    AuditOption("--needle-precision", "adaptive: half width of an interval that is narrow enough", default=0.05, type=float),
+    AuditOption(
+        "--adaptive", "needle: spend samples where the threshold is undecided, and stop when it is not", "store_true"
+    ),
+    AuditOption(
+        "--needle-precision", "adaptive: half width of an interval that is narrow enough", default=0.05, type=float
+    ),
 )

@@ -83,7 +83,9 @@ def _name(record: Mapping[str, Any], first: Sample | None, path: Path, row: int)
     try:
         return sample_id(int(length), float(depth), int(index))
     except (TypeError, ValueError):
-        raise DataError(f"names no sample: length {length!r}, position {depth!r}, index {index!r}", file=path, row=row) from None
+        raise DataError(
+            f"names no sample: length {length!r}, position {depth!r}, index {index!r}", file=path, row=row
+        ) from None
 
 
 def _prediction(record: Mapping[str, Any], path: Path, row: int) -> str:

@@ -20,9 +20,9 @@ GENERATOR_VERSION = "1"
 class Sample:
     """One prompt. The model is fed ``input + answer_prefix``; ``outputs`` are the values that answer it.
 
-    ``length`` is the target and ``actual_length`` the prompt's tokens plus ``tokens_to_generate``. Depths are in percent
-    of the haystack's tokens, ``needle_token_position(s)`` the first token of a needle in the whole prompt. The lists
-    run over the needles, of which the first is the one that the cell places. ``needle_spans`` are token ranges.
+    ``length`` is the target and ``actual_length`` the prompt's tokens plus ``tokens_to_generate``. Depths are in
+    percent of the haystack's tokens, ``needle_token_position(s)`` the first token of a needle in the whole prompt. The
+    lists run over the needles, of which the first is the one that the cell places. ``needle_spans`` are token ranges.
     """
 
     index: int

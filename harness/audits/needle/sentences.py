@@ -12,8 +12,11 @@ _END = re.compile(
     re.VERBOSE,
 )
 _ABBREVIATIONS = frozenset(
-    "mr mrs ms dr st prof rev hon col capt gen lieut lt sgt messrs mme mlle jr sr esq vs etc viz cf ed eds vol no nos p "
-    "pp fig figs sec ch dept univ inc ltd co corp jan feb mar apr jun jul aug sept oct nov dec e.g i.e a.m p.m".split()
+    re.findall(
+        r"\S+",
+        "mr mrs ms dr st messrs mme mlle prof rev hon col capt gen lieut lt sgt jr sr esq vs etc viz cf ed eds vol "
+        "no nos p pp fig figs sec ch dept univ inc ltd co corp jan feb mar apr jun jul aug sept oct nov dec e.g i.e a.m p.m",
+    )
 )
 _SENTENCE_MAY_FOLLOW = re.compile(r"""\s+["'“‘(\[_*«]*[^\W_a-z]|\s*$""")
 _LAST_WORD = re.compile(r"[\w.]+$")

@@ -15,7 +15,7 @@ RANDOM_DEPTHS = 101
 
 
 def length_sequence(target: int, interval: int, start: int | None = None) -> list[int]:
-    """Lengths start, start + interval, ... that do not exceed ``target``, in tokens; ``start`` defaults to ``interval``.
+    """Lengths start, start + interval, ... up to ``target``, in tokens; ``start`` defaults to ``interval``.
 
     Empty where start > target. The target itself is among them only where it is whole intervals from the start.
     Raises ``UsageError`` for an interval, a target or a start below 1.
@@ -58,7 +58,9 @@ def basis_points(depth: float) -> int:
 
 def _random_depths(n: int, seed: int) -> list[float]:
     if n > RANDOM_DEPTHS:
-        raise UsageError(f"{n} random depths were asked for, but there are only {RANDOM_DEPTHS} (0 to 100 in steps of 1)")
+        raise UsageError(
+            f"{n} random depths were asked for, but there are only {RANDOM_DEPTHS} (0 to 100 in steps of 1)"
+        )
     return [float(depth) for depth in sorted(random.Random(seed).sample(range(RANDOM_DEPTHS), n))]
 
 

@@ -25,7 +25,7 @@ class SourceText:
     uniform: bool = False
 
 
-def read_source(source: str | Path) -> SourceText:
+def read_source(source: str | Path | SourceText) -> SourceText:
     """The text behind ``source``; ``DataError`` for a file that cannot be read as UTF-8 text."""
     if isinstance(source, SourceText):
         return source

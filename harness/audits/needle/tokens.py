@@ -47,7 +47,9 @@ class Encoder:
             offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
             begins, ends = offsets[:, 0], offsets[:, 1]
         skip = int(special and self._twice(ids))
-        return Encoded(ids[skip:], begins[skip:] if begins is not None else None, ends[skip:] if ends is not None else None)
+        return Encoded(
+            ids[skip:], begins[skip:] if begins is not None else None, ends[skip:] if ends is not None else None
+        )
 
     def count(self, text: str, *, special: bool = False) -> int:
         """How many tokens the text has."""

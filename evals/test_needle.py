@@ -1,0 +1,133 @@
+"""Needle: is a fact found wherever it stands in prompts of exact length?"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.audits.needle.plans import Plan, cell_id, plans, without_needles
+from harness.plugin import Case, RunOptions, cases
+
+if TYPE_CHECKING:
+    from harness.audits.needle.book import Book
+    from harness.models import LanguageModel
+    from harness.plugin.recorder import Recorder
+
+PLANS = Path(__file__).resolve().parents[1] / "fixtures" / "needle" / "plans.toml"
+
+pytestmark = pytest.mark.needle
+
+
+def grids(options: RunOptions) -> list[Plan]:
+    """The grids of this run."""
+    return plans(options.option, options.size, options.seed, PLANS)
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """What this session has asked its models, for all workers to see."""
+    from harness.audits.needle.book import Book
+
+    base = tmp_path_factory.getbasetemp()
+    return Book((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "needle-cells")
+
+
+def skip_beyond_context(model: LanguageModel, length: int) -> None:
+    """A length that the model was not trained to read measures nothing."""
+    from harness.audits.needle.answers import beyond_context
+
+    reason = beyond_context(model, length)
+    if reason:
+        pytest.skip(reason)
+
+
+def cell_cases(options: RunOptions) -> list[Case]:
+    """One case for each length and depth; with ``--adaptive`` samples are chosen by one case a grid instead."""
+    if options.option("adaptive"):
+        return []
+    return [
+        Case(cell_id(plan, length, depth), {"plan": plan, "length": length, "depth": depth}, cost=length / 1024)
+        for plan in grids(options)
+        for length, depth in plan.cells
+    ]
+
+
+def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
+    """Refuse ``--needle-template chat`` for a tokenizer without a chat template, before weights load."""
+    from harness.audits.needle.frame import frame_of
+
+    frame_of(options.option("needle_template"), tokenizer)
+
+
+@cases(cell_cases, preflight=has_template)
+def test_cell(
+    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
+) -> None:
+    """The samples of one length and depth."""
+    from harness.audits.needle.evaluation import cell_evidence
+
+    skip_beyond_context(language_model, case.params["length"])
+    scored = book.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
+    evidence.record(cell_evidence(scored, scorer=run_options.option("needle_scorer"), seed=audit_seed))
+
+
+def grid_cases(options: RunOptions) -> list[Case]:
+    """One case for each grid: what its cells say together."""
+    adaptive = options.option("adaptive")
+    return [Case(plan.name, {"plan": plan, "adaptive": adaptive}, cost=0.1) for plan in grids(options)]
+
+
+@cases(grid_cases, preflight=has_template)
+def test_grid(
+    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
+) -> None:
+    """Accuracy over lengths and depths, the cliff and the worst cells."""
+    from harness.audits.needle.wholegrid import adaptive_evidence, whole_evidence
+
+    plan = case.params["plan"]
+    skip_beyond_context(language_model, plan.lengths[0])
+    options = {"scorer": run_options.option("needle_scorer"), "threshold": run_options.option("needle_threshold")}
+    if case.params["adaptive"]:
+        precision = run_options.option("needle_precision")
+        result = adaptive_evidence(language_model, plan, book, precision=precision, seed=audit_seed, **options)
+    else:
+        result = whole_evidence(language_model, plan, book, seed=audit_seed, **options)
+    evidence.record(result)
+
+
+def stub_cases(options: RunOptions) -> list[Case]:
+    """Stub answerers of known behaviour."""
+    return [Case("reads-the-needle", control="positive"), Case("reads-the-middle", control="positive")]
+
+
+@cases(stub_cases)
+def test_stub_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
+    """A stub that reads the needle scores 1.0; one that sees the middle alone finds what stands there alone."""
+    from harness.audits.needle.controls import middle_control, reader_control
+
+    control = reader_control if case.id == "reads-the-needle" else middle_control
+    evidence.record(control(audit_seed))
+
+
+def chance_cases(options: RunOptions) -> list[Case]:
+    """Prompts without a needle."""
+    built = [plan for plan in grids(options) if plan.config is not None]
+    samples = tomllib.loads(PLANS.read_text(encoding="utf-8"))[options.size]["control_samples"]
+    skip = None if built else "a folder's samples have needles; build one with --without-needle"
+    plan = without_needles(built[0], samples) if built else None
+    return [Case("no-needle", {"plan": plan}, control="negative", skip=skip)]
+
+
+@cases(chance_cases, preflight=has_template)
+def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, book: Book) -> None:
+    """Without a needle there is nothing to find: any hit is by chance."""
+    from harness.audits.needle.controls import chance_evidence
+
+    plan = case.params["plan"]
+    skip_beyond_context(language_model, plan.lengths[0])
+    samples = book.samples(language_model, plan, plan.lengths[0], plan.depths[0], range(plan.samples))
+    evidence.record(chance_evidence(language_model, samples))
