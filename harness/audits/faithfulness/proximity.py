@@ -45,11 +45,15 @@ def span_proximities(heads: Heads, pooled: Tensor, whole: Tensor, stop: int, thr
     if kernels is not None and threshold <= 0.0:
         fused: Tensor = kernels.span_proximities(heads.messages, heads.layer.output_weight, pooled, whole, stop)
         return fused
+    ones = torch.ones_like(whole)
+    size = whole.abs() @ ones
     result = torch.zeros(pooled.shape[0], stop, device=pooled.device)
     for first, last, messages in message_blocks(heads, stop):
-        messages.mul_(pooled[:, first:last, None])
-        result[:, first:last] = proximity(messages, whole, threshold)
-    return result
+        flat = messages.flatten(0, 1)
+        torch.addcmul(-whole, flat, pooled[:, first:last].reshape(-1, 1), out=flat)
+        result[:, first:last] = (size - flat.abs_() @ ones).view(-1, last - first)
+    result = result.clamp_min_(0.0).mul_(pooled[:, :stop] > 0.0)
+    return result if threshold <= 0.0 else torch.where(result < threshold, 0.0, result)
 
 
 def sink_proximities(heads: Heads, attention: Tensor, wholes: Tensor, rows: Tensor, threshold: float = 0.0) -> Tensor:
