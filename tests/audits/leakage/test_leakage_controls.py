@@ -1,0 +1,98 @@
+"""What was planted is found, what was not is left alone: with trained models, and with statistics alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.audits.leakage import (
+    made_up_benchmark,
+    measure_memorisation,
+    memorisation_evidence,
+    negative_control,
+    option_order,
+    paired_sign_flip,
+    plant,
+    positive_control,
+    published_place_test,
+    text_likelihood,
+    trained_on,
+)
+from harness.models import LanguageModel
+from harness.models.tiny import tiny_model
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LanguageModel:
+    return tiny_model()
+
+
+@pytest.fixture(scope="module")
+def contaminated(tiny: LanguageModel) -> LanguageModel:
+    return trained_on(tiny, made_up_benchmark(24, seed=1).items, times=40, seed=1)
+
+
+def test_the_effect_grows_with_the_times_seen(tiny: LanguageModel) -> None:
+    results = plant(tiny, times=(0, 8, 40), questions=32, seed=4)
+    positive, negative = positive_control(results).control, negative_control(results).control
+    assert positive is not None and positive.passed, positive
+    assert negative is not None and negative.passed, negative
+
+
+def test_a_control_that_has_nothing_to_find_fails(tiny: LanguageModel) -> None:
+    results = plant(tiny, times=(0,), questions=16, seed=5)
+    control = positive_control(results).control
+    assert control is not None and not control.passed
+
+
+def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel) -> None:
+    seen, fresh = made_up_benchmark(24, seed=1), made_up_benchmark(24, seed=2)
+    evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
+    assert evidence.metrics["leakage.order_effect.logprob.p"].value < 0.001
+    values = [evidence.metrics[f"leakage.logprob.{c}"].value for c in ("original", "shuffled", "other_item")]
+    assert values == sorted(values, reverse=True)
+    assert evidence.metrics["leakage.logprob.original"].chance == values[2]
+    order = option_order(contaminated, seen, seed=0)
+    assert order.metrics["leakage.option_order.first.p"].value < 0.001
+    texts = text_likelihood(contaminated, seen, clean=fresh, seed=0)
+    assert texts.metrics["leakage.text.min_k20.auc"].value > 0.9
+    assert texts.metrics["leakage.text.min_k20_plus.auc"].value > 0.9
+
+
+def test_the_same_model_on_other_questions(contaminated: LanguageModel) -> None:
+    fresh = made_up_benchmark(24, seed=2)
+    evidence = memorisation_evidence(measure_memorisation(contaminated, fresh, seed=0))
+    assert evidence.metrics["leakage.order_effect.logprob.p"].value > 0.01
+    assert option_order(contaminated, fresh, seed=0).metrics["leakage.option_order.first.p"].value > 0.01
+
+
+SEEDS = 400
+
+
+@pytest.mark.parametrize("orders", [1, 3])
+def test_false_alarms_stay_at_the_nominal_rate(orders: int) -> None:
+    """Exchangeable skewed scores with an item's own level: the published order is any of them."""
+    placed, flipped = [], []
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        scores = rng.exponential(1.0, (24, orders + 1)) + rng.normal(0, 2, (24, 1))
+        placed.append(published_place_test(scores.tolist(), n_resamples=499, seed=seed).value)
+        flipped.append(paired_sign_flip(scores[:, 0] - scores[:, 1:].mean(axis=1), n_resamples=499, seed=seed).value)
+    # 400 trials at 5%: 20 expected, 34 or more with a chance of 0.2%.
+    assert sum(p <= 0.05 for p in placed) < 34
+    if orders == 1:
+        assert sum(p <= 0.05 for p in flipped) < 34
+
+
+@pytest.mark.slow
+def test_ten_trainings_raise_no_more_alarms_than_chance(tiny: LanguageModel) -> None:
+    alarms = 0
+    for seed in range(10):
+        other = made_up_benchmark(20, seed=100 + seed)
+        model = trained_on(tiny, made_up_benchmark(20, seed=seed).items, times=30, seed=seed)
+        result = measure_memorisation(model, other, seed=seed)
+        placed = result.effects["logprob"].placed
+        assert placed is not None and placed.value is not None
+        alarms += placed.value <= 0.05
+    # Ten trials at 5%: three or more with a chance of 1.2%.
+    assert alarms <= 2

@@ -1,0 +1,53 @@
+"""The most likely token at a scored position, with and without penalty, against ``generate`` of transformers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.errors import UsageError
+from harness.models import LanguageModel
+from harness.models.tiny import tiny_model
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LanguageModel:
+    return tiny_model()
+
+
+PROMPTS = ["The small lamp was near the", "Nobody knew why a nurse", "aaaa aaaa aaaa aa", "A. red\nB. gr"]
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.05, 1.5, 0.7])
+def test_the_next_token_is_what_generate_writes(tiny: LanguageModel, penalty: float) -> None:
+    prompts = [list(tiny.tokenizer(text)["input_ids"]) for text in PROMPTS]
+    scores = tiny.loglikelihood([(ids, [5]) for ids in prompts], top=True, repetition_penalty=penalty)
+    for ids, score in zip(prompts, scores, strict=True):
+        written = tiny.module.generate(
+            torch.tensor([ids]), max_new_tokens=1, do_sample=False, repetition_penalty=penalty, pad_token_id=0
+        )
+        assert score.top_ids is not None and score.top_leads is not None
+        assert score.top_ids[0] == written[0, -1]
+        assert score.top_leads[0] >= 0
+
+
+def test_without_a_penalty_rank_zero_is_the_top_token(tiny: LanguageModel) -> None:
+    requests = [(text[:5], text[5:]) for text in PROMPTS]
+    for plain, top in zip(tiny.loglikelihood(requests), tiny.loglikelihood(requests, top=True), strict=True):
+        assert plain.top_ids is None
+        assert top.top_ids is not None and top.top_margins is not None and top.top_leads is not None
+        assert ((top.top_ids == top.token_ids) == (top.ranks == 0)).all()
+        assert (top.logprobs == plain.logprobs).all()
+        assert top.top_margins == pytest.approx(top.top_leads)
+
+
+def test_the_margin_knows_no_penalty(tiny: LanguageModel) -> None:
+    [plain] = tiny.loglikelihood([(PROMPTS[0], "abc")], top=True)
+    [penalised] = tiny.loglikelihood([(PROMPTS[0], "abc")], top=True, repetition_penalty=1.4)
+    assert penalised.top_margins == pytest.approx(plain.top_margins, abs=1e-4)
+    assert penalised.logprobs == pytest.approx(plain.logprobs, abs=1e-5)
+
+
+def test_a_penalty_must_be_positive(tiny: LanguageModel) -> None:
+    with pytest.raises(UsageError, match="repetition_penalty is 0"):
+        tiny.loglikelihood([("a", "b")], top=True, repetition_penalty=0)
