@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from harness.audits.privacy.attribution import attribute, shares
-from harness.audits.privacy.changes import PRIMARY
+from harness.audits.privacy.attribution import attribute, shares, stage_frames
+from harness.audits.privacy.changes import PRIMARY, Resampling, did_row
 from harness.audits.privacy.membership import auc_estimate
 from harness.audits.privacy.outputs import attribution_summary
-from harness.audits.privacy.stage_names import STAGES, TRANSITIONS
+from harness.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from harness.audits.privacy.stress import stability
 from harness.evidence import Evidence
 from harness.stats import bootstrap_ci, decide, paired_effect
@@ -97,8 +97,9 @@ def test_a_shift_of_every_text_leaves_the_primary_figure_alone(values, shift):
     moved = values | {"dpo_with_canary": [(m + shift, t + shift) for m, t in values["dpo_with_canary"]]}
     deltas = []
     for one in (values, moved):
-        table = attribute(evidence_of(one), n_resamples=99)
-        deltas.append(table[table["primary"]]["delta"].iloc[0])
+        frames = stage_frames(evidence_of(one))
+        before, after = (frames[stage] for stage in TRANSITIONS[PRIMARY_TRANSITION])
+        deltas.append(did_row(before, after, Resampling(0, 99))["delta"])
     assert math.isclose(*deltas, abs_tol=1e-6)
 
 

@@ -65,7 +65,7 @@ class Frames:
 
 def transition_rows(name: str, before: Frames, after: Frames, options: Resampling) -> list[dict[str, Any]]:
     """One row a metric for the change from ``before`` to ``after``: the primary figure first."""
-    rows = [_did_row(before, after, options)] if len(before.twins) > 1 else []
+    rows = [did_row(before, after, options)] if len(before.twins) > 1 else []
     rows += [
         _paired_row(metric, before.members[column], after.members[column], options)
         for metric, column in PAIRED.items()
@@ -77,7 +77,7 @@ def transition_rows(name: str, before: Frames, after: Frames, options: Resamplin
     return [{"transition": name, **row} for row in rows]
 
 
-def _did_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
+def did_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
     """Change of members minus change of twins: a shift that training gives to every text cancels out."""
     column = "span_mean_logprob"
     member, twin = _difference(before.members, after.members, column), _difference(before.twins, after.twins, column)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,6 @@ def train_texts_privately(
     where the per-example gradients are wrong for this architecture, or at a loss that is not finite.
     """
     rows = encode_rows(tokenizer, texts, settings.max_length)
-    warnings.filterwarnings("ignore", message="Full backward hook is firing")  # token ids have no gradient; harmless
     check = gradient_self_check(module, rows[:SELF_CHECK_ROWS])
     delta = dp.delta if dp.delta is not None else 1 / len(rows)
     rate = min(1.0, settings.batch_size / len(rows))
@@ -171,7 +171,8 @@ class _PrivateRun:
         optimizer.zero_grad(set_to_none=True)
         loss = example_nll(wrapped, ids, mask).mean()
         progress.losses.append(finite_loss(loss, STAGE, step, progress.losses))
-        loss.backward()  # type: ignore[no-untyped-call]
+        with _quiet_hooks():
+            loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     def _device(self) -> torch.device:
@@ -194,6 +195,14 @@ def example_nll(module: Any, ids: torch.Tensor, mask: torch.Tensor) -> torch.Ten
     return token_nll(module, ids, mask).sum(1) / mask[:, 1:].sum(1)
 
 
+@contextmanager
+def _quiet_hooks() -> Iterator[None]:
+    """Token ids have no gradient, of which a hook of Opacus warns at every step."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")
+        yield
+
+
 def gradient_self_check(module: Any, rows: Sequence[Ids]) -> float:
     """Largest relative error of Opacus' per-example gradients against one backward pass an example.
 
@@ -212,7 +221,8 @@ def gradient_self_check(module: Any, rows: Sequence[Ids]) -> float:
         for layer in wrapped.modules():
             if isinstance(layer, torch.nn.Dropout):
                 layer.eval()
-        example_nll(wrapped, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
+        with _quiet_hooks():
+            example_nll(wrapped, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
         found = [p.grad_sample for p in probe.parameters() if p.requires_grad]
     except Exception as error:
         raise ModelError(f"Opacus cannot take per-example gradients of this model ({error}); no epsilon") from error
