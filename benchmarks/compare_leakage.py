@@ -94,9 +94,8 @@ def report_orders(model: LanguageModel, name: str, items: Sequence[Item], orders
     flat = [v for some in variants for v in some]
     _, together = cpu_seconds(lambda: probe(model, flat))
     apart = sum(cpu_seconds(lambda v=v: probe(model, [v]))[1] for v in flat)  # type: ignore[misc]
-    print(
-        f"{name:24} {orders} more orders together {together:.1f} CPU s, one call each {apart:.1f} ({apart / together:.1f} x)"
-    )
+    ratio = f"({apart / together:.1f} x)"
+    print(f"{name:24} {orders} more orders: {together:.1f} CPU s in one call, {apart:.1f} one by one {ratio}")
 
 
 def main() -> None:

@@ -28,9 +28,9 @@ def sources(options: RunOptions) -> dict[str, str]:
     return named_benchmarks(options.option("benchmark"), SHIPPED)
 
 
-def read(source: str, options: RunOptions) -> Benchmark:
-    """The benchmark, or the sample of it that the run's size asks for."""
-    limit = options.option("leakage_limit") or LIMITS[options.size]
+def read(source: str, options: RunOptions, *, heavy: bool = False) -> Benchmark:
+    """The benchmark, or the sample that the run's size asks for; ``heavy`` tests take half of it at smoke size."""
+    limit = options.option("leakage_limit") or LIMITS[options.size] // (2 if heavy and options.size == "smoke" else 1)
     return cached_benchmark(source, options.option("leakage_columns"), limit, options.seed)
 
 
@@ -135,7 +135,7 @@ def test_option_order(
     """How likely is the published order of the options among all orders?"""
     from harness.audits.leakage import option_order
 
-    benchmark = read(case.params["source"], run_options)
+    benchmark = read(case.params["source"], run_options, heavy=True)
     evidence.record(option_order(language_model, benchmark, seed=audit_seed, on_rows=evidence.rows))
 
 
@@ -147,7 +147,7 @@ def test_completion(
     from harness.audits.leakage import chat_opening, completions
 
     opening = chat_opening(language_model.tokenizer) if run_options.option("leakage_mode") == "template" else ""
-    cut, benchmark = run_options.option("leakage_cut"), read(case.params["source"], run_options)
+    cut, benchmark = run_options.option("leakage_cut"), read(case.params["source"], run_options, heavy=True)
     evidence.record(
         completions(language_model, benchmark, cut=cut, opening=opening, seed=audit_seed, on_rows=evidence.rows)
     )
@@ -185,7 +185,7 @@ def test_row_order(
     """Is the file likelier in its published order than with its rows shuffled?"""
     from harness.audits.leakage import row_order
 
-    effort = {"smoke": {"shards": 3, "permutations": 9}}.get(run_options.size, {"shards": 10, "permutations": 25})
+    effort = {"smoke": {"shards": 3, "permutations": 4}}.get(run_options.size, {"shards": 10, "permutations": 25})
     benchmark = read(case.params["source"], run_options)
     evidence.record(row_order(language_model, benchmark, seed=audit_seed, **effort))
 

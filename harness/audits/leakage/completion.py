@@ -10,7 +10,7 @@ import numpy as np
 from harness.audits.leakage.benchmark import Benchmark
 from harness.audits.leakage.conditions import mean_of
 from harness.audits.leakage.cuts import Cut, Probe, cut_items
-from harness.audits.leakage.figures import distribution, ending, forest, memorised_table
+from harness.audits.leakage.figures import distribution, ending, forest, memorised_table, visible
 from harness.audits.leakage.items import LETTERS, Item
 from harness.audits.leakage.measuring import OnRows, usable_items
 from harness.audits.leakage.memory import describe
@@ -174,6 +174,6 @@ def _most_alike(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found.sort(key=lambda entry: -entry[0])
     return [
         {"item": row["item"].rsplit(":", 1)[0], "gain": round(gain, 3)}
-        | {k: row[k] for k in ("prefix", "wrote", "truth")}
+        | {k: visible(row[k]) for k in ("prefix", "wrote", "truth")}
         for _, gain, row in found[:15]
     ]

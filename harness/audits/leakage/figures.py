@@ -65,7 +65,13 @@ def distribution(
         for a, b, count in zip(edges[:-1], edges[1:], np.histogram(v, edges)[0], strict=True)
     ]
     encoding = {
-        "x": {"field": "from", "type": "quantitative", "title": unit, "scale": {"zero": False}},
+        "x": {
+            "field": "from",
+            "type": "quantitative",
+            "bin": {"binned": True},
+            "title": unit,
+            "scale": {"zero": False},
+        },
         "x2": {"field": "to"},
         "y": {"field": "questions", "type": "quantitative", "title": "questions", "stack": None},
         "color": {
@@ -130,3 +136,11 @@ def memorised_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Figure:
 def ending(text: str, length: int = 160) -> str:
     """The last characters of a text, with a mark where something was cut off."""
     return text if len(text) <= length else "…" + text[-length:]
+
+
+def visible(text: str) -> str:
+    """The text with line ends, and spaces at its ends, made visible."""
+    body = text.strip(" ")
+    head = len(text) - len(text.lstrip(" ")) if body else len(text)
+    tail = len(text) - len(body) - head
+    return "␣" * head + body.replace("\n", "⏎") + "␣" * tail

@@ -18,7 +18,7 @@ from harness.audits.leakage.conditions import (
     question_scores,
 )
 from harness.audits.leakage.cuts import Cut
-from harness.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table
+from harness.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
 from harness.audits.leakage.items import LETTERS
 from harness.audits.leakage.measuring import OnRows, measure_conditions, usable_items
 from harness.audits.leakage.orders import is_shufflable
@@ -235,9 +235,9 @@ def _memorised(result: Memorisation) -> list[dict[str, Any]]:
     return [
         {
             "item": f"{row['file']}:{row['item_id']} {LETTERS[row['base_option']]}",
-            "prefix": ending(row["prefix"]),
-            "wrote": row["predicted"],
-            "truth": row["suffix"],
+            "prefix": visible(ending(row["prefix"])),
+            "wrote": visible(row["predicted"]),
+            "truth": visible(row["suffix"]),
             "gain": round(float(row["gain"]), 3),
         }
         for row in top.to_dict("records")

@@ -60,11 +60,12 @@ def probe(
     """A table with one row an item and option, in order; the prefixes of an item share their work.
 
     ``item_id``, ``file``, ``option`` (letter), ``predicted_id`` (greedy), ``predicted`` (its text), ``hit`` (by
-    ``rule``), ``outcome`` ("hit", "miss", "crosses": begins with the whole suffix and goes beyond it, "special",
-    "empty"), ``margin`` (logits from the largest to the second, without penalty), ``boundary`` ("aligned" where the
-    prefix's tokens begin the tokens of the full text, else "split"), ``suffix_logprob`` (nats, of the whole suffix; a
-    token over the cut belongs to it), ``suffix_bytes``, ``rank`` (0-based, of the token that really follows),
-    ``greedy_bytes`` (how many bytes of the suffix greedy decoding reproduces), ``near_tie``, ``prefix``, ``suffix``.
+    ``rule``), ``outcome`` ("hit", "miss", "crosses": begins with the whole suffix and goes beyond it, "space": white
+    space alone, which is no hit at a token or word cut, "special", "empty"), ``margin`` (logits from the largest to the
+    second, without penalty), ``boundary`` ("aligned" where the prefix's tokens begin the tokens of the full text, else
+    "split"), ``suffix_logprob`` (nats, of the whole suffix; a token over the cut belongs to it), ``suffix_bytes``,
+    ``rank`` (0-based, of the token that really follows), ``greedy_bytes`` (how many bytes of the suffix greedy decoding
+    reproduces), ``near_tie``, ``prefix``, ``suffix``.
 
     ``rule``: "bytes" (the predicted token's bytes begin the suffix's, at least one) or "as_published"
     (:func:`published_match` on the decoded token). ``repetition_penalty`` on the prefix's tokens is 1 by default, 1.05
@@ -101,7 +102,7 @@ def probe_chunks(
         probes = cut_items(batch, splitter, model.tokenizer, cut, opening)
         answers = _answers(model, probes, penalty)
         owners = [(item, slot) for item in batch for slot in range(len(item.options))]
-        judge = _Judge(model.tokenizer, tokens, rule)
+        judge = _Judge(model.tokenizer, tokens, rule, cut)
         yield [
             _row(item, slot, p, answer, judge) for (item, slot), p, answer in zip(owners, probes, answers, strict=True)
         ]
@@ -162,8 +163,8 @@ def _place(p: Probe, scores: TokenScores) -> int:
 class _Judge:
     """Decides hits by one rule."""
 
-    def __init__(self, tokenizer: Any, tokens: TokenBytes, rule: Rule):
-        self._tokenizer, self._tokens, self._rule = tokenizer, tokens, rule
+    def __init__(self, tokenizer: Any, tokens: TokenBytes, rule: Rule, cut: Cut):
+        self._tokenizer, self._tokens, self._rule, self._cut = tokenizer, tokens, rule, cut
 
     def text(self, token_id: int) -> str:
         return str(self._tokenizer.decode([token_id], clean_up_tokenization_spaces=False))
@@ -171,7 +172,10 @@ class _Judge:
     def outcome(self, token_id: int, suffix: str) -> str:
         if self._rule == "as_published":
             return "hit" if published_match(self._tokenizer.decode([token_id]), suffix) else "miss"
-        return byte_outcome(self._tokens.bytes_of(token_id), suffix.encode())
+        outcome = byte_outcome(self._tokens.bytes_of(token_id), suffix.encode())
+        # Between tokens or words the space belongs to the suffix, and foreseeing it is no memory.
+        blank = outcome == "hit" and self._cut != "source" and not (self._tokens.bytes_of(token_id) or b"").strip()
+        return "space" if blank else outcome
 
     def greedy_bytes(self, p: Probe, scores: TokenScores) -> int:
         """Bytes of the suffix that are reproduced while every next token is the most likely one."""

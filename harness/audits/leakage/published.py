@@ -72,10 +72,11 @@ def _evidence(measured: pd.DataFrame, benchmark: Benchmark, files: Sequence[str]
     hits["shuffled"] = np.where(np.isfinite(hits["shuffled"]), hits["shuffled"], hits["original"])
     evidence = Evidence("leakage", headline="leakage.published.score")
     chance = file_mean(hits["baseline"], files, benchmark.files, seed).value
+    by_items = mean_of(hits["baseline"], files, unit="hits a question", seed=seed).value
     for name, metric in (("original", "score"), ("shuffled", "score_shuffled"), ("baseline", "score_baseline")):
         files_mean = file_mean(hits[name], files, benchmark.files, seed)
         evidence.metric(f"leakage.published.{metric}", replace(files_mean, chance=chance))
-        items_mean = mean_of(hits[name], files, unit="hits a question", seed=seed)
+        items_mean = mean_of(hits[name], files, unit="hits a question", seed=seed, chance=by_items)
         evidence.metric(f"leakage.published.{metric}_by_items", items_mean)
     _record_mitigation(evidence, hits, files, benchmark, seed)
     evidence.figures += _figures(evidence.metrics, hits, files, benchmark)
