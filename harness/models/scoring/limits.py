@@ -41,7 +41,7 @@ def device_limits(module: Any, device: torch.device) -> Limits:
     """Limits that suit the device: cache-sized passes on a CPU, passes that fill the machine on a GPU."""
     vocabulary = module.get_input_embeddings().num_embeddings
     if device.type == "cpu":
-        return Limits(soft=64, hard=512, tokens=512, head_rows=max(16, 2**23 // vocabulary))
+        return Limits(soft=64, hard=512, tokens=320, head_rows=max(16, 2**23 // vocabulary))
     room = _free_bytes(device) // 4
     tokens = int(min(32768, max(1024, room // _bytes_per_token(module))))
     rows = int(min(2048, max(64, room // (16 * vocabulary))))

@@ -49,7 +49,7 @@ def _score_block(block: torch.Tensor, row: Ints, target: Ints, stats: bool, toke
     rank = _ranks_cpu(block, row, own) if block.device.type == "cpu" else _wide(_ranks(block, rows, own))
     top = block.amax(-1, keepdim=True)
     shifted = block - top
-    weights = shifted.exp()
+    weights = shifted.exp() if stats else shifted.exp_()
     total = weights.sum(-1)
     log_total = np.log(_wide(total))
     asked = _wide(own) if token_set is None else _log_sum(block, token_set)[row]
