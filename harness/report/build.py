@@ -39,7 +39,8 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
     scales = _scales(run)
     cases = [_case(run, case, case in voids, scales, packed, drawer) for case in run.cases]
     models = _model_names(run)
-    audits = tuple(_audit(name, cases, models, voids) for name in _audit_names(run))
+    shared = _shared_controls(run)
+    audits = tuple(_audit(name, cases, models, voids, shared) for name in _audit_names(run))
     cells = [cell for audit in audits for cell in audit.cells]
     columns = tuple(_model(run, name, [cell for cell in cells if cell.model == name]) for name in models)
     data = {items_id(case_id): rows.text for case_id, rows in packed.items()}
@@ -135,13 +136,21 @@ def _parameter(value: Any) -> str:
     return visible(text if len(text) <= PARAMETER_LIMIT else f"{text[:PARAMETER_LIMIT]}\u2026")
 
 
-def _audit(name: str, cases: Sequence[CaseView], models: Sequence[str], voids: Voids) -> AuditView:
+def _shared_controls(run: Run) -> frozenset[str]:
+    """Controls that chose their model themselves: what they show holds for every model of the run."""
+    return frozenset(case.case_id for case in run.plan if case.pinned and case.control_role)
+
+
+def _audit(
+    name: str, cases: Sequence[CaseView], models: Sequence[str], voids: Voids, shared: frozenset[str]
+) -> AuditView:
     own = _side_by_side([case for case in cases if (case.record.audit or UNMARKED) == name])
     where = anchor("audit", name)
     cells: list[CellView] = []
     for model in models:
         on_model = [case for case in own if (case.record.model or NO_MODEL) == model]
-        cells.append(cell(name, model, on_model, where, void=bool(voids.reasons(name, model))))
+        elsewhere = [case for case in own if case.record.case_id in shared and case not in on_model]
+        cells.append(cell(name, model, on_model, where, void=bool(voids.reasons(name, model)), elsewhere=elsewhere))
     return AuditView(
         name=visible(name),
         anchor=where,
@@ -166,7 +175,10 @@ def _audit_names(run: Run) -> list[str]:
 
 
 def _model_names(run: Run) -> list[str]:
-    names = dict.fromkeys(case.model for case in run.cases if case.model)
+    shared = _shared_controls(run)
+    audited = dict.fromkeys(case.model for case in run.cases if case.model and case.case_id not in shared)
+    # A model that serves for controls only is not what the run asks about, unless there is no other.
+    names = audited or dict.fromkeys(case.model for case in run.cases if case.model)
     without = [NO_MODEL] if any(case.model is None for case in run.cases) else []
     return [*names, *without]
 

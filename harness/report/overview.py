@@ -15,10 +15,12 @@ LEADS = 3
 """Headline metrics that a cell shows; the rest is one click away."""
 
 
-def cell(audit: str, model: str, cases: Sequence[CaseView], anchor: str, *, void: bool) -> CellView:
-    """One audit on one model, from its cases on that model."""
+def cell(
+    audit: str, model: str, cases: Sequence[CaseView], anchor: str, *, void: bool, elsewhere: Sequence[CaseView] = ()
+) -> CellView:
+    """One audit on one model, from its cases on that model and the audit's controls ``elsewhere`` that hold for it."""
     measured = [case for case in cases if case.record.last.control is None]
-    controls = [case.record.last.control for case in cases if case.record.last.control is not None]
+    controls = [case.record.last.control for case in (*cases, *elsewhere) if case.record.last.control is not None]
     held = sum(control.passed for control in controls)
     leads = _leads(measured)
     state = State("void") if void and cases else worst(case.state for case in cases)

@@ -1,0 +1,49 @@
+"""A control that chose its own model speaks for every model of the run, and gives that model no column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.evidence import Control
+from harness.report.build import build_page
+from harness.runstore.records import Attempt, CaseRecord, PlannedCase, Run
+from harness.stats import Estimate
+
+
+def run_with(folder: Path, *, passed: bool, pinned: bool) -> Run:
+    control = Control("positive", passed, "found", "seen")
+    outcome = "passed" if passed else "failed"
+    measured = Attempt(
+        1, "passed", "main", 1.0, metrics={"leakage.x": Estimate(0.4, 0.3, 0.5, 9)}, headline="leakage.x"
+    )
+    cases = (
+        CaseRecord("t::a[big@cpu-plain]", "leakage", "big", "cpu", None, measured),
+        CaseRecord("t::b[tiny@cpu-planted]", "leakage", "tiny", "cpu", None, Attempt(1, outcome, "main", 1.0, control=control)),
+    )  # fmt: skip
+    plan = tuple(
+        PlannedCase(case.case_id, case.audit, case.model, "cpu", "positive" if at else None, bool(at) and pinned)
+        for at, case in enumerate(cases)
+    )
+    return Run("20260101-000000-0000", folder, 1, {}, cases, tuple(p.case_id for p in plan), plan=plan, finished=True)
+
+
+def test_a_pinned_control_counts_for_the_audited_model(tmp_path: Path) -> None:
+    page = build_page(run_with(tmp_path, passed=True, pinned=True))
+    assert [model.name for model in page.models] == ["big"]
+    (cell,) = page.audits[0].cells
+    assert cell.controls == "1 of 1 controls held"
+
+
+def test_a_failed_pinned_control_voids_the_audited_model(tmp_path: Path) -> None:
+    (cell,) = build_page(run_with(tmp_path, passed=False, pinned=True)).audits[0].cells
+    assert (cell.model, cell.state.name, cell.controls) == ("big", "void", "0 of 1 controls held")
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_control_on_an_audited_model_speaks_for_that_model_only(tmp_path: Path, passed: bool) -> None:
+    page = build_page(run_with(tmp_path, passed=passed, pinned=False))
+    cells = {cell.model: cell for cell in page.audits[0].cells}
+    assert cells["big"].controls == "no control ran" and cells["big"].state.name != "void"
+    assert cells["tiny"].controls == f"{int(passed)} of 1 controls held"
