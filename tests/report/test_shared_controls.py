@@ -8,20 +8,21 @@ import pytest
 
 from harness.evidence import Control
 from harness.report.build import build_page
-from harness.runstore.records import Attempt, CaseRecord, PlannedCase, Run
+from harness.runstore.records import Attempt, CaseRecord, Outcome, PlannedCase, Run
 from harness.stats import Estimate
 
 
 def run_with(folder: Path, *, passed: bool, pinned: bool) -> Run:
     control = Control("positive", passed, "found", "seen")
-    outcome = "passed" if passed else "failed"
+    outcome: Outcome = "passed" if passed else "failed"
     measured = Attempt(
         1, "passed", "main", 1.0, metrics={"leakage.x": Estimate(0.4, 0.3, 0.5, 9)}, headline="leakage.x"
     )
+    shown = Attempt(1, outcome, "main", 1.0, control=control)
     cases = (
         CaseRecord("t::a[big@cpu-plain]", "leakage", "big", "cpu", None, measured),
-        CaseRecord("t::b[tiny@cpu-planted]", "leakage", "tiny", "cpu", None, Attempt(1, outcome, "main", 1.0, control=control)),
-    )  # fmt: skip
+        CaseRecord("t::b[tiny@cpu-planted]", "leakage", "tiny", "cpu", None, shown),
+    )
     plan = tuple(
         PlannedCase(case.case_id, case.audit, case.model, "cpu", "positive" if at else None, bool(at) and pinned)
         for at, case in enumerate(cases)
