@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from harness.errors import DataError, ModelError
+from harness.models.scoring.boundary import TextSplitter
 from harness.models.scoring.limits import device_limits
 from harness.models.scoring.reach import attention_reach, context_window, uniform_rotation
 from harness.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
@@ -32,6 +33,11 @@ class ScoringEngine:
         self._encoder = RequestEncoder(model.tokenizer)
         self._runner = Runner(model.module, model.device, device_limits(model.module, model.device), model.name)
         self._way: Way | None = None
+
+    @property
+    def splitter(self) -> TextSplitter:
+        """Splits texts into tokens by the rules by which requests are."""
+        return self._encoder.splitter
 
     def score(
         self, requests: Sequence[Request], *, bos: Bos, stats: bool, top_penalty: float | None = None

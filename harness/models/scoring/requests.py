@@ -47,7 +47,7 @@ class RequestEncoder:
 
     def __init__(self, tokenizer: Any):
         self._tokenizer = tokenizer
-        self._splitter = TextSplitter(tokenizer)
+        self.splitter = TextSplitter(tokenizer)
         self._default_bos: tuple[int, ...] | None = None
 
     def encode(self, requests: Sequence[Request], bos: Bos) -> list[Encoded]:
@@ -55,7 +55,7 @@ class RequestEncoder:
         head = self._bos_ids(bos)
         prepared = [_prepare(index, request) for index, request in enumerate(requests)]
         texts = [(i, p) for i, p in enumerate(prepared) if isinstance(p, _Joined)]
-        splits = self._splitter.split([p.text for _, p in texts], [p.at for _, p in texts])
+        splits = self.splitter.split([p.text for _, p in texts], [p.at for _, p in texts])
         out: dict[int, Encoded] = {}
         for (i, _), (ids, start, merged) in zip(texts, splits, strict=True):
             out[i] = _with_bos(ids, start, merged, head)
@@ -67,7 +67,7 @@ class RequestEncoder:
         """Places and token ids of the requests of which at least one part is ids; text beside ids stands for itself."""
         mixed = [(i, p) for i, p in enumerate(prepared) if isinstance(p, tuple)]
         texts = sorted({x for _, pair in mixed for x in pair if isinstance(x, str)})
-        known = dict(zip(texts, self._splitter.ids(texts), strict=True))
+        known = dict(zip(texts, self.splitter.ids(texts), strict=True))
         pairs = [[known[x] if isinstance(x, str) else x for x in pair] for _, pair in mixed]
         return [i for i, _ in mixed], [(prefix, target) for prefix, target in pairs]
 
