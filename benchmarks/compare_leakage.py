@@ -67,10 +67,9 @@ def best(model: LanguageModel, items: Sequence[Item], turns: int) -> dict[str, A
 
 def tokens_and_rows(model: LanguageModel, items: Sequence[Item]) -> tuple[int, int]:
     """Distinct tokens to read for all prefixes and suffixes, and logits to compute."""
-    from harness.models.scoring.boundary import TextSplitter
     from harness.models.scoring.requests import RequestEncoder
 
-    probes = cut_items(items, TextSplitter(model.tokenizer), model.tokenizer, "source", "")
+    probes = cut_items(items, model.text_splitter, model.tokenizer, "source", "")
     requests: list[Any] = [(p.whole[: p.start], p.whole[p.start :]) for p in probes]
     requests += [(p.context, [0]) for p in probes]
     return arithmetic_floor.count(RequestEncoder(model.tokenizer), requests, "default")

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from harness.errors import UsageError
+from harness.models.scoring.boundary import TextSplitter
 from harness.models.scoring.engine import ScoringEngine
 from harness.models.scoring.requests import Bos, Request
 from harness.models.scoring.results import TokenScores
@@ -59,6 +60,11 @@ class LanguageModel:
     @cached_property
     def _engine(self) -> ScoringEngine:
         return ScoringEngine(self)
+
+    @property
+    def text_splitter(self) -> TextSplitter:
+        """What splits the texts of a request into tokens of its prefix and of its target."""
+        return self._engine.splitter
 
     def loglikelihood(
         self,

@@ -69,9 +69,7 @@ def completions(
 def _completed(
     model: LanguageModel, items: Sequence[Item], variants: Sequence[Variant], cut: Cut, opening: str
 ) -> list[dict[str, Any]]:
-    from harness.models.scoring.boundary import TextSplitter
-
-    probes = iter(cut_items([v.item for v in variants], TextSplitter(model.tokenizer), model.tokenizer, cut, opening))
+    probes = iter(cut_items([v.item for v in variants], model.text_splitter, model.tokenizer, cut, opening))
     wanted: list[tuple[Variant, int, Probe]] = []
     for variant in variants:
         own = [next(probes) for _ in variant.item.options]

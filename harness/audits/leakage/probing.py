@@ -90,16 +90,14 @@ def probe_chunks(
     chunk: int = CHUNK,
 ) -> Iterator[list[dict[str, Any]]]:
     """The rows of :func:`probe` as they are measured, ``chunk`` items at a time."""
-    from harness.models.scoring.boundary import TextSplitter
-
     _check(rule, cut)
     penalty = (
         (PUBLISHED_PENALTY if rule == "as_published" else 1.0) if repetition_penalty is None else repetition_penalty
     )
-    splitter, tokens = TextSplitter(model.tokenizer), TokenBytes(model.tokenizer)
+    tokens = TokenBytes(model.tokenizer)
     remaining = iter(items)
     while batch := list(islice(remaining, chunk)):
-        probes = cut_items(batch, splitter, model.tokenizer, cut, opening)
+        probes = cut_items(batch, model.text_splitter, model.tokenizer, cut, opening)
         answers = _answers(model, probes, penalty)
         owners = [(item, slot) for item in batch for slot in range(len(item.options))]
         judge = _Judge(model.tokenizer, tokens, rule, cut)
