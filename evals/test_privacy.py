@@ -121,5 +121,5 @@ def test_dp_sft(case, evidence, run_options):
     for family in ("membership", "exposure", "extraction"):
         part = evalcases.stage_slice(found, "sft", family)
         part.parameters = {"epsilon": case.params["name"]} if family == "membership" else {}
-        part.figures = []
+        part.figures, part.headline = [], "privacy.roc_auc"
         evidence.record(part)
