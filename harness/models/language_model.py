@@ -81,11 +81,11 @@ class LanguageModel:
         space of the prefix moves to the target, and a token that spans the boundary belongs to the target. Where one is
         ids, the other is tokenised by itself. ``bos``: "default" (what the tokenizer itself adds), "none", or a token
         id; it is never put before a sequence that already begins with it. ``top`` also finds the most likely token at
-        every scored position, under a repetition penalty (above 0, 1 = none) on the tokens before it, as ``generate``
-        of ``transformers`` would; log-probabilities and ranks are never penalised. A result does not depend on what
-        else is in the call (float32: 1e-4). Raises DataError for a request that does not fit the model (longer than its
-        context window), UsageError for one of the wrong form, ModelError where the model answers with NaN or Inf, or
-        memory does not hold one sequence.
+        the first scored position, under a repetition penalty (above 0, 1 = none) on the tokens before it, as
+        ``generate`` of ``transformers`` would; log-probabilities and ranks are never penalised. A result does not
+        depend on what else is in the call (float32: 1e-4). Raises DataError for a request that does not fit the model
+        (longer than its context window), UsageError for one of the wrong form, ModelError where the model answers with
+        NaN or Inf, or memory does not hold one sequence.
         """
         if not repetition_penalty > 0:
             raise UsageError(f"repetition_penalty is {repetition_penalty}; it must be above 0, where 1 means none")

@@ -44,6 +44,7 @@ def measure_conditions(
     cut: Cut = "token",
     opening: str = "",
     baselines: Sequence[str] = BASELINES,
+    suffixes: bool = True,
     seed: int,
     on_rows: OnRows | None = None,
 ) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def measure_conditions(
         tried = [v for n in numbers for v in variants(n)]
         fit = fitting(model, [variant.item for variant in tried], opening)
         kept = [variant for variant, fits in zip(tried, fit, strict=True) if fits]
-        new = list(_measured(model, kept, items, rule, cut, opening))
+        new = list(_measured(model, kept, items, rule, cut, opening, suffixes))
         if on_rows is not None:
             on_rows(_recorded(new))
         rows += new
@@ -73,10 +74,16 @@ def measure_conditions(
 
 
 def _measured(
-    model: LanguageModel, variants: Sequence[Variant], items: Sequence[Item], rule: Rule, cut: Cut, opening: str
+    model: LanguageModel,
+    variants: Sequence[Variant],
+    items: Sequence[Item],
+    rule: Rule,
+    cut: Cut,
+    opening: str,
+    suffixes: bool,
 ) -> Iterator[dict[str, Any]]:
     texts = [variant.item for variant in variants]
-    [rows] = probe_chunks(model, texts, rule=rule, cut=cut, opening=opening, chunk=len(texts))
+    [rows] = probe_chunks(model, texts, rule=rule, cut=cut, opening=opening, suffixes=suffixes, chunk=len(texts))
     remaining = iter(rows)
     for variant in variants:
         own = [next(remaining) for _ in variant.item.options]

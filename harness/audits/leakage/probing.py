@@ -56,6 +56,7 @@ def probe(
     rule: Rule = "bytes",
     cut: Cut = "source",
     opening: str = "",
+    suffixes: bool = True,
 ) -> pd.DataFrame:
     """A table with one row an item and option, in order; the prefixes of an item share their work.
 
@@ -71,11 +72,16 @@ def probe(
     (:func:`published_match` on the decoded token). ``repetition_penalty`` on the prefix's tokens is 1 by default, 1.05
     with "as_published", as the source has it; it changes only the predicted token. ``cut``: "source" (characters),
     "token" or "word" (the boundary nearest to the middle). ``opening``: text before every prefix, for instance a chat
-    template's. Raises ``UsageError`` for an unknown rule or cut, ``DataError`` for a text longer than the model reads.
+    template's. Without ``suffixes`` only the next token is asked for, which costs less; what is known of the suffix is
+    None. Raises ``UsageError`` for an unknown rule or cut, ``DataError`` for a text longer than the model reads.
     """
     import pandas as pd
 
-    parts = list(probe_chunks(model, items, repetition_penalty=repetition_penalty, rule=rule, cut=cut, opening=opening))
+    parts = list(
+        probe_chunks(
+            model, items, repetition_penalty=repetition_penalty, rule=rule, cut=cut, opening=opening, suffixes=suffixes
+        )
+    )
     return pd.DataFrame([row for rows in parts for row in rows], columns=list(COLUMNS))
 
 
@@ -87,6 +93,7 @@ def probe_chunks(
     rule: Rule = "bytes",
     cut: Cut = "source",
     opening: str = "",
+    suffixes: bool = True,
     chunk: int = CHUNK,
 ) -> Iterator[list[dict[str, Any]]]:
     """The rows of :func:`probe` as they are measured, ``chunk`` items at a time."""
@@ -98,7 +105,7 @@ def probe_chunks(
     remaining = iter(items)
     while batch := list(islice(remaining, chunk)):
         probes = cut_items(batch, model.text_splitter, model.tokenizer, cut, opening)
-        answers = _answers(model, probes, penalty)
+        answers = _answers(model, probes, penalty, suffixes)
         owners = [(item, slot) for item in batch for slot in range(len(item.options))]
         judge = _Judge(model.tokenizer, tokens, rule, cut)
         yield [
@@ -115,47 +122,45 @@ def _check(rule: str, cut: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The predicted token, its lead without penalty, whether it was a near tie, and the scores of the suffix."""
+    """The predicted token, its lead without penalty, whether it was a near tie, and the suffix's scores if asked."""
 
     predicted: int
     margin: float
     near_tie: bool
-    scores: TokenScores
+    scores: TokenScores | None
 
 
-def _answers(model: LanguageModel, probes: Sequence[Probe], penalty: float) -> list[_Answer]:
-    """One pass for all: an aligned context is read within its own full text, any other as a branch of the same tree."""
-    requests: list[Any] = [(p.whole[: p.start], p.whole[p.start :]) for p in probes]
-    apart = [i for i, p in enumerate(probes) if not _within(p)]
-    # The last token is only a place for a prediction.
-    requests += [(probes[i].context, [0]) for i in apart]
+def _answers(model: LanguageModel, probes: Sequence[Probe], penalty: float, suffixes: bool) -> list[_Answer]:
+    """One pass for all: what follows every context, and the suffixes, as one tree of token ids."""
+    # The context's last token is read once, whether it is a place in its own full text or a branch beside it.
+    requests: list[Any] = [(p.context, [0]) for p in probes]
+    if suffixes:
+        requests += [(p.whole[: p.start], p.whole[p.start :]) for p in probes]
     scores = model.loglikelihood(requests, top=True, repetition_penalty=penalty)
-    branch = dict(zip(apart, scores[len(probes) :], strict=True))
+    rest: Sequence[TokenScores | None] = scores[len(probes) :] if suffixes else [None] * len(probes)
     answers = []
-    for i, p in enumerate(probes):
-        place = 0 if i in branch else _place(p, scores[i])
-        predicted, lead, margin = _top(branch.get(i, scores[i]), place)
+    for p, first, suffix in zip(probes, scores, rest, strict=False):
+        predicted, lead, margin = _top(first)
         if lead < NEAR_TIE:
             [alone] = model.loglikelihood([(p.context, [0])], top=True, repetition_penalty=penalty)
-            predicted, _, margin = _top(alone, 0)
-        answers.append(_Answer(predicted, margin, lead < NEAR_TIE, scores[i]))
+            predicted, _, margin = _top(alone)
+        answers.append(_Answer(predicted, margin, lead < NEAR_TIE, suffix))
     return answers
 
 
-def _top(scores: TokenScores, place: int) -> tuple[int, float, float]:
-    if scores.top_ids is None or scores.top_leads is None or scores.top_margins is None:
-        raise UsageError("token scores without the most likely tokens; ask for them with top=True")
-    return int(scores.top_ids[place]), float(scores.top_leads[place]), float(scores.top_margins[place])
+def _top(scores: TokenScores) -> tuple[int, float, float]:
+    if scores.top_id is None or scores.top_lead is None or scores.top_margin is None:
+        raise UsageError("nothing stands before the cut, and the tokenizer adds no BOS: no token can be predicted")
+    return scores.top_id, scores.top_lead, scores.top_margin
 
 
-def _within(p: Probe) -> bool:
-    """Whether the context's end is a scored place of the full text, so that no branch is needed."""
-    return p.aligned and len(p.context) >= max(p.start, 1)
-
-
-def _place(p: Probe, scores: TokenScores) -> int:
-    """Which of the scored tokens follows the context; counted from the end, since a BOS may stand before."""
-    return len(scores) - (len(p.whole) - len(p.context))
+def _true_rank(p: Probe, scores: TokenScores) -> int | None:
+    """The rank of the token that follows the context; where the cut splits a token, of that token."""
+    if not len(scores):
+        return None
+    # Counted from the end, since a BOS may stand before.
+    place = len(scores) - (len(p.whole) - len(p.context)) if p.aligned and len(p.context) >= max(p.start, 1) else 0
+    return int(scores.ranks[place])
 
 
 class _Judge:
@@ -207,10 +212,10 @@ def _row(item: Item, slot: int, p: Probe, answer: _Answer, judge: _Judge) -> dic
         "outcome": outcome,
         "margin": answer.margin,
         "boundary": p.boundary,
-        "suffix_logprob": scores.total,
+        "suffix_logprob": None if scores is None else scores.total,
         "suffix_bytes": len(p.suffix.encode()),
-        "rank": int(scores.ranks[_place(p, scores) if _within(p) else 0]) if len(scores) else None,
-        "greedy_bytes": judge.greedy_bytes(p, scores),
+        "rank": None if scores is None else _true_rank(p, scores),
+        "greedy_bytes": None if scores is None else judge.greedy_bytes(p, scores),
         "near_tie": answer.near_tie,
         "prefix": p.prefix,
         "suffix": p.suffix,

@@ -51,7 +51,15 @@ def published_memorisation(
     rows: list[dict[str, Any]] = []
     keep = on_rows or (lambda some: rows.extend(map(dict, some)))
     measured = measure_conditions(
-        model, items, orders=1, rule="as_published", cut="source", baselines=(OTHER_ITEM,), seed=seed, on_rows=keep
+        model,
+        items,
+        orders=1,
+        rule="as_published",
+        cut="source",
+        baselines=(OTHER_ITEM,),
+        suffixes=False,
+        seed=seed,
+        on_rows=keep,
     )
     evidence = _evidence(measured, benchmark, [item.file for item in items], seed)
     describe(evidence, benchmark, excluded, {"rule": "as_published", "cut": "source", "repetition_penalty": 1.05})

@@ -42,7 +42,7 @@ class ScoringEngine:
     def score(
         self, requests: Sequence[Request], *, bos: Bos, stats: bool, top_penalty: float | None = None
     ) -> list[TokenScores]:
-        """One ``TokenScores`` for each request, in order; with a penalty also the most likely tokens under it."""
+        """One ``TokenScores`` for each request, in order; with a penalty also the most likely first token under it."""
         encoded = self._encoder.encode(requests, bos)
         inverse, offsets, output = self._compute(encoded, stats, None, top_penalty)
         return _assemble(encoded, inverse, offsets, output)
@@ -179,7 +179,8 @@ def _scores(item: Encoded, place: slice, output: Output) -> TokenScores:
         mean, std = output.moments[place].T
         stats = (-mean, mean, std)
     targets = item.ids[item.first_scored :]
-    best: tuple[NDArray[np.int64] | None, NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None, None)
-    if output.top_id is not None and output.top_lead is not None and output.top_margin is not None:
-        best = (output.top_id[place], output.top_lead[place], output.top_margin[place])
+    best: tuple[int | None, float | None, float | None] = (None, None, None)
+    if output.top_id is not None and output.top_lead is not None and output.top_margin is not None and len(rank):
+        at = place.start
+        best = (int(output.top_id[at]), float(output.top_lead[at]), float(output.top_margin[at]))
     return TokenScores(targets, output.logprob[place], rank, not rank.any(), item.merged, *stats, *best)

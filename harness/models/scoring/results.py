@@ -21,10 +21,10 @@ class TokenScores:
     ``entropy``          float64 [n], nats, of the vocabulary distribution at each position (only with ``stats=True``).
     ``mean_logprob``     float64 [n], its expected log-probability, sum p log p = -entropy (Min-K%++ calls it mu).
     ``std_logprob``      float64 [n], the standard deviation of log p under p (Min-K%++ calls it sigma).
-    ``top_ids``          int64 [n], the most likely token at each position (only with ``top=True``), after the
+    ``top_id``           the most likely token at the first scored position (only with ``top=True``), after the
                          repetition penalty on all tokens before it; of equals the smallest id.
-    ``top_leads``        float64 [n], by how many logits it leads the second, after the penalty.
-    ``top_margins``      float64 [n], by how many logits the largest logit leads the second without any penalty.
+    ``top_lead``         by how many logits it leads the second, after the penalty.
+    ``top_margin``       by how many logits the largest logit leads the second without any penalty.
     """
 
     token_ids: NDArray[np.int64]
@@ -35,9 +35,9 @@ class TokenScores:
     entropy: NDArray[np.float64] | None = None
     mean_logprob: NDArray[np.float64] | None = None
     std_logprob: NDArray[np.float64] | None = None
-    top_ids: NDArray[np.int64] | None = None
-    top_leads: NDArray[np.float64] | None = None
-    top_margins: NDArray[np.float64] | None = None
+    top_id: int | None = None
+    top_lead: float | None = None
+    top_margin: float | None = None
 
     @property
     def total(self) -> float:

@@ -49,7 +49,8 @@ class NonFinite(Exception):
 class Output:
     """Scores of all target tokens of all distinct requests, one after the other.
 
-    ``moments`` are mean and std of log p; ``top_id``, ``top_lead`` and ``top_margin`` are as in ``TokenScores``.
+    ``moments`` are mean and std of log p; ``top_id``, ``top_lead`` and ``top_margin`` are as in ``TokenScores``, set
+    at each request's first place.
     """
 
     logprob: Floats
@@ -190,9 +191,11 @@ class Runner:
         out = job.output
         if out.top_id is None or out.top_lead is None or out.top_margin is None:
             return
-        contexts = [job.context(place) for place in pairs.out.tolist()]
-        best = top_tokens(logits, pairs.row, contexts, job.penalty)
-        out.top_id[pairs.out], out.top_lead[pairs.out], out.top_margin[pairs.out] = best
+        first = np.isin(pairs.out, job.offsets)
+        places = pairs.out[first]
+        contexts = [job.context(place) for place in places.tolist()]
+        best = top_tokens(logits, pairs.row[first], contexts, job.penalty)
+        out.top_id[places], out.top_lead[places], out.top_margin[places] = best
 
 
 @dataclass(frozen=True, slots=True)
