@@ -15,8 +15,8 @@ Place = tuple[int, float, int]
 """Length, depth and the sample's number within the cell."""
 Ask = Callable[[Sequence[Place]], Sequence[float]]
 
-STOP_CONFIDENCE = 0.999
-"""Confidence at which a length is settled early; higher than that of the result, since it is looked at many times."""
+SURE = 0.995
+"""Probability, given a length's answers so far, of how a full grid would end at which the length is settled."""
 
 
 @dataclass
@@ -54,12 +54,11 @@ def find_cliff(
 ) -> AdaptiveRun:
     """Ask for samples, one at every depth of a length at a time, until the cliff is known.
 
-    The first round asks every length. After that the length with the widest interval round the threshold is next, among
-    those that can still move the cliff: not settled, and none shorter is settled below. A length is settled where its
-    99.9% interval excludes the threshold, where the samples left to it (``most`` a depth) can no longer change on which
-    side its lower bound ends, or where its 95% interval has a half width of ``precision`` or less. ``ask`` gives the
-    scores (0 to 1) of the places that it is asked for. With ``most`` as in a full grid and no ``precision`` the cliff
-    is that of the full grid but for early settling, which errs about once in a thousand lengths.
+    The first round asks every length. After that the length with the widest interval is next, among those that can
+    still move the cliff: not settled, and none shorter is settled below. A length is settled where the answers so far
+    tell with 99.5% probability on which side of the threshold its lower bound would end in a full grid (``most``
+    samples a depth; beta-binomial, Jeffreys prior), or where its 95% interval has a half width of ``precision`` or
+    less. ``ask`` gives the scores (0 to 1) of the places that it is asked for.
     """
     if most < 1 or not 0 < threshold < 1 or precision < 0:
         raise UsageError(
@@ -84,7 +83,7 @@ def _take(run: AdaptiveRun, places: Sequence[Place], scores: Sequence[float]) ->
 def _next(run: AdaptiveRun, lengths: Sequence[int], most: int, precision: float) -> int | None:
     open_lengths: dict[int, float] = {}
     for length in lengths:
-        side, width = _state(tuple(run.scores[length]), run.threshold, most, precision)
+        side, width = _state(run.scores[length], run.threshold, most, precision)
         if side == "below":
             break  # No longer length can move the cliff.
         if side == "open":
@@ -92,29 +91,30 @@ def _next(run: AdaptiveRun, lengths: Sequence[int], most: int, precision: float)
     return max(open_lengths, key=lambda length: (open_lengths[length], -length), default=None)
 
 
-@cache
-def _state(scores: tuple[float, ...], threshold: float, most: int, precision: float) -> tuple[str, float]:
+def _state(scores: Sequence[float], threshold: float, most: int, precision: float) -> tuple[str, float]:
     """On which side of the threshold a length is settled, or ``open``, and the width of its interval."""
     hits, n = sum(scores), len(scores)
     now = share(scores)
     assert now.low is not None and now.high is not None
     width = now.high - now.low
-    if _lower(hits, most) >= threshold:
-        return "above", width
-    if _lower(hits + most - n, most) < threshold:
-        return "below", width
+    above = now.low >= threshold
     if n >= most or width <= 2 * precision:
-        return ("above" if now.low >= threshold else "below" if now.high < threshold else "settled"), width
-    sure = share(scores, confidence=STOP_CONFIDENCE)
-    assert sure.low is not None and sure.high is not None
-    if sure.low >= threshold:
+        return "above" if above else "below" if now.high < threshold or n >= most else "settled", width
+    ends_above = _probability(round(hits), n, most, _hits_needed(threshold, most))
+    if above and ends_above > SURE:
         return "above", width
-    return ("below" if sure.high < threshold else "open"), width
+    return ("below" if ends_above < 1 - SURE else "open"), width
 
 
 @cache
-def _lower(hits: float, n: int) -> float:
-    """The lower bound of a length at the end of a full grid."""
-    if hits == int(hits):
-        return wilson(int(hits), n).low or 0.0
-    return share([hits / n] * n).low or 0.0
+def _probability(hits: int, n: int, most: int, needed: int) -> float:
+    """That so many hits of ``n`` end as ``needed`` or more of ``most``."""
+    from scipy.stats import betabinom
+
+    return float(betabinom.sf(needed - hits - 1, most - n, hits + 0.5, n - hits + 0.5))
+
+
+@cache
+def _hits_needed(threshold: float, n: int) -> int:
+    """The fewest hits of ``n`` whose lower bound reaches the threshold; n + 1 where none does."""
+    return next((k for k in range(n + 1) if (wilson(k, n).low or 0.0) >= threshold), n + 1)

@@ -12,6 +12,7 @@ from harness.audits.needle.cells import Scored, by_cell, share
 from harness.audits.needle.evaluation import answered, grid_evidence
 from harness.audits.needle.haystack import Haystack
 from harness.audits.needle.sample import Sample
+from harness.audits.needle.sources import embedded_essay
 from harness.evidence import Control, Evidence
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def stub_samples(seed: int, *, samples: int = 2) -> list[Sample]:
     """Samples for the stubs, in tokens that are bytes: no model is needed."""
     from harness.models.byte_tokenizer import byte_tokenizer
 
-    haystack = Haystack("essay", byte_tokenizer(max(STUB_LENGTHS)))
+    text = embedded_essay().text[: 10 * max(STUB_LENGTHS)]
+    haystack = Haystack(text, byte_tokenizer(max(STUB_LENGTHS)))
     return [
         build_sample(
             haystack,

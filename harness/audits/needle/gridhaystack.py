@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from harness.audits.needle.config import NeedleConfig
@@ -26,7 +27,8 @@ def haystack_of(config: NeedleConfig, tokenizer: Any) -> Haystack:
         )
         haystack = Haystack(found, encoder, lines=lines)
     else:
-        haystack = Haystack(config.haystack or config.type_haystack, encoder, lines=lines)
+        source = Path(config.haystack) if config.haystack else config.type_haystack
+        haystack = Haystack(source, encoder, lines=lines)
     _ = haystack.token_starts
     return haystack
 

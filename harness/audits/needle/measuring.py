@@ -21,6 +21,9 @@ from harness.audits.needle.tokens import Encoded, Encoder, Integers
 _WINDOW = 6
 """Units read on either side of a seam: the nearest is taken from there, the outermost is not looked at."""
 
+_CONTEXT_BEGIN, _CONTEXT_END = -1, -2
+"""Names, among needles' numbers, of the spans in which the context begins and ends."""
+
 Span = tuple[int, int]
 
 
@@ -94,7 +97,7 @@ def measure_seams(
             out.append(run)
             done += len(run)
             at += 1
-    context = (spans.pop(-1)[1], spans.pop(-2)[0])
+    context = (spans.pop(_CONTEXT_BEGIN)[0], spans.pop(_CONTEXT_END)[1])
     return Measured(np.concatenate(out), context, tuple(spans[number] for number in sorted(spans)))
 
 
@@ -157,9 +160,11 @@ def _read_seam(haystack: Haystack, left: Piece | None, group: Sequence[Piece], r
     place = _PlaceByOffset(encoded)
     spans = {number: place(*span) for number, span in _needle_characters(group, len(before)).items()}
     if left is None:
-        spans[-1] = place(0, len(before) + len(group[0].text))
+        at = len(group[0].text)
+        spans[_CONTEXT_BEGIN] = place(at, at + 1)
     if right is None:
-        spans[-2] = place(len(before) + len(middle) - len(group[-1].text), len(before) + len(middle))
+        at = len(before) + len(middle) - len(group[-1].text)
+        spans[_CONTEXT_END] = place(at - 1, at)
     return _Seam(encoded.ids[begin:end], {number: (a - begin, b - begin) for number, (a, b) in spans.items()})
 
 

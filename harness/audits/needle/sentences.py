@@ -14,8 +14,9 @@ _END = re.compile(
 _ABBREVIATIONS = frozenset(
     re.findall(
         r"\S+",
-        "mr mrs ms dr st messrs mme mlle prof rev hon col capt gen lieut lt sgt jr sr esq vs etc viz cf ed eds vol "
-        "no nos p pp fig figs sec ch dept univ inc ltd co corp jan feb mar apr jun jul aug sept oct nov dec e.g i.e a.m p.m",
+        "mr mrs ms dr st messrs mme mlle prof rev hon col capt gen lieut lt sgt jr sr esq vs etc viz cf ed "
+        "eds vol no nos p pp fig figs sec ch dept univ inc ltd co corp jan feb mar apr jun jul aug sept oct nov dec "
+        "e.g i.e a.m p.m",
     )
 )
 _SENTENCE_MAY_FOLLOW = re.compile(r"""\s+["'“‘(\[_*«]*[^\W_a-z]|\s*$""")

@@ -18,12 +18,11 @@ def length_sequence(target: int, interval: int, start: int | None = None) -> lis
     """Lengths start, start + interval, ... up to ``target``, in tokens; ``start`` defaults to ``interval``.
 
     Empty where start > target. The target itself is among them only where it is whole intervals from the start.
-    Raises ``UsageError`` for an interval, a target or a start below 1.
+    Raises ``UsageError`` for an interval below 1.
     """
     first = interval if start is None else start
-    for name, value in (("target length", target), ("length interval", interval), ("start length", first)):
-        if value < 1:
-            raise UsageError(f"{name} is {value}; expected 1 token or more")
+    if interval < 1:
+        raise UsageError(f"length interval is {interval}; expected 1 token or more")
     return list(range(first, target + 1, interval))
 
 

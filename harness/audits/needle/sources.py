@@ -35,7 +35,7 @@ def read_source(source: str | Path | SourceText) -> SourceText:
         return embedded_essay()
     if source == "noise":
         return SourceText("noise", "\n".join([NOISE] * _BLOCKS), lines=True, uniform=True)
-    if "\n" not in source and 0 < len(source) < 1000 and Path(source).exists():
+    if _names_a_file(source):
         return _from_path(Path(source))
     return SourceText("text", source)
 
@@ -59,6 +59,13 @@ def distractors(count: int, key_type: str, value_type: str, seed: int, language:
         if len(rows) == count:
             return SourceText("needle", "\n".join(rows), lines=True)
     raise UsageError(f"only {len(rows)} of {count} distractors are distinct for {key_type} and {value_type}; use uuids")
+
+
+def _names_a_file(source: str) -> bool:
+    """A text is taken for a path where it is one line that exists as a file or ends like a text file's name."""
+    if not source or "\n" in source or len(source) > 1000:
+        return False
+    return source.endswith(".txt") or Path(source).exists()
 
 
 def _from_path(path: Path) -> SourceText:

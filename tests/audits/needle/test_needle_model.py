@@ -1,0 +1,159 @@
+"""Answers of real models: shared prefixes, scores, sizes, and the embedded model on short prompts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
+from harness.audits.needle.answers import beyond_context
+from harness.errors import DataError, UsageError
+from harness.models.shared_prefix import Reader, complete
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    from harness.models.tiny import tiny_model
+
+    return tiny_model()
+
+
+@pytest.fixture(scope="module")
+def prompts(tiny):
+    rng = np.random.default_rng(1)
+    trunk = rng.integers(10, 200, 90).tolist()
+    found = [trunk[:cut] + rng.integers(10, 200, 40).tolist() for cut in (0, 30, 60, 90)]
+    return [*found, trunk, trunk, found[1][:50]]
+
+
+def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts):
+    targets = [[20 + i, 40, 50 + i][: 1 + i % 3] for i in range(len(prompts))]
+    found = complete(tiny, prompts, targets, max_new_tokens=12)
+    generated = tiny.generate(prompts, max_new_tokens=12)
+    scored = tiny.loglikelihood(list(zip(prompts, targets, strict=True)), bos="none")
+    for one, generation, scores in zip(found, generated, scored, strict=True):
+        assert one.token_ids == generation.token_ids
+        assert one.text == generation.text
+        assert one.scores.logprobs == pytest.approx(scores.logprobs, abs=1e-4)
+        assert one.scores.ranks.tolist() == scores.ranks.tolist()
+
+
+def test_shared_prefixes_are_read_once(tiny, prompts):
+    reader = Reader(tiny)
+    for prompt in sorted(prompts):
+        reader.read(prompt)
+    distinct = {tuple(prompt[: i + 1]) for prompt in prompts for i in range(len(prompt))}
+    again = len(prompts)  # the last token of a prompt that is wholly in the cache
+    assert len(distinct) <= reader.tokens_read <= len(distinct) + again
+    assert reader.tokens_read < sum(map(len, prompts))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mistral-window", "mamba"])
+def test_other_architectures_answer_as_they_do_alone(family):
+    """Sliding windows and state-space models, whose caches cannot be cropped, among them."""
+    model = small_model(family)
+    rng = np.random.default_rng(3)
+    trunk = rng.integers(3, 90, 40).tolist()
+    prompts = [trunk[:cut] + rng.integers(3, 90, 9).tolist() for cut in (5, 20, 40)]
+    targets = [[5, 6, 7], [8], [9, 10]]
+    found = complete(model, prompts, targets, max_new_tokens=6)
+    for prompt, target, one in zip(prompts, targets, found, strict=True):
+        alone = complete(model, [prompt], [target], max_new_tokens=6)[0]
+        assert one.token_ids == alone.token_ids
+        assert one.scores.logprobs == pytest.approx(alone.scores.logprobs, abs=1e-4)
+        whole = model.loglikelihood([(prompt, target)], bos="none")[0]
+        assert one.scores.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
+
+
+def small_model(family):
+    import torch
+    from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
+
+    from harness.models import LanguageModel
+    from harness.models.byte_tokenizer import byte_tokenizer
+
+    torch.manual_seed(0)
+    config = {
+        "gpt2": lambda: GPT2Config(vocab_size=259, n_embd=32, n_layer=2, n_head=2, n_positions=128),
+        "mistral-window": lambda: MistralConfig(
+            vocab_size=259,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            sliding_window=16,
+            max_position_embeddings=128,
+        ),
+        "mamba": lambda: MambaConfig(vocab_size=259, hidden_size=32, state_size=4, num_hidden_layers=2),
+    }[family]()
+    module = AutoModelForCausalLM.from_config(config).eval()
+    return LanguageModel(module, byte_tokenizer(128), name=family)
+
+
+def test_enough_ends_a_continuation(tiny):
+    found = complete(tiny, [[40, 41, 42]], [[50]], max_new_tokens=30, enough=lambda index, text: len(text) >= 5)[0]
+    assert found.finish_reason == "enough"
+    assert len(found.token_ids) < 30
+
+
+def test_prompt_beyond_the_context_is_an_error(tiny):
+    context = tiny.module.config.max_position_embeddings
+    with pytest.raises(UsageError, match=f"holds {context}"):
+        complete(tiny, [[40] * context], [[50, 51]], max_new_tokens=2)
+
+
+@pytest.fixture(scope="module")
+def short_samples(tiny):
+    haystack = Haystack("The cat sat on the mat. The dog ran off. It rained all day. " * 40, tiny.tokenizer)
+    return [
+        build_sample(
+            haystack, length=450, depth=depth, needle=NeedleTask(), seed=1, tokens_to_generate=8, template="base"
+        )
+        for depth in (0, 50, 100)
+    ]
+
+
+def test_model_that_never_read_a_needle_finds_none(tiny, short_samples):
+    evidence = evaluate(tiny, short_samples)
+    assert evidence.metrics["needle.accuracy"].value == 0.0
+    assert evidence.metrics["needle.value_logprob"].value < -5
+    assert evidence.metrics["needle.cut_answers"].n == 3
+
+
+def test_values_logprob_is_that_of_the_scoring_engine(tiny, short_samples):
+    found = answered(tiny, short_samples)
+    requests = [(sample.prompt, f" {sample.outputs[0]}") for sample in short_samples]
+    for one, scores in zip(found, tiny.loglikelihood(requests), strict=True):
+        assert one.answer.value_logprob == pytest.approx(scores.total, abs=1e-3)
+
+
+def test_samples_made_for_another_tokenizer_are_refused(tiny, smollm2_tokenizer):
+    haystack = Haystack("essay", smollm2_tokenizer)
+    sample = build_sample(haystack, length=300, depth=50, needle=NeedleTask(), seed=1, tokens_to_generate=8)
+    with pytest.raises(DataError, match="another tokenizer"):
+        ModelAnswerer(tiny).answer([sample])
+
+
+def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny):
+    context = tiny.module.config.max_position_embeddings
+    reason = beyond_context(tiny, context + 1)
+    assert str(context + 1) in reason
+    assert f"context of {context} tokens" in reason
+    assert beyond_context(tiny, context) is None
+
+
+@pytest.mark.slow
+def test_embedded_model_finds_needles_in_short_prompts():
+    from harness.models import load_model
+
+    model = load_model("smollm2", device="cpu")
+    haystack = Haystack("essay", model.tokenizer)
+    samples = [
+        build_sample(haystack, length=length, depth=depth, needle=NeedleTask(), seed=1, tokens_to_generate=32)
+        for length in (256, 1024)
+        for depth in (0, 50, 100)
+    ]
+    evidence = evaluate(model, samples)
+    assert evidence.metrics["needle.accuracy"].value == 1.0
+    assert evidence.metrics["needle.value_logprob"].value > -3

@@ -1,0 +1,187 @@
+"""Evidence from answers: stubs of known behaviour, other systems' outputs, the cliff, figures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.audits.needle import (
+    Answer,
+    evaluate,
+    grid_evidence,
+    read_folder,
+    samples_needed,
+    score_outputs,
+    write_grid,
+)
+from harness.audits.needle.cells import share
+from harness.audits.needle.cliff import cliff
+from harness.audits.needle.controls import MiddleReader, NeedleReader, middle_control, reader_control, stub_samples
+from harness.audits.needle.scores import precision, settled
+from harness.cli import main
+from harness.errors import DataError
+from tests.audits.needle.needle_tokenizers import small_tokenizer
+
+SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
+
+
+def test_reader_of_the_needle_scores_one_everywhere():
+    evidence = evaluate(NeedleReader(), stub_samples(1))
+    assert evidence.metrics["needle.accuracy"].value == 1.0
+    assert evidence.metrics["needle.boundary"].value == 1.0
+    assert evidence.metrics["needle.precision"].value == 1.0
+    assert all(row["all"] == 1.0 for row in evidence.rows)
+
+
+def test_reader_of_the_middle_finds_what_stands_there():
+    evidence = evaluate(MiddleReader(), stub_samples(1))
+    assert {row["depth"] for row in evidence.rows if row["all"] == 1.0} == {50.0}
+    assert {row["all"] for row in evidence.rows if row["depth"] == 50.0} == {1.0}
+
+
+def test_controls_notice_stubs_that_misbehave(monkeypatch):
+    assert reader_control(1).control.passed
+    assert middle_control(1).control.passed
+    monkeypatch.setattr(NeedleReader, "answer", lambda self, samples: [Answer("9999999") for _ in samples])
+    monkeypatch.setattr(MiddleReader, "_middle", lambda self, text: text)
+    assert not reader_control(1).control.passed
+    assert not middle_control(1).control.passed
+
+
+class Parrot:
+    """Answers every prompt with the same text."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def answer(self, samples):
+        return [Answer(self.text) for _ in samples]
+
+
+def test_empty_answers_are_pointed_out():
+    evidence = evaluate(Parrot("  "), stub_samples(1))
+    assert evidence.metrics["needle.accuracy"].value == 0.0
+    assert evidence.metrics["needle.empty_answers"].value == 1.0
+    assert any("are empty" in note for note in evidence.notes)
+
+
+def test_listing_every_number_finds_all_with_low_precision():
+    text = " ".join(str(number) for number in range(1_000_000, 1_000_100))
+    assert precision(text, ["1000007"]) == pytest.approx(0.01)
+    assert precision("nothing", ["1000007"]) is None
+
+
+def test_answer_is_settled_once_something_follows_every_value():
+    assert not settled("It is 1234567", ["1234567"])
+    assert settled("It is 1234567.", ["1234567"])
+    assert not settled("It is 12345678 ", ["1234567"])
+    assert not settled("1234567, ", ["1234567", "7654321"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_grid(SMALL, tmp_path / "grid", tokenizer=small_tokenizer("byte-level"))
+    return tmp_path / "grid"
+
+
+def write_outputs(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_outputs_of_another_system_by_id(folder, tmp_path, capsys):
+    records = [{"id": s.id, "pred": f"It is {s.outputs[0]}."} for s in read_folder(folder)]
+    records[3]["pred"] += "0"
+    records[4]["pred"] = records[4]["pred"].replace(".", "1")
+    outputs = write_outputs(tmp_path / "outputs.jsonl", reversed(records))
+    assert main(["needle", "score", str(folder), str(outputs), "--json", str(tmp_path / "e.json")]) == 0
+    metrics = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))["metrics"]
+    assert metrics["needle.accuracy"]["value"] == 1.0
+    assert metrics["needle.boundary"]["value"] == pytest.approx(11 / 12)
+    assert "needle.accuracy" in capsys.readouterr().out
+
+
+def test_outputs_in_a_folder_by_index(folder, tmp_path):
+    for path in folder.glob("length_*/*.jsonl"):
+        records = [
+            {"index": s["index"], "pred": s["input"] + s["answer_prefix"] + " " + s["outputs"][0]}
+            for s in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        ]
+        write_outputs(tmp_path / "out" / path.relative_to(folder), records)
+    scored = score_outputs(folder, tmp_path / "out")
+    assert [one.score("boundary") for one in scored] == [1.0] * 12
+    # The prompt, which holds the value, is not part of the answer.
+    assert all(len(one.answer.text) < 20 for one in scored)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda records: records[:-1], "no output for sample"),
+        (lambda records: [*records, records[0]], "second output"),
+        (lambda records: [*records, {"id": "L1-P0-0", "pred": ""}], "which is no sample"),
+        (lambda records: [{"pred": "x"}, *records], "names no sample"),
+        (lambda records: [{"id": records[0]["id"]}, *records[1:]], "holds no text"),
+        (lambda records: [{**records[0], "pred": 3}, *records[1:]], "expected text"),
+    ],
+)
+def test_outputs_that_do_not_match_are_errors(folder, tmp_path, change, message):
+    records = [{"id": sample.id, "pred": "x"} for sample in read_folder(folder)]
+    outputs = write_outputs(tmp_path / "outputs.jsonl", change(records))
+    with pytest.raises(DataError, match=message):
+        score_outputs(folder, outputs)
+
+
+def test_nothing_to_evaluate_is_an_error():
+    with pytest.raises(DataError, match="no samples"):
+        grid_evidence([])
+
+
+def accuracies(*counts):
+    return {1000 * (i + 1): share([1.0] * k + [0.0] * (n - k)) for i, (k, n) in enumerate(counts)}
+
+
+def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good():
+    found = cliff(accuracies((50, 50), (49, 50), (40, 50), (50, 50)), 0.85)
+    assert found.value == 2000.0
+    assert found.high == 4000.0  # 0.8 of 50 may still be 0.888
+    assert "next length: 3000" in found.note
+
+
+def test_cliff_beyond_what_was_measured():
+    assert "beyond" in cliff(accuracies((50, 50)), 0.85).note
+
+
+def test_cliff_needs_enough_samples():
+    found = cliff(accuracies((6, 6)), 0.85)
+    assert found.value is None
+    assert f"{samples_needed(0.85)}, all answered" in found.note
+    assert samples_needed(0.85) == 22
+
+
+def test_cliff_below_the_shortest_length():
+    assert "already below" in cliff(accuracies((5, 50)), 0.85).note
+
+
+def test_figures_hold_every_cell_and_stay_small():
+    evidence = evaluate(MiddleReader(), stub_samples(1))
+    figures = {figure.name: figure for figure in evidence.figures}
+    cells = figures["heatmap"].data["data"]["values"]
+    assert len(cells) == 10
+    assert all({"n", "low", "high", "accuracy"} <= set(cell) for cell in cells)
+    worst = figures["worst_cells"].data["rows"]
+    assert [row["accuracy"] for row in worst] == sorted(row["accuracy"] for row in worst)
+    assert "One of the special magic" in worst[0]["around_needle"]
+    assert len(json.dumps([figure.data for figure in evidence.figures])) < 500_000
+
+
+def test_heatmap_is_drawn(tmp_path):
+    import vl_convert
+
+    evidence = evaluate(MiddleReader(), stub_samples(1))
+    for figure in evidence.figures:
+        if figure.kind == "vega-lite":
+            spec = {**figure.data, "width": 400}
+            assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
