@@ -12,6 +12,7 @@ TORCH ?= 2.13.0
 TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= 0
+TEST_WORKERS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
@@ -26,11 +27,11 @@ audit: setup model
 
 test: setup model
 	@echo "==> Running the tests and properties that take under 15 minutes on 2 cores."
-	$(BIN)/pytest tests properties -m "not slow" $(ARGS)
+	$(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) $(ARGS)
 
 test-all: setup model
 	@echo "==> Running every test, the slow ones included."
-	$(BIN)/pytest tests properties $(ARGS)
+	$(BIN)/pytest tests properties -n $(TEST_WORKERS) $(ARGS)
 
 check: setup
 	@echo "==> Linting and type-checking."
