@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.audits.bias.lexicon import PreferenceSet, load_preference_set
+from harness.errors import UsageError
 from harness.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -121,18 +123,27 @@ STRATA: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _refuse_misspelt(named: Iterable[str]) -> None:
+    """A set under a name near to one of these would be skipped without a word; other names are other audits' sets."""
+    for name in named:
+        near = get_close_matches(name, STRATA, 1, 0.75)
+        if name not in STRATA and near:
+            raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near[0]!r}?")
+
+
 def public_cases(options: RunOptions) -> list[Case]:
     """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
-    from harness.audits.bias.rows import load_rows
+    from harness.audits.bias.rows import is_hub_id, load_rows
 
+    _refuse_misspelt(options.data)
     found = []
     for name in STRATA:
         source = options.data.get(name)
         if source is None:
             found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))
         else:
-            if Path(source).exists():
-                load_rows(source, name)  # a broken row is named now, before any model loads
+            if not is_hub_id(source):
+                load_rows(source, name)  # a file that is absent or broken is named now, before any model loads
             found.append(Case(name, {"source": source, "kind": name, "sample": SAMPLES[options.size][name]}, cost=3.0))
     return found
 

@@ -114,7 +114,7 @@ def judge_case(
 def read_gates(path: str | Path) -> tuple[Gate, ...]:
     """The gates in a TOML file; ``GateError`` names the file, the table and what would be right."""
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise GateError(f"gates file {path}: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -21,8 +21,10 @@ def check_gguf(path: Path) -> None:
     """``ModelError`` where ``path`` does not begin as a GGUF file does."""
     with path.open("rb") as file:
         head = file.read(24)
-    if head[:4] != b"GGUF" or len(head) < 24:
+    if head[:4] != b"GGUF":
         raise ModelError(f"{path} is no GGUF file: it begins with {head[:4]!r}, expected b'GGUF'")
+    if len(head) < 24:
+        raise ModelError(f"{path} is cut off: it ends after {len(head)} bytes, inside the GGUF header")
 
 
 def converted_folder(path: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from harness.errors import UsageError
 
-_NAMED = re.compile(r"(?P<name>[^=/\\:@\[\]]+)=(?P<spec>.*)", re.DOTALL)
+_NAMED = re.compile(r"(?P<name>[^=/\\:]+)=(?P<spec>.*)", re.DOTALL)
 _LEGAL_NAME = re.compile(r"[^@\[\]\x00-\x20\x7f]+")
 _ENDINGS = (".gguf", ".safetensors", ".bin", ".pt")
 
@@ -27,7 +27,7 @@ def parse_choice(text: str) -> ModelChoice:
 
     Raises ``UsageError`` for an empty spec or a name that holds ``@``, ``[``, ``]`` or white space.
     """
-    match = _NAMED.fullmatch(text)
+    match = None if Path(text).exists() else _NAMED.fullmatch(text)
     name, spec = (match["name"], match["spec"]) if match else (default_name(text), text)
     if not spec.strip():
         raise UsageError(f"--model {text!r}: no model is named; write --model SPEC or --model NAME=SPEC")

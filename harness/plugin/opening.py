@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import StoreError
+from harness.errors import StoreError, UsageError
 from harness.plugin import devices, fingerprints
 from harness.plugin.gating import load_gates
 from harness.plugin.resume import Earlier, check_same, inherited
@@ -20,6 +20,7 @@ from harness.runstore.run import read_run
 def new_session(config: pytest.Config) -> AuditSession:
     """The session of a controller or a serial run; ``HarnessError`` for anything that cannot be used."""
     fingerprints.forget()
+    _refuse_empty(config)
     reports = reports_folder(config)
     earlier = _earlier(config, reports)
     explicit = _named(config, "model")
@@ -42,6 +43,13 @@ def new_session(config: pytest.Config) -> AuditSession:
         earlier=earlier,
     )
     return _judging(session, config)
+
+
+def _refuse_empty(config: pytest.Config) -> None:
+    """``--gates "$GATES"`` with an unset variable must not pass as a run without gates."""
+    for name in ("gates", "resume", "baseline", "reports"):
+        if config.getoption(f"lm_audit_{name}", None) == "":
+            raise UsageError(f"--{name} '': names nothing; give it a value, or leave the option out")
 
 
 def _earlier(config: pytest.Config, reports: Path) -> Earlier | None:

@@ -68,10 +68,25 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
         data=parse_data(config.getoption("lm_audit_data") or []),
-        seed=config.getoption("lm_audit_seed") or 0,
+        seed=_seed(config.getoption("lm_audit_seed") or 0),
         devices=devices,
         models=parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL]),
         audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
-        dtype=config.getoption("lm_audit_dtype") or "auto",
+        dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
     )
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: a seed is a whole number of at least 0")
+    return seed
+
+
+def _dtype(name: str) -> str:
+    from harness.models.devices import dtype_name  # imports no torch
+
+    try:
+        return dtype_name(name)
+    except UsageError as error:
+        raise UsageError(f"--dtype {name}: {error}") from error

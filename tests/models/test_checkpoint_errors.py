@@ -113,6 +113,12 @@ def test_no_gguf_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is no GGUF file" in refused(tmp_path / "some.gguf", monkeypatch)
 
 
+def test_a_gguf_file_that_ends_in_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some.gguf").write_bytes(b"GGUF\3\0\0\0")
+
+    assert "is cut off: it ends after 8 bytes" in refused(tmp_path / "some.gguf", monkeypatch)
+
+
 def test_unknown_architecture_is_one_line(folder: Path) -> None:
     edit_json(folder / "config.json", model_type="no_such_architecture")
 

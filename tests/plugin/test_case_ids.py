@@ -72,7 +72,7 @@ def test_names_of_models(text: str, name: str, spec: str) -> None:
     assert (choice.name, choice.spec) == (name, spec)
 
 
-@pytest.mark.parametrize("text", ["", "a[b=tiny", "my model=tiny", "/models/a b", "x="])
+@pytest.mark.parametrize("text", ["", "a[b=tiny", "a@b=tiny", "my model=tiny", "/models/a b", "x="])
 def test_names_that_would_break_ids_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--model"):
         parse_choice(text)

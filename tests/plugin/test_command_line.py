@@ -40,6 +40,10 @@ def test_exit_codes_are_those_of_pytest(tmp_path: Path, source: str, arguments: 
         (("--data", "pairs.csv"), "write --data NAME=PATH"),
         (("--size", "huge"), "invalid choice: 'huge'"),
         (("--gates", "absent.toml"), "gates file absent.toml: No such file"),
+        (("--gates", ""), "--gates '': names nothing"),
+        (("--resume", ""), "--resume '': names nothing"),
+        (("--seed", "-5"), "--seed -5: a seed is a whole number of at least 0"),
+        (("--dtype", "float3"), "--dtype float3: unknown dtype"),
     ],
 )
 def test_options_that_cannot_be_used_are_one_clear_line(

@@ -108,6 +108,10 @@ def test_what_cannot_be_meant_is_an_error(tmp_path: Path, text: str, message: st
     assert "gates.toml" in str(caught.value)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    assert gates(tmp_path, "\ufeff[bias.gap]\nmax = 1")[0].metric == "bias.gap"
+
+
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(GateError, match=r"absent\.toml: No such file"):
         read_gates(tmp_path / "absent.toml")

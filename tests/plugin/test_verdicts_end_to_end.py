@@ -71,6 +71,12 @@ def test_a_misspelt_audit_or_key_is_found_before_anything_runs(project: Path) ->
     assert not (project / "reports").exists()
 
 
+def test_a_shard_is_not_blamed_for_gates_of_cases_in_other_shards(project: Path) -> None:
+    (project / "gates.toml").write_text('[bias.gap]\nmax = 1\ncases = "*c*"\n')
+    codes = [run_pytest(project, "--gates", "gates.toml", "--shard", f"{part}/3").code for part in (1, 2, 3)]
+    assert codes == [0, 0, 0]
+
+
 def test_gates_of_other_audits_and_models_do_not_disturb(project: Path) -> None:
     (project / "gates.toml").write_text('[leakage.rate]\nmax = 0.1\n[bias.gap]\nmax = 1\nmodels = ["other"]\n')
     assert run_pytest(project, "--gates", "gates.toml").code == 0

@@ -41,13 +41,20 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
         rows = [row for file in _files_of(path, kind) for row in _read(file, kind)]
     elif path.is_file():
         rows = list(_read(path, kind))
-    elif "/" in str(path_or_hub_id) and not path.is_absolute() and not path.suffix:
+    elif is_hub_id(path_or_hub_id):
         rows = _from_hub(str(path_or_hub_id), kind)
     else:
         raise DataError("no such file or folder", file=path_or_hub_id)
     if not rows:
         raise DataError(f"holds no {kind} rows", file=path_or_hub_id)
     return rows
+
+
+def is_hub_id(path_or_hub_id: str | Path) -> bool:
+    """Whether a source can only be a data set of the hub: ``owner/name``, and nothing of that name on this machine."""
+    path = Path(path_or_hub_id)
+    relative = not path.is_absolute() and not str(path_or_hub_id).startswith(".")
+    return "/" in str(path_or_hub_id) and relative and not path.suffix and not path.exists()
 
 
 _PATTERNS = {
@@ -71,6 +78,8 @@ def _read(path: Path, kind: str) -> Iterator[Row]:
     try:
         # utf-8-sig: several published files begin with a byte-order mark.
         text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
     except UnicodeDecodeError as error:
         raise DataError(f"is not UTF-8: byte {error.start} cannot be decoded", file=path) from error
     for number, row in _READERS[kind](text, path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.bias.rows import load_rows
+from harness.audits.bias.rows import is_hub_id, load_rows
 from harness.errors import DataError, UsageError
 from tests.shared_data import shared
 
@@ -70,6 +70,14 @@ def test_stereoset_own_release_is_flattened_with_its_task(tmp_path: Path) -> Non
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"version": "1.1", "data": {"intrasentence": [item], "intersentence": [item, item]}}))
     assert [row["task"] for row in load_rows(path, "stereoset")] == ["intrasentence", "intersentence", "intersentence"]
+
+
+@pytest.mark.parametrize(
+    ("source", "hub"),
+    [("owner/name", True), ("pairs.csv", False), ("data/pairs.csv", False), ("./data/pairs", False), ("/a/b", False)],
+)
+def test_only_what_can_be_a_hub_id_is_left_for_later(source: str, hub: bool) -> None:
+    assert is_hub_id(source) is hub
 
 
 def test_unusable_names_are_refused(tmp_path: Path) -> None:
