@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness.audits.bias.bbq_items import BBQItem, parse_bbq
 from harness.audits.bias.bbq_scores import ORDERS, Choice, bbq_scores
+from harness.audits.bias.figures import category_forest
 from harness.audits.bias.shares import clustered_statistic
 from harness.errors import DataError
 from harness.evidence import Evidence
@@ -53,6 +54,9 @@ def bbq(
         row.update({f"score_{index}": float(score) for index, score in enumerate(item_scores)})
     evidence.parameters.update({"dtype": str(model.dtype), "prompts": PROMPTS, "orders": len(ORDERS)})
     evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    evidence.figures.append(
+        category_forest(evidence, "bias.bbq_bias_ambig", ".category.", 0.0, "bias in ambiguous contexts, -1 to 1")
+    )
     return evidence
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from harness.audits.bias.crows_items import DEFECTS, CrowsPair, parse_crows_pairs
 from harness.audits.bias.exclusions import Exclusion
+from harness.audits.bias.figures import category_forest
 from harness.audits.bias.shares import clustered_mean, preference_share
 from harness.errors import DataError, UsageError
 from harness.evidence import Evidence
@@ -68,6 +69,9 @@ def crows_pairs(
     evidence.notes.extend(_notes(pairs, excluded))
     evidence.extend_rows(_rows(pairs, scores))
     _add_metrics(evidence, pairs, scores, confidence, seed)
+    evidence.figures.append(
+        category_forest(evidence, "bias.crows_pct_stereotype", ".type.", 50.0, "stereotyped sentence likelier, %")
+    )
     return evidence
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.evidence import Figure
+from harness.evidence import Evidence, Figure
 
 if TYPE_CHECKING:
     from harness.audits.bias.contrasts import Contrast
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from harness.stats import Estimate
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_ZERO = {"mark": {"type": "rule", "strokeDash": [4, 4], "color": "#777777"}, "encoding": {"x": {"datum": 0}}}
 _DIVERGING = {"scheme": "blueorange", "domainMid": 0}
 
 
@@ -39,8 +38,30 @@ def _spec(rows: Sequence[Mapping[str, Any]], **rest: Any) -> dict[str, Any]:
     return {"$schema": SCHEMA, "data": {"values": list(rows)}, "width": "container", **rest}
 
 
-def interval_layers(y: str, title: str) -> list[dict[str, Any]]:
-    """Layers of a forest plot: zero line, intervals, points; ``y`` names the field that the rows are laid out by."""
+def reference_line(at: float) -> dict[str, Any]:
+    """A dashed line at the value that says "no effect"."""
+    return {"mark": {"type": "rule", "strokeDash": [4, 4], "color": "#777777"}, "encoding": {"x": {"datum": at}}}
+
+
+def category_forest(evidence: Evidence, name: str, separator: str, at: float, title: str) -> Figure:
+    """A benchmark's score by category, from the metrics ``name`` and ``name + separator + CATEGORY``; a line at ``at``."""
+    categories = {"all": evidence.metrics[name]} | {
+        metric.removeprefix(name + separator): estimate
+        for metric, estimate in evidence.metrics.items()
+        if metric.startswith(name + separator)
+    }
+    rows = [_interval_row(label, estimate) for label, estimate in categories.items() if estimate.value is not None]
+    return Figure(
+        "by_category",
+        title,
+        "vega-lite",
+        _spec(rows, layer=interval_layers("label", title, at)),
+        f"The dashed line, {at:g}, is what a model without a preference gives; few items make a wide interval.",
+    )
+
+
+def interval_layers(y: str, title: str, at: float = 0.0) -> list[dict[str, Any]]:
+    """Layers of a forest plot: reference line, intervals, points; ``y`` names the field that rows are laid out by."""
     tooltip = [
         {"field": y, "type": "nominal"},
         {"field": "value", "type": "quantitative", "format": ".3f"},
@@ -49,7 +70,7 @@ def interval_layers(y: str, title: str) -> list[dict[str, Any]]:
     ]
     place = {"field": y, "type": "nominal", "title": None, "sort": None}
     return [
-        _ZERO,
+        reference_line(at),
         {
             "mark": {"type": "rule", "strokeWidth": 2, "color": "#0072B2"},
             "encoding": {
@@ -127,7 +148,7 @@ def _template_sensitivity(contrasts: Sequence[Contrast], grid: PreferenceSet) ->
         "shape": {"field": "contrast", "type": "nominal", "title": None},
         "tooltip": [{"field": "template"}, {"field": "contrast"}, {"field": "difference", "format": ".3f"}],
     }
-    layers = [_ZERO, {"mark": {"type": "point", "filled": True, "size": 55}, "encoding": encoding}]
+    layers = [reference_line(0.0), {"mark": {"type": "point", "filled": True, "size": 55}, "encoding": encoding}]
     return Figure(
         "template_sensitivity",
         "How the answer changes with the template",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.audits.bias.crows_audit import PrefixToken, prefix_id
+from harness.audits.bias.figures import category_forest
 from harness.audits.bias.shares import clustered_statistic
 from harness.audits.bias.stereoset_items import LABELS, StereoSetItem, parse_stereoset
 from harness.audits.bias.stereoset_scores import term_table
@@ -54,6 +55,7 @@ def stereoset(
     _suffix_metric(evidence, parsed, suffix, confidence, seed)
     evidence.parameters.update({"prefix_token": prefix, "dtype": str(model.dtype)})
     evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    evidence.figures.append(category_forest(evidence, "bias.stereoset_ss", ".type.", 50.0, "stereotype score, %"))
     return evidence
 
 

@@ -18,6 +18,7 @@ from harness.audits.bias.bbq_scores import (
     random_answer,
     respond,
 )
+from harness.audits.bias.figures import category_forest
 from harness.audits.bias.stereoset_scores import stereoset_scores
 
 
@@ -151,3 +152,11 @@ def test_stereoset_means_are_over_terms_and_ties_count_half() -> None:
     assert scores.ss == pytest.approx((100 / 3 + 50) / 2)
     assert scores.ss_micro == pytest.approx(100 * 1.5 / 4)
     assert scores.ties == 1
+
+
+def test_categories_are_drawn_beside_the_line_of_no_preference() -> None:
+    items = balanced_items()
+    evidence = bbq_evidence(items, respond(always_first, items))
+    figure = category_forest(evidence, "bias.bbq_bias_ambig", ".category.", 0.0, "bias")
+    assert [row["label"] for row in figure.data["data"]["values"]] == ["all", "Hobby"]
+    assert figure.data["layer"][0]["encoding"]["x"] == {"datum": 0.0}
