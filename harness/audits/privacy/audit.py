@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -21,7 +22,7 @@ from harness.audits.privacy.stages import stage_spec
 from harness.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
 from harness.errors import DataError, UsageError
 from harness.evidence import Control, Evidence
-from harness.stats import Estimate, power_auc, power_paired_t
+from harness.stats import Estimate, bootstrap_ci, power_auc, power_paired_t
 
 if TYPE_CHECKING:
     from harness.models import LanguageModel
@@ -142,10 +143,10 @@ def extraction_metrics(scores: StageScores) -> dict[str, Estimate]:
             found[f"extraction.{role}.{prefix}"] = Estimate(**fields)
     members = scores.of("member")
     if "sampled_hits" in members:
-        value = float(members["sampled_hits"].mean())
-        found["extraction.sampled"] = Estimate(
-            value, n=len(members), confidence=None, method="mean share of sampled continuations", better="lower"
-        )
+        hits = np.asarray(members["sampled_hits"], dtype=np.float64)
+        mean = bootstrap_ci(hits, n_resamples=1999, method="percentile", seed=0)
+        method = f"mean share of sampled continuations, {mean.method}"
+        found["extraction.sampled"] = replace(mean, method=method, unit="share", better="lower")
     return found
 
 
@@ -155,13 +156,18 @@ def _stability(scores: StageScores) -> dict[str, Estimate]:
     found = {}
     for name, column in (("stability", "span_mean_logprob"), ("source.stability", "source_last_token_logprob")):
         values = scores.stress.pivot(index="canary_id", columns="variant", values=column).to_numpy()
-        value = stability(values.tolist())
         method = f"1 - mean over canaries of |sd / mean| of {column} over prompt variants"
-        found[name] = (
-            Estimate(value, n=len(values), confidence=None, method=method)
-            if value is not None
-            else Estimate.not_estimable("a canary's mean over variants is 0", method=method)
+        if stability(values.tolist()) is None:
+            found[name] = Estimate.not_estimable("a canary's mean over variants is 0", method=method)
+            continue
+        estimate = bootstrap_ci(
+            np.arange(len(values)),
+            lambda drawn, table=values: stability(table[drawn.astype(int)].tolist()),
+            n_resamples=999,
+            method="percentile",
+            seed=0,
         )
+        found[name] = replace(estimate, method=f"{method}, {estimate.method}", unit="share")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,16 @@ from numpy.typing import NDArray
 
 from harness.audits.privacy.directions import RISK
 from harness.audits.privacy.stagescores import PRIMARY_SCORE, StageScores
-from harness.stats import Estimate, bootstrap_two_sample, exposure_sampled, one_run_epsilon, pr_auc, roc_auc, tpr_at_fpr
+from harness.stats import (
+    Estimate,
+    bootstrap_ci,
+    bootstrap_two_sample,
+    exposure_sampled,
+    one_run_epsilon,
+    pr_auc,
+    roc_auc,
+    tpr_at_fpr,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,10 +135,12 @@ def _tiers(name: str, table: pd.DataFrame, values: Floats, remark: str) -> dict[
 
 
 def _tier(name: str, values: Floats, remark: str) -> Estimate:
-    note = f"from {values.min():.2f} to {values.max():.2f} bits; {remark}"
-    method = f"{name.replace('_', ' ')}, mean over canaries"
-    mean = float(values.mean())
-    return Estimate(mean, n=len(values), confidence=None, method=method, unit="bits", better="lower", note=note)
+    """Mean bits of a tier, canaries resampled; chance is the mean over an even rank among many, log2(e) bits."""
+    estimate = bootstrap_ci(values, n_resamples=1999, method="percentile", seed=0)
+    note = "; ".join(filter(None, (f"from {values.min():.2f} to {values.max():.2f} bits", remark, estimate.note)))
+    method = f"{name.replace('_', ' ')}, mean over canaries, {estimate.method}"
+    chance = float(np.log2(np.e))
+    return replace(estimate, method=method, unit="bits", better="lower", note=note, chance=chance)
 
 
 def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -> Estimate:
