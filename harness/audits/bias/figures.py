@@ -44,7 +44,7 @@ def reference_line(at: float) -> dict[str, Any]:
 
 
 def category_forest(evidence: Evidence, name: str, separator: str, at: float, title: str) -> Figure:
-    """A benchmark's score by category, from the metrics ``name`` and ``name + separator + CATEGORY``; a line at ``at``."""
+    """A benchmark by category: the metrics ``name`` and ``name + separator + CATEGORY``, with a line at ``at``."""
     categories = {"all": evidence.metrics[name]} | {
         metric.removeprefix(name + separator): estimate
         for metric, estimate in evidence.metrics.items()
