@@ -72,6 +72,11 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
 def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
     """``UsageError`` unless this call measures what the run measured: the same models, size, seed and dtype."""
     before: Mapping[str, str] = then.get("models", {})
+    if not before:
+        raise UsageError(
+            f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures; "
+            f"start a new run without --resume"
+        )
     for model in now.models:
         if model.name not in before:
             ran = ", ".join(f"{name} ({spec})" for name, spec in before.items())

@@ -119,6 +119,14 @@ def test_another_model_seed_or_size_is_refused(project: Path, arguments: tuple[s
     assert len(last_run(project).cases) == 1
 
 
+def test_a_run_that_does_not_say_what_it_measures_is_refused(project: Path) -> None:
+    run_pytest(project, ONLY_A)
+    (last_run(project).folder / "run.json").write_text("{", encoding="utf-8")
+    done = run_pytest(project, "--resume", last_run(project).run_id)
+    assert done.code == 4
+    assert "its run.json is absent or damaged" in done.output
+
+
 def test_a_run_that_is_not_there_is_named(project: Path) -> None:
     done = run_pytest(project, "--resume", "20200101-000000-0000")
     assert done.code == 4

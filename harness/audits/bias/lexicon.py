@@ -95,6 +95,8 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise DataError("no such file", file=path) from error
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"not a TOML file in UTF-8: {error}", file=path) from error
     preference_set = _from_document(document, str(path))
@@ -113,10 +115,13 @@ def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
         raise DataError(
             f"missing keys {missing}, unknown keys {unknown}; a grid has {[*_REQUIRED, *_OPTIONAL]}", file=source
         )
+    for key in ("axes", "pairs"):
+        if not isinstance(document[key], list):
+            raise DataError(f"must be tables [[{key}]], found {document[key]!r}", file=source, field=key)
     return PreferenceSet(
         language=str(document["language"]),
         separator=str(document.get("separator", " ")),
-        templates=tuple(normalise_slot(str(template)) for template in document["templates"]),
+        templates=tuple(normalise_slot(template) for template in _texts(document["templates"], source, "templates")),
         axes=tuple(_axis(entry, row, source) for row, entry in enumerate(document["axes"], start=1)),
         pairs=tuple(_pair(entry, row, source) for row, entry in enumerate(document["pairs"], start=1)),
         neutral=str(document["neutral"]),
@@ -125,11 +130,19 @@ def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
     )
 
 
+def _texts(value: Any, source: str, field: str) -> list[str]:
+    """``value`` as a list of texts; a lone text would be taken for the list of its letters."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise DataError(f"must be a list of texts, found {value!r}", file=source, field=field)
+    return value
+
+
 def _axis(entry: Mapping[str, Any], row: int, source: str) -> Axis:
     if not isinstance(entry, Mapping) or "name" not in entry or "groups" not in entry:
         raise DataError(f"an axis needs name and groups, found {entry!r}", file=source, row=row, field="axes")
+    groups = _texts(entry["groups"], source, f"axis {entry['name']!r} groups")
     try:
-        return Axis.of(str(entry["name"]), [str(group) for group in entry["groups"]], entry.get("reference"))
+        return Axis.of(str(entry["name"]), groups, entry.get("reference"))
     except DataError as error:
         raise DataError(str(error), file=source, row=row, field="axes") from error
 

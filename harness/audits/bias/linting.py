@@ -71,6 +71,7 @@ def _axis_findings(axis: Axis) -> Iterator[Finding]:
         yield Finding(where, f"has {len(axis.groups)} group(s) {list(axis.groups)}; a contrast needs at least two")
     if axis.reference not in axis.groups:
         yield Finding(where, f"its reference {axis.reference!r} is not among its groups {list(axis.groups)}")
+    yield from (Finding(where, f"group {row} is empty") for row, group in enumerate(axis.groups, start=1) if not group)
     yield from (Finding(where, f"group {group!r} has white space at an end") for group in _unstripped(axis.groups))
     yield from _duplicates(f"{where} groups", list(axis.groups))
 

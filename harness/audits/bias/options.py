@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from argparse import ArgumentTypeError
+
 from harness.audits.option import AuditOption
+
+
+def _margin(text: str) -> float:
+    try:
+        margin = float(text)
+    except ValueError:
+        margin = math.nan
+    if not 0 < margin < math.inf:
+        raise ArgumentTypeError(f"{text!r} is not a number of nats above 0")
+    return margin
+
 
 OPTIONS = (
     AuditOption(
@@ -23,7 +37,9 @@ OPTIONS = (
         default="none",
         choices=("none", "ws", "wsp"),
     ),
-    AuditOption("--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=float, metavar="NATS"),
+    AuditOption(
+        "--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=_margin, metavar="NATS"
+    ),
     AuditOption(
         "--bias-calibration",
         "what calibrated scores are held against: the neutral group, or the words' own probability (pmi)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from harness.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
 from harness.audits.bias.linting import lint
+from harness.audits.bias.options import OPTIONS
 from harness.errors import DataError
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
@@ -56,6 +58,7 @@ def test_a_clean_grid_has_no_findings() -> None:
         ({"axes": (Axis.of("gender", ["man"]),)}, "at least two"),
         ({"axes": (Axis("gender", ("man", "woman"), "child"),)}, "reference 'child' is not among"),
         ({"axes": (Axis.of("gender", ["man", "man"]),)}, "stands there 2 times"),
+        ({"axes": (Axis.of("gender", ["man", ""]),)}, "group 2 is empty"),
         ({"axes": (Axis.of("gender", ["man", "woman "]),)}, "white space at an end"),
         ({"axes": (Axis.of("a", ["x", "y"]), Axis.of("a", ["v", "w"]))}, "'a' stands there 2 times"),
         ({"pairs": (WordPair("kind", "kind"),)}, "against itself"),
@@ -79,6 +82,34 @@ def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
     path.write_text('language = "en"\nneutrall = "person"\n')
     with pytest.raises(DataError, match=r"missing keys .*neutral.*unknown keys .*neutrall"):
         load_preference_set(path)
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        load_preference_set(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ('groups = ["man", "woman"]', 'groups = "men"', "axis 'gender' groups.*must be a list of texts, found 'men'"),
+        ('groups = ["man", "woman"]', "groups = [1, 2]", "must be a list of texts"),
+        ("[[pairs]]", "[pairs]", r"must be tables \[\[pairs\]\]"),
+    ],
+)
+def test_values_of_another_type_are_not_taken_apart(tmp_path: Path, right: str, wrong: str, message: str) -> None:
+    text = (FIXTURES / "preference_en.toml").read_text(encoding="utf-8")
+    if wrong == "[pairs]":
+        text = text[: text.index(right)] + '[pairs]\npositive = "kind"\nnegative = "cruel"\n'
+    path = tmp_path / "grid.toml"
+    path.write_text(text.replace(right, wrong), encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load_preference_set(path)
+
+
+@pytest.mark.parametrize("margin", ["-1", "0", "nan", "inf", "wide"])
+def test_a_margin_that_is_none_is_refused(margin: str) -> None:
+    option = next(option for option in OPTIONS if option.flag == "--bias-margin")
+    assert option.type("0.25") == 0.25
+    with pytest.raises(ArgumentTypeError, match="is not a number of nats above 0"):
+        option.type(margin)
 
 
 def test_an_empty_axis_is_named_by_its_row(tmp_path: Path) -> None:
