@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
+
 from harness.audits.needle.cells import share
 from harness.audits.needle.cliff import cliff
 from harness.errors import UsageError
@@ -109,9 +111,12 @@ def _state(scores: Sequence[float], threshold: float, most: int, precision: floa
 @cache
 def _probability(hits: int, n: int, most: int, needed: int) -> float:
     """That so many hits of ``n`` end as ``needed`` or more of ``most``."""
-    from scipy.stats import betabinom
+    from scipy.special import betaln, gammaln
 
-    return float(betabinom.sf(needed - hits - 1, most - n, hits + 0.5, n - hits + 0.5))
+    rest, a, b = most - n, hits + 0.5, n - hits + 0.5
+    further = np.arange(max(0, needed - hits), rest + 1)
+    ways = gammaln(rest + 1) - gammaln(further + 1) - gammaln(rest - further + 1)
+    return float(np.exp(ways + betaln(further + a, rest - further + b) - betaln(a, b)).sum())
 
 
 @cache

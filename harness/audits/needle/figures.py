@@ -9,7 +9,7 @@ from harness.audits.needle.cells import Scored, by_cell, by_length, share
 from harness.evidence import Figure
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_WORST = 12
+_WORST, _SHOWN_ANYWAY = 12, 3
 _SHARE = {"type": "quantitative", "scale": {"domain": [0, 1]}}
 
 
@@ -139,9 +139,10 @@ _COLUMNS = {
 
 def _worst(cells: Mapping[tuple[int, float], Sequence[Scored]], scorer: str) -> Figure:
     rows = [_cell_row(length, depth, group, scorer) for (length, depth), group in cells.items()]
-    rows.sort(key=lambda row: (row["accuracy"], -row["length"], row["depth"]))
+    rows.sort(key=lambda row: (row["accuracy"], row["value_logprob"] or 0.0, -row["length"], row["depth"]))
+    shown = [row for row in rows if row["accuracy"] < 1][:_WORST] or rows[:_SHOWN_ANYWAY]
     places = {(length, round(depth, 2)): group for (length, depth), group in cells.items()}
-    for row in rows[:_WORST]:
+    for row in shown:
         worst = min(places[row["length"], row["depth"]], key=lambda one: one.score(scorer))
         row |= {
             "around_needle": worst.excerpt,
@@ -155,7 +156,7 @@ def _worst(cells: Mapping[tuple[int, float], Sequence[Scored]], scorer: str) -> 
         "table",
         {
             "columns": [{"name": name, "title": title} for name, title in _COLUMNS.items()],
-            "rows": [{name: row[name] for name in _COLUMNS} for row in rows[:_WORST]],
+            "rows": [{name: row[name] for name in _COLUMNS} for row in shown],
         },
-        "The cells with the lowest accuracy, each with its worst sample.",
+        "The cells with the lowest accuracy (then the lowest log p of the value), each with its worst sample.",
     )

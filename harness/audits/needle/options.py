@@ -15,7 +15,7 @@ OPTIONS = (
     AuditOption("--needle-haystack", "a text file or folder of your own to hide the needles in"),
     AuditOption("--needle-language", "language of needle and question", default="en", choices=("en", "zh")),
     AuditOption("--needle-template", "chat, base, auto, or a text that holds {task_template}", default="auto"),
-    AuditOption("--needle-boundary", "where needles may stand", default="sentence", choices=("sentence", "word")),
+    AuditOption("--needle-boundary", "where needles may stand (default: by size)", choices=("sentence", "word")),
     AuditOption(
         "--needle-windows",
         "stretches of haystack: another for every prompt (independent), or one for all depths of a sample (shared), "

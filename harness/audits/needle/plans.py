@@ -89,7 +89,7 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
             "haystack": haystack if values["type_haystack"] == "essay" else None,
             "language": option("needle_language"),
             "template": option("needle_template"),
-            "boundary": option("needle_boundary"),
+            "boundary": option("needle_boundary") or sizes["boundary"],
             "windows": option("needle_windows"),
             "random_seed": seed,
         }
