@@ -135,7 +135,7 @@ def _obstacles(run: Run, words: Counter[str], broken: Sequence[CaseView], voids:
     if words["missed"]:
         yield f"{_plural(words['missed'], 'gate')} missed of {sum(words.values())}."
     for audit in voids:
-        yield f"The {audit} audit is void: a control failed, so its numbers do not count."
+        yield f"The {audit} audit is void: a control failed or did not run, so its numbers do not count."
     by_state = Counter(case.state.name for case in broken)
     for name in SEVERITY:
         if by_state[name]:

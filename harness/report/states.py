@@ -42,7 +42,7 @@ LABELS: dict[StateName, str] = {
 }
 
 MEANING: dict[StateName, str] = {
-    "void": "A control of this audit failed: its numbers do not count.",
+    "void": "A control of this audit failed or did not run: its numbers do not count.",
     "crashed": "The process that ran it died.",
     "error": "It broke before it could measure.",
     "unfinished": "It started and never ended.",

@@ -134,7 +134,7 @@ def _remarks(run: Run, voids: Voids, left_out: int) -> Iterable[str]:
     if left_out:
         yield f"and {left_out} cases that need no attention: they are in the report"
     for audit, reasons in voids.audits().items():
-        yield f"VOID {audit}: a control failed, its numbers do not count"
+        yield f"VOID {audit}: a control failed or did not run, its numbers do not count"
         yield from (f"  {visible(reason)}" for reason in reasons)
     if run.missing:
         yield f"{len(run.missing)} planned cases never ended; --resume {run.run_id} finishes them"

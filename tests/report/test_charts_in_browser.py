@@ -42,7 +42,9 @@ def test_a_late_chart_is_drawn_when_its_case_is_opened(watched: Watched, page_fi
     page = watched.open(page_file)
     assert page.locator(".chart.lazy svg").count() == 0
     page.locator("details.case summary").nth(1).click()
-    page.locator(".chart.lazy svg").wait_for(state="attached")
+    drawn = page.locator(".chart.lazy svg")
+    drawn.wait_for(state="visible")
+    assert drawn.first.bounding_box()["width"] > 200
     labels = page.locator(".chart.lazy [aria-label*='subject: the baker']")
     assert labels.count() > 0
     labels.last.hover()
