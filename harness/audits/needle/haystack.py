@@ -25,6 +25,7 @@ _UNIT = re.compile(
     rf"[{_OPENING}]*[{_CJK}][{_CLOSING}]*|(?:[^\s{_CJK}{_OPENING}]|[{_OPENING}](?![{_OPENING}]*[{_CJK}]))+"
 )
 _ANY_CJK = re.compile(f"[{_CJK}]")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _BLANKS = re.compile(r"\s+")
 _BETWEEN_CJK = re.compile(rf"(?<=[{_CJK}{_CLOSING}{_OPENING}]) +(?=[{_CJK}{_OPENING}{_CLOSING}])")
 
@@ -43,7 +44,7 @@ class Haystack:
         found = read_source(source)
         self.name = found.name
         self.lines = found.lines if lines is None else lines
-        self.text = normalise(found.text, lines=self.lines)
+        self.text, self._paragraph_ends = _read(found.text, lines=self.lines)
         if not self.text:
             raise DataError("holds no text; expected at least one sentence", file=found.file, field="haystack")
         self.encoder = tokenizer if isinstance(tokenizer, Encoder) else Encoder(tokenizer)
@@ -127,7 +128,9 @@ class Haystack:
         return len(self) < 2 or bool(np.mean(self.begins[1:] > self.ends[:-1]) > 0.5)
 
     def _sentence_starts(self) -> Integers:
-        after = np.searchsorted(self.ends, sentence_ends(self.text), side="right")
+        # A heading or a listing ends with its paragraph, whatever its last character.
+        ends = [*sentence_ends(self.text), *self._paragraph_ends]
+        after = np.searchsorted(self.ends, ends, side="right")
         return np.unique(np.concatenate([[0], after, [len(self)]])).astype(np.int64)
 
     def _counts_by_unit(self) -> Integers:
@@ -153,6 +156,31 @@ def normalise(text: str, *, lines: bool = False) -> str:
         return "\n".join(row for row in rows if row)
     flat = _BLANKS.sub(" ", text).strip()
     return _BETWEEN_CJK.sub("", flat) if _ANY_CJK.search(flat) else flat
+
+
+def _read(text: str, *, lines: bool) -> tuple[str, list[int]]:
+    """The normalised text, and where its paragraphs end in it."""
+    if lines:
+        return normalise(text, lines=True), []
+    pieces: list[str] = []
+    ends: list[int] = []
+    length = 0
+    for paragraph in _BLANK_LINES.split(text):
+        flat = normalise(paragraph)
+        if not flat:
+            continue
+        if pieces and not _leans(pieces[-1], flat):
+            pieces.append(" ")
+            length += 1
+        pieces.append(flat)
+        length += len(flat)
+        ends.append(length)
+    return "".join(pieces), ends
+
+
+def _leans(before: str, after: str) -> bool:
+    """Whether nothing stands between these: both are Chinese."""
+    return normalise(f"{before[-1]} {after[0]}") == before[-1] + after[0]
 
 
 def _units(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -142,3 +142,11 @@ def test_distractors_repeat_no_key_and_no_value():
 def test_more_items_than_there_are_is_an_error():
     with pytest.raises(UsageError, match="no further item"):
         draw_distinct(derived_rng(1, "x"), "words", 1, absent_from=lambda item: False)
+
+
+def test_paragraphs_end_sentences():
+    haystack = Haystack("CHAPTER 1\n\n\nNo one knew.\nSo be it\n\n  - listed", small_tokenizer("byte-level"))
+    assert haystack.text == "CHAPTER 1 No one knew. So be it - listed"
+    starts = [haystack.slice(unit, unit + 1) for unit in haystack.sentence_starts[:-1]]
+    assert starts == ["CHAPTER", "No", "So", "-"]
+    assert Haystack("子曰\n\n学而", small_tokenizer("byte-level")).text == "子曰学而"
