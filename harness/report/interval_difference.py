@@ -8,6 +8,8 @@ from harness.report.oriented import Turn, turn
 from harness.stats.estimate import Estimate
 
 UNKNOWN = "the runs hold neither the items behind this metric nor two intervals of one confidence"
+FEWEST = 5
+"""Values below which an interval is too narrow to tell a change from noise."""
 
 
 def difference_of(a: Estimate, b: Estimate) -> tuple[Estimate, float | None]:
@@ -23,8 +25,10 @@ def difference_of(a: Estimate, b: Estimate) -> tuple[Estimate, float | None]:
         return Estimate(d, method="difference", note=UNKNOWN, unit=a.unit), 1.0 if d == 0 else None
     low = d - _length(b.value, b.low, a.high, a.value)
     high = d + _length(b.high, b.value, a.value, a.low)
-    made = Estimate(d, low, high, confidence=a.confidence, method="from the two intervals", unit=a.unit)
-    return made, _p_value(a, b)
+    few = min((e.n for e in (a, b) if e.n is not None), default=FEWEST) < FEWEST
+    note = f"fewer than {FEWEST} values behind an interval: too few to call a change" if few else None
+    made = Estimate(d, low, high, confidence=a.confidence, method="from the two intervals", unit=a.unit, note=note)
+    return made, None if few else _p_value(a, b)
 
 
 def scaled(estimate: Estimate, scale: float) -> Estimate:

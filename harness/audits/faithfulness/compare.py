@@ -20,12 +20,17 @@ Table = Mapping[str, Mapping[str, float]]
 """Method -> sample -> value."""
 
 
+FEWEST = 5
+"""Samples below which no difference between methods is called one."""
+
+
 @dataclass(frozen=True)
 class Ranked:
     """A method's place by one metric; ``behind`` is best minus this method, or this minus best: never below 0 on
     average.
 
-    ``separated`` says that the interval of the difference to the best method lies beyond 0.
+    ``separated`` says that the interval of the difference to the best method lies beyond 0; with fewer than
+    :data:`FEWEST` samples a bootstrap interval is too narrow to say so, and it is False.
     """
 
     metric: str
@@ -82,7 +87,8 @@ def rank_methods(table: Table, metric: str, *, seed: int, n_resamples: int = 200
         behind = None
         if place > 1:
             behind = bootstrap_paired(sign * columns[method], sign * best, seed=seed, n_resamples=n_resamples)
-        separated = behind is not None and behind.low is not None and behind.low > 0.0
+        enough = len(shared) >= FEWEST
+        separated = enough and behind is not None and behind.low is not None and behind.low > 0.0
         ranked.append(Ranked(metric, place, method, mean, behind, separated))
     return ranked
 
