@@ -140,7 +140,8 @@ def _log_tail(z: float, shape: float) -> float:
     slope = max(1.0, abs(z) * (1 + shape * shape if shape > 0 else 1))
     if not math.isfinite(top):
         return math.nan
-    area, _ = quad(lambda t: math.exp(min(0.0, log_density(z - t / slope) - top)), 0, 60, limit=200)
+    # full_output, because quad otherwise warns where it gives less than its last digits.
+    area = quad(lambda t: math.exp(min(0.0, log_density(z - t / slope) - top)), 0, 60, limit=200, full_output=1)[0]
     return top + math.log(area / slope) + math.log(2) - 0.5 * math.log(2 * math.pi)
 
 
