@@ -11,8 +11,8 @@ from typing import Any, Literal
 class AuditOption:
     """One option, in the terms of ``argparse``; the plugin registers it without knowing its meaning.
 
-    ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``. ``metavar`` is what
-    the help shows in the value's place.
+    ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``. ``metavar`` is
+    what the help shows in the value's place.
     """
 
     flag: str
