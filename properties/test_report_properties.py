@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.report.interval import bar, common_scale
-from harness.report.interval_difference import difference_of
+from harness.report.interval_difference import FEWEST, difference_of
 from harness.report.names import anchor, visible
 from harness.report.numbers import aligned, interval_text, number, value_text
 from harness.report.oriented import turn
@@ -110,8 +110,12 @@ def test_a_difference_turns_its_sign_with_the_runs(a: Estimate, b: Estimate) -> 
     assert math.isclose(forth.value, -back.value, rel_tol=1e-9, abs_tol=1e-9)
     if forth.low is not None and forth.high is not None:
         assert forth.low <= forth.value <= forth.high
-        assert p_forth is not None and p_back is not None and 0 <= p_forth <= 1
-        assert math.isclose(p_forth, p_back, rel_tol=1e-6, abs_tol=1e-12)
+        # Intervals of a handful of values decide nothing, whichever run holds them.
+        few = min((e.n for e in (a, b) if e.n is not None), default=FEWEST) < FEWEST
+        assert (p_forth is None) == (p_back is None) == few
+        if p_forth is not None and p_back is not None:
+            assert 0 <= p_forth <= 1
+            assert math.isclose(p_forth, p_back, rel_tol=1e-6, abs_tol=1e-12)
 
 
 @given(estimates(sizes))

@@ -13,7 +13,7 @@ from harness.report.collect import Items, collect_items
 from harness.report.figures import FigureDrawer
 from harness.report.interval import Scale, bar, common_scale
 from harness.report.names import anchor, case_label, metric_label, visible
-from harness.report.numbers import chance_text, count, duration, interval_text, moment, value_text
+from harness.report.numbers import chance_text, count, duration, interval_text, moment, sample_size, value_text
 from harness.report.overview import answer, case_counts, cell, model_state
 from harness.report.packing import PackedRows, pack
 from harness.report.provenance import provenance
@@ -120,7 +120,7 @@ def _metrics(case: CaseRecord, scales: Scales) -> tuple[MetricView, ...]:
             label=visible(metric_label(name, case.audit)),
             value=value_text(estimate),
             interval=interval_text(estimate),
-            n=count(estimate.n),
+            n=sample_size(estimate),
             chance=chance_text(estimate),
             bar=bar(estimate, scales[_family(name, estimate)]),
             estimate=estimate,

@@ -68,6 +68,16 @@ def count(value: int | None) -> str:
     return ABSENT if value is None else f"{value:,}"
 
 
+FEWEST = 5
+"""Values below which a bootstrap interval is far too narrow to be read as one."""
+
+
+def sample_size(estimate: Estimate) -> str:
+    """The estimate's n, with a warning where it is too small for the interval beside it."""
+    few = estimate.n is not None and estimate.n < FEWEST and estimate.low is not None
+    return f"{count(estimate.n)}, too few for the interval" if few else count(estimate.n)
+
+
 def duration(seconds: float | None) -> str:
     """``0.4 s``, ``12 s``, ``4 min 12 s``, ``2 h 5 min``; a dash for ``None``."""
     if seconds is None or seconds < 0:
