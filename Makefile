@@ -70,7 +70,7 @@ $(READY): requirements.lock pyproject.toml
 # Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after.
 model: $(READY)
 	@echo "==> Making sure the embedded model is converted to safetensors in the cache (tens of seconds the first time)."
-	@$(BIN)/python -c 'from harness.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
+	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache

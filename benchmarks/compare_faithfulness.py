@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from harness.audits.faithfulness import DeletionTest, Explainer
-from harness.models import load_model
+from lm_audit.audits.faithfulness import DeletionTest, Explainer
+from lm_audit.models import load_model
 
 SHAPES = {103: (79, 24), 303: (243, 60)}
 """Prompt and generation tokens by the length of the whole."""

@@ -19,10 +19,10 @@ from typing import Any
 import arithmetic_floor
 import torch
 
-from harness.audits.leakage import Item, half_option_prefixes, load_benchmark, probe, shuffled_orders
-from harness.audits.leakage.cuts import cut_items
-from harness.audits.leakage.items import shuffle_options
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.leakage import Item, half_option_prefixes, load_benchmark, probe, shuffled_orders
+from lm_audit.audits.leakage.cuts import cut_items
+from lm_audit.audits.leakage.items import shuffle_options
+from lm_audit.models import LanguageModel, load_model
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
 
@@ -74,7 +74,7 @@ def best(model: LanguageModel, items: Sequence[Item], turns: int) -> dict[str, A
 
 def tokens_and_rows(model: LanguageModel, items: Sequence[Item]) -> tuple[int, int]:
     """Distinct tokens to read for all prefixes, and logits to compute."""
-    from harness.models.scoring.requests import RequestEncoder
+    from lm_audit.models.scoring.requests import RequestEncoder
 
     probes = cut_items(items, model.text_splitter, model.tokenizer, "source", "")
     requests: list[Any] = [(p.context, [0]) for p in probes]

@@ -91,7 +91,7 @@ def run_job(job: str) -> int:
 
 def ours(samples: int, verify: str, folder: Path) -> dict[str, float]:
     """A grid of one length: 1 depth for 10 samples, 5 depths for 50."""
-    from harness.audits.needle import write_grid
+    from lm_audit.audits.needle import write_grid
 
     depths = 1 if samples == 10 else 5
     config = {
@@ -110,10 +110,10 @@ def reference(samples: int) -> dict[str, float]:
     """RULER's way to a sample, from its description, on the same haystack and tokenizer."""
     import random
 
-    from harness.audits.needle.sentences import split_sentences
-    from harness.audits.needle.sources import embedded_essay
-    from harness.audits.needle.wording import needle_sentence, task_wording
-    from harness.models import load_tokenizer
+    from lm_audit.audits.needle.sentences import split_sentences
+    from lm_audit.audits.needle.sources import embedded_essay
+    from lm_audit.audits.needle.wording import needle_sentence, task_wording
+    from lm_audit.models import load_tokenizer
 
     before = time.process_time()
     pairs = sorted({f"adjective{a}-noun{n}" for a in range(PAIRS_OF) for n in range(PAIRS_OF)})
@@ -151,8 +151,8 @@ def reference(samples: int) -> dict[str, float]:
 
 def short_samples() -> dict[str, float]:
     """Seconds of CPU for one sample of 4,096 tokens, once the haystack is known."""
-    from harness.audits.needle import Haystack, NeedleTask, build_sample
-    from harness.models import load_tokenizer
+    from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
+    from lm_audit.models import load_tokenizer
 
     haystack = Haystack("essay", load_tokenizer("smollm2"))
     _ = haystack.token_starts
@@ -165,7 +165,7 @@ def short_samples() -> dict[str, float]:
 
 def many_samples(folder: Path) -> dict[str, float]:
     """12,800 samples in 1,280 cells; memory after the first tenth of them and at the end."""
-    from harness.audits.needle import write_grid
+    from lm_audit.audits.needle import write_grid
 
     sizes: list[int] = []
     config = {

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from harness.audits.privacy import plant_canaries, score_texts
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.privacy import plant_canaries, score_texts
+from lm_audit.models import LanguageModel, load_model
 
 Function = Callable[[LanguageModel, str], float]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODES = {
     "affinity": (),
-    "load": ("-p", "no:harness.plugin.scheduler", "--dist", "load"),
+    "load": ("-p", "no:lm_audit.plugin.scheduler", "--dist", "load"),
     "worksteal": ("--dist", "worksteal"),
     "loadscope": ("--dist", "loadscope"),
     "loadgroup": ("--dist", "loadgroup"),
@@ -56,7 +56,11 @@ def call(folder: Path, workers: int, mode: str, crash: str, timeout: float) -> t
     loads = folder / "loads.txt"
     loads.write_text("", encoding="utf-8")
     words = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "no:cacheprovider", "-n", str(workers)]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CRASH": crash}
+    environment = os.environ | {
+        "PYTHONPATH": str(REPOSITORY / "harness"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "CRASH": crash,
+    }
     began = time.perf_counter()
     process = subprocess.Popen(
         [*words, *MODES[mode]], cwd=folder, env=environment, text=True,
@@ -83,7 +87,7 @@ def main() -> None:
         folder = Path(name)
         source = SOURCE.replace("LOAD_S", str(options.load)).replace("CASE_S", str(options.case))
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        (folder / "conftest.py").write_text('pytest_plugins = ("harness.plugin",)\n', encoding="utf-8")
+        (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n', encoding="utf-8")
         (folder / "test_cases.py").write_text(source, encoding="utf-8")
         print(f"3 models x 12 cases, load {options.load} s, case {options.case} s")
         print(f"{'workers':>7}  {'mode':<10} {'loads':>5} {'wall':>6} {'ratio':>6}  with one crash")

@@ -103,7 +103,7 @@ def report(title: str, timings: dict[str, Timing], floor: arithmetic_floor.Floor
 
 
 def run_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    from harness.models.language_model import LanguageModel
+    from lm_audit.models.language_model import LanguageModel
 
     dtype = getattr(torch, options.dtype)
     module, tokenizer, described = scoring_models.load(name, options.device, dtype)
@@ -157,7 +157,7 @@ def lists(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")

@@ -8,7 +8,7 @@ import numpy as np
 from coverage_rows import RESAMPLES, Row, rate_rows
 from scipy.stats import binom, norm
 
-from harness.stats import (
+from lm_audit.stats import (
     Estimate,
     bootstrap_ci,
     bootstrap_clustered,

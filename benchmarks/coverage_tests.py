@@ -9,7 +9,7 @@ from coverage_intervals import DRAWS, group_grid, null_grid
 from coverage_rows import RESAMPLES, Row, rate_rows
 from scipy.stats import binom, ttest_1samp
 
-from harness.stats import (
+from lm_audit.stats import (
     crossed_contrast,
     crossed_equivalence,
     epsilon_from_rates,

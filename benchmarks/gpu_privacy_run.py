@@ -20,13 +20,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "harness"))
 
-from harness.audits.privacy.config import LoraSettings, StagesConfig, TrainSettings  # noqa: E402
-from harness.audits.privacy.documents import chunks  # noqa: E402
-from harness.audits.privacy.jsonl import write_lines  # noqa: E402
-from harness.audits.privacy.streams import Stream  # noqa: E402
-from harness.models.tiny_text import seeded_text  # noqa: E402
+from lm_audit.audits.privacy.config import LoraSettings, StagesConfig, TrainSettings  # noqa: E402
+from lm_audit.audits.privacy.documents import chunks  # noqa: E402
+from lm_audit.audits.privacy.jsonl import write_lines  # noqa: E402
+from lm_audit.audits.privacy.streams import Stream  # noqa: E402
+from lm_audit.models.tiny_text import seeded_text  # noqa: E402
 
 DOCUMENTS = 10_000
 
@@ -117,11 +117,11 @@ def configuration(args: argparse.Namespace, documents: Path) -> StagesConfig:
 
 def run(config: StagesConfig, args: argparse.Namespace) -> dict[str, float]:
     """Train and audit; seconds of each part."""
-    from harness.audits.privacy.audit import audit_stages
-    from harness.audits.privacy.evidencefile import save_evidence
-    from harness.audits.privacy.outputs import write_outputs
-    from harness.audits.privacy.stages import run_stages
-    from harness.audits.privacy.stagescores import ScoringOptions
+    from lm_audit.audits.privacy.audit import audit_stages
+    from lm_audit.audits.privacy.evidencefile import save_evidence
+    from lm_audit.audits.privacy.outputs import write_outputs
+    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.stagescores import ScoringOptions
 
     times: dict[str, float] = {}
     clock = [time.perf_counter()]

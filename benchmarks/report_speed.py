@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
-from harness.report import write_reports  # noqa: E402
+from lm_audit.report import write_reports  # noqa: E402
 from tests.report.made_runs import MadeCase, chart, item_rows, share, write_run  # noqa: E402
 
 

@@ -31,7 +31,7 @@ def load(name: str, device: str, dtype: torch.dtype) -> tuple[Any, Any, str]:
     """(module, tokenizer, what it is). ``smollm2`` falls back to ``135M-shaped``, with a tokenizer trained here."""
     if name == "smollm2":
         try:
-            from harness.models import load_model
+            from lm_audit.models import load_model
 
             model = load_model("smollm2", device=device, dtype=str(dtype).removeprefix("torch."))
             return model.module, model.tokenizer, "SmolLM2-135M-Instruct"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.audits.bias.lexicon import PreferenceSet, load_preference_set
-from harness.errors import UsageError
-from harness.plugin import Case, RunOptions, cases
+from lm_audit.audits.bias.lexicon import PreferenceSet, load_preference_set
+from lm_audit.errors import UsageError
+from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from harness.audits.bias.grid import GridMeasurement
-    from harness.models import LanguageModel
-    from harness.plugin.recorder import Recorder
+    from lm_audit.audits.bias.grid import GridMeasurement
+    from lm_audit.models import LanguageModel
+    from lm_audit.plugin.recorder import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "bias"
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.bias
 )
 def test_minimal_probe(case: Case, language_model: LanguageModel, evidence: Recorder) -> None:
     """One pair, one template: the published logic, and beside it whole words with their space."""
-    from harness.audits.bias import minimal_probe, probe_evidence
+    from lm_audit.audits.bias import minimal_probe, probe_evidence
 
     inputs = tomllib.loads((FIXTURES / "minimal_probe.toml").read_text(encoding="utf-8"))
     evidence.record(probe_evidence(minimal_probe(language_model, **inputs, **case.params)))
@@ -58,7 +58,7 @@ def grid_cases(options: RunOptions) -> list[Case]:
 
 def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse words that the tokenizer cannot separate from their prompt, before weights load."""
-    from harness.audits.bias.linting import require_separable
+    from lm_audit.audits.bias.linting import require_separable
 
     require_separable(case.params["grid"], tokenizer)
 
@@ -69,7 +69,7 @@ def measured_grid() -> Callable[..., tuple[GridMeasurement, list[Any]]]:
     done: dict[Any, tuple[GridMeasurement, list[Any]]] = {}
 
     def measure(model: LanguageModel, grid: PreferenceSet, margin: float, seed: int, **options: Any) -> Any:
-        from harness.audits.bias import all_contrasts, measure_grid
+        from lm_audit.audits.bias import all_contrasts, measure_grid
 
         key = (model.fingerprint, str(model.device), str(model.dtype), grid, margin, seed, *options.values())
         if key not in done:
@@ -93,7 +93,7 @@ def test_preference_grid(
     measured_grid: Callable[..., tuple[GridMeasurement, list[Any]]],
 ) -> None:
     """Which group of an axis the model speaks of more favourably."""
-    from harness.audits.bias import axis_evidence
+    from lm_audit.audits.bias import axis_evidence
 
     boundary = run_options.option("bias_boundary")
     grid, margin = case.params["grid"], run_options.option("bias_margin")
@@ -133,7 +133,7 @@ def _refuse_misspelt(named: Iterable[str]) -> None:
 
 def public_cases(options: RunOptions) -> list[Case]:
     """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
-    from harness.audits.bias.rows import is_hub_id, load_rows
+    from lm_audit.audits.bias.rows import is_hub_id, load_rows
 
     _refuse_misspelt(options.data)
     found = []
@@ -153,7 +153,7 @@ def test_public_benchmark(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """CrowS-Pairs, StereoSet, WinoBias, Winogender, BBQ and CBBQ by their papers' formulas."""
-    from harness.audits import bias
+    from lm_audit.audits import bias
 
     kind = case.params["kind"]
     rows = bias.load_rows(case.params["source"], kind)
@@ -170,7 +170,7 @@ def test_public_benchmark(
 @cases([Case("gender-en", {"file": "counterfactual_en.toml"})])
 def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """Does exchanging the gender move what follows more than any other change of wording does?"""
-    from harness.audits.bias import counterfactual_swap, load_swap_items
+    from lm_audit.audits.bias import counterfactual_swap, load_swap_items
 
     evidence.record(
         counterfactual_swap(language_model, load_swap_items(FIXTURES / case.params["file"]), seed=audit_seed)
@@ -194,7 +194,7 @@ def test_refusal(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model refuse more often when the request names one group rather than another?"""
-    from harness.audits.bias import load_refusal_set, refusal_rates
+    from lm_audit.audits.bias import load_refusal_set, refusal_rates
 
     refusals = load_refusal_set(FIXTURES / "refusal_en.toml")
     axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
@@ -214,7 +214,7 @@ PLANTED_NATS = 2.0
 )
 def test_preference_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A planted preference of known size must be recovered; names without meaning must show none."""
-    from harness.audits.bias.planted import control_evidence
+    from lm_audit.audits.bias.planted import control_evidence
 
     templates = tomllib.loads((FIXTURES / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.audits.faithfulness.explain import METHODS
-from harness.audits.faithfulness.jsonl import read_samples
-from harness.audits.faithfulness.samples import Sample, generated_samples, load_words
-from harness.errors import DataError, UsageError
-from harness.plugin import Case, RunOptions, cases
+from lm_audit.audits.faithfulness.explain import METHODS
+from lm_audit.audits.faithfulness.jsonl import read_samples
+from lm_audit.audits.faithfulness.samples import Sample, generated_samples, load_words
+from lm_audit.errors import DataError, UsageError
+from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from harness.audits.faithfulness.audit import Settings
-    from harness.audits.faithfulness.study import Study
-    from harness.models import LanguageModel
-    from harness.plugin.recorder import Recorder
+    from lm_audit.audits.faithfulness.audit import Settings
+    from lm_audit.audits.faithfulness.study import Study
+    from lm_audit.models import LanguageModel
+    from lm_audit.plugin.recorder import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness"
 
@@ -75,7 +75,7 @@ def comparison_cases(options: RunOptions) -> list[Case]:
 
 def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse prompts and generations that this tokenizer cannot give back, before weights load."""
-    from harness.audits.faithfulness.passage import encode_passage
+    from lm_audit.audits.faithfulness.passage import encode_passage
 
     for sample in case.params["samples"]:
         try:
@@ -92,7 +92,7 @@ def studied() -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]
     done: dict[Any, list[Study]] = {}
 
     def study(model: LanguageModel, samples: tuple[Sample, ...], chat: bool) -> list[Study]:
-        from harness.audits.faithfulness.study import prepare
+        from lm_audit.audits.faithfulness.study import prepare
 
         key = (model.fingerprint, str(model.device), str(model.dtype), samples, chat)
         if key not in done:
@@ -104,7 +104,7 @@ def studied() -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]
 
 def settings_of(case: Case, options: RunOptions) -> Settings:
     """How this case scores its methods."""
-    from harness.audits.faithfulness.audit import Settings
+    from lm_audit.audits.faithfulness.audit import Settings
 
     asked = options.option("deletion_steps")
     steps = STEPS[options.size] if asked is None else asked or None
@@ -122,7 +122,7 @@ def test_method(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
 ) -> None:
     """One method on one sample set: scores, references, heatmap, deletion curve."""
-    from harness.audits.faithfulness.audit import method_evidence
+    from lm_audit.audits.faithfulness.audit import method_evidence
 
     studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
     evidence.record(method_evidence(studies, case.params["method"], settings_of(case, run_options)))
@@ -133,7 +133,7 @@ def test_comparison(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
 ) -> None:
     """All methods on one sample set: ranking, agreement, what sentences hide, the price of approximation."""
-    from harness.audits.faithfulness.audit import comparison_evidence
+    from lm_audit.audits.faithfulness.audit import comparison_evidence
 
     studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
     evidence.record(comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options)))
@@ -143,7 +143,7 @@ def test_comparison(
 @cases([Case("planted-span", {}, control="positive", model="tiny", cost=4.0)])
 def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A model trained to copy marked letters: every method must find them."""
-    from harness.audits.faithfulness.controls import planted_span_evidence
+    from lm_audit.audits.faithfulness.controls import planted_span_evidence
 
     evidence.record(planted_span_evidence(language_model, seed=audit_seed))
 
@@ -152,7 +152,7 @@ def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recor
 @cases([Case("randomised-weights", {}, control="negative", model="tiny", cost=4.0)])
 def test_randomised_weights(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """The same model with its weights drawn anew: the attribution must not keep its ranking."""
-    from harness.audits.faithfulness.controls import randomised_weights_evidence
+    from lm_audit.audits.faithfulness.controls import randomised_weights_evidence
 
     evidence.record(randomised_weights_evidence(language_model, seed=audit_seed))
 
@@ -161,8 +161,8 @@ def test_randomised_weights(case: Case, language_model: LanguageModel, evidence:
 @cases([Case("random-attribution", {}, control="negative", model="tiny", cost=1.0)])
 def test_random_attribution(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """Random numbers as an attribution: no better than independent random orders."""
-    from harness.audits.faithfulness.controls import copy_task, random_attribution_evidence
-    from harness.audits.faithfulness.study import prepare
+    from lm_audit.audits.faithfulness.controls import copy_task, random_attribution_evidence
+    from lm_audit.audits.faithfulness.study import prepare
 
     studies = [prepare(language_model, sample) for sample in copy_task(0, 30, audit_seed).samples]
     evidence.record(random_attribution_evidence(studies, steps=10, seed=audit_seed))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.audits.leakage.benchmark import Benchmark, cached_benchmark
-from harness.audits.leakage.benchmarks import LIMITS, named_benchmarks
-from harness.plugin import Case, RunOptions, cases
+from lm_audit.audits.leakage.benchmark import Benchmark, cached_benchmark
+from lm_audit.audits.leakage.benchmarks import LIMITS, named_benchmarks
+from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from harness.audits.leakage.memory import Memorisation
-    from harness.models import LanguageModel
-    from harness.plugin.recorder import Recorder
+    from lm_audit.audits.leakage.memory import Memorisation
+    from lm_audit.models import LanguageModel
+    from lm_audit.plugin.recorder import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
 SHIPPED = [FIXTURES / "general_en", FIXTURES / "general_zh"]
@@ -54,7 +54,7 @@ def test_published_memorisation(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """The published test as its source has it, original against shuffled, beside a baseline."""
-    from harness.audits.leakage import published_memorisation
+    from lm_audit.audits.leakage import published_memorisation
 
     benchmark = read(case.params["source"], run_options)
     result = published_memorisation(language_model, benchmark, seed=audit_seed, on_rows=evidence.rows)
@@ -70,7 +70,7 @@ def measured_memorisation() -> Callable[..., Memorisation]:
     def measure(
         model: LanguageModel, source: str, options: RunOptions, seed: int, recorder: Recorder | None
     ) -> Memorisation:
-        from harness.audits.leakage import chat_opening, measure_memorisation
+        from lm_audit.audits.leakage import chat_opening, measure_memorisation
 
         choices = {
             "orders": options.option("leakage_orders"),
@@ -97,7 +97,7 @@ def test_memorisation(
     measured_memorisation: Callable[..., Memorisation],
 ) -> None:
     """Published order against shuffled ones, every score beside what language alone would give."""
-    from harness.audits.leakage import memorisation_evidence
+    from lm_audit.audits.leakage import memorisation_evidence
 
     result = measured_memorisation(language_model, case.params["source"], run_options, audit_seed, evidence)
     found = memorisation_evidence(result)
@@ -121,7 +121,7 @@ def test_benchmark_overview(
     measured_memorisation: Callable[..., Memorisation],
 ) -> None:
     """Original, shuffled and baseline of all benchmarks in one table, tests adjusted for their number."""
-    from harness.audits.leakage import overview_evidence
+    from lm_audit.audits.leakage import overview_evidence
 
     places = case.params["sources"].values()
     results = [measured_memorisation(language_model, s, run_options, audit_seed, None) for s in places]
@@ -133,7 +133,7 @@ def test_option_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """How likely is the published order of the options among all orders?"""
-    from harness.audits.leakage import option_order
+    from lm_audit.audits.leakage import option_order
 
     benchmark = read(case.params["source"], run_options, heavy=True)
     evidence.record(option_order(language_model, benchmark, seed=audit_seed, on_rows=evidence.rows))
@@ -144,7 +144,7 @@ def test_completion(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model write the second half of each option out, word for word?"""
-    from harness.audits.leakage import chat_opening, completions
+    from lm_audit.audits.leakage import chat_opening, completions
 
     opening = chat_opening(language_model.tokenizer) if run_options.option("leakage_mode") == "template" else ""
     cut, benchmark = run_options.option("leakage_cut"), read(case.params["source"], run_options, heavy=True)
@@ -158,7 +158,7 @@ def test_text_likelihood(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """n-gram accuracy, perplexity and Min-K%, against clean items where ``--leakage-clean`` names some."""
-    from harness.audits.leakage import text_likelihood
+    from lm_audit.audits.leakage import text_likelihood
 
     source = run_options.option("leakage_clean")
     clean = read(source, run_options) if source else None
@@ -168,8 +168,8 @@ def test_text_likelihood(
 
 def row_order_cases(options: RunOptions) -> list[Case]:
     """One case a benchmark; rows that are sorted have an order that proves nothing, and are skipped with the reason."""
-    from harness.audits.leakage.items import full_text
-    from harness.audits.leakage.rowsorder import sorted_reason
+    from lm_audit.audits.leakage.items import full_text
+    from lm_audit.audits.leakage.rowsorder import sorted_reason
 
     found = []
     for name, source in sources(options).items():
@@ -183,7 +183,7 @@ def test_row_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Is the file likelier in its published order than with its rows shuffled?"""
-    from harness.audits.leakage import row_order
+    from lm_audit.audits.leakage import row_order
 
     effort = {"smoke": {"shards": 3, "permutations": 4}}.get(run_options.size, {"shards": 10, "permutations": 25})
     benchmark = read(case.params["source"], run_options)
@@ -196,7 +196,7 @@ def planted_results() -> Callable[..., Any]:
     done: dict[Any, Any] = {}
 
     def results(model: LanguageModel, seed: int) -> Any:
-        from harness.audits.leakage import plant
+        from lm_audit.audits.leakage import plant
 
         if seed not in done:
             done[seed] = plant(model, seed=seed)
@@ -220,7 +220,7 @@ def test_memorisation_control(
     planted_results: Callable[..., Any],
 ) -> None:
     """Questions the toy model was trained on must be found, the more the oftener; others of the kind must not."""
-    from harness.audits import leakage
+    from lm_audit.audits import leakage
 
     judge = getattr(leakage, case.params["judge"])
     evidence.record(judge(planted_results(language_model, audit_seed)))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.audits.needle.plans import Plan, cell_id, plans, without_needles
-from harness.plugin import Case, RunOptions, cases
+from lm_audit.audits.needle.plans import Plan, cell_id, plans, without_needles
+from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from harness.audits.needle.book import Book
-    from harness.models import LanguageModel
-    from harness.plugin.recorder import Recorder
+    from lm_audit.audits.needle.book import Book
+    from lm_audit.models import LanguageModel
+    from lm_audit.plugin.recorder import Recorder
 
 PLANS = Path(__file__).resolve().parents[1] / "fixtures" / "needle" / "plans.toml"
 
@@ -30,7 +30,7 @@ def grids(options: RunOptions) -> list[Plan]:
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
     """What this session has asked its models, for all workers to see."""
-    from harness.audits.needle.book import Book
+    from lm_audit.audits.needle.book import Book
 
     base = tmp_path_factory.getbasetemp()
     return Book((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "needle-cells")
@@ -38,7 +38,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
 
 def skip_beyond_context(model: LanguageModel, length: int) -> None:
     """A length that the model was not trained to read measures nothing."""
-    from harness.audits.needle.answers import beyond_context
+    from lm_audit.audits.needle.answers import beyond_context
 
     reason = beyond_context(model, length)
     if reason:
@@ -58,7 +58,7 @@ def cell_cases(options: RunOptions) -> list[Case]:
 
 def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse ``--needle-template chat`` for a tokenizer without a chat template, before weights load."""
-    from harness.audits.needle.frame import frame_of
+    from lm_audit.audits.needle.frame import frame_of
 
     frame_of(options.option("needle_template"), tokenizer)
 
@@ -68,7 +68,7 @@ def test_cell(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
     """The samples of one length and depth."""
-    from harness.audits.needle.evaluation import cell_evidence
+    from lm_audit.audits.needle.evaluation import cell_evidence
 
     skip_beyond_context(language_model, case.params["length"])
     scored = book.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
@@ -86,7 +86,7 @@ def test_grid(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
     """Accuracy over lengths and depths, the cliff and the worst cells."""
-    from harness.audits.needle.wholegrid import adaptive_evidence, whole_evidence
+    from lm_audit.audits.needle.wholegrid import adaptive_evidence, whole_evidence
 
     plan = case.params["plan"]
     skip_beyond_context(language_model, plan.lengths[0])
@@ -107,7 +107,7 @@ def stub_cases(options: RunOptions) -> list[Case]:
 @cases(stub_cases)
 def test_stub_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """A stub that reads the needle scores 1.0; one that sees the middle alone finds what stands there alone."""
-    from harness.audits.needle.controls import middle_control, reader_control
+    from lm_audit.audits.needle.controls import middle_control, reader_control
 
     control = reader_control if case.id == "reads-the-needle" else middle_control
     evidence.record(control(audit_seed))
@@ -125,7 +125,7 @@ def chance_cases(options: RunOptions) -> list[Case]:
 @cases(chance_cases, preflight=has_template)
 def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, book: Book) -> None:
     """Without a needle there is nothing to find: any hit is by chance."""
-    from harness.audits.needle.controls import chance_evidence
+    from lm_audit.audits.needle.controls import chance_evidence
 
     plan = case.params["plan"]
     skip_beyond_context(language_model, plan.lengths[0])

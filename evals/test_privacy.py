@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.audits.privacy import evalcases
-from harness.plugin import Case, RunOptions, cases
+from lm_audit.audits.privacy import evalcases
+from lm_audit.plugin import Case, RunOptions, cases
 
 pytestmark = pytest.mark.privacy
 
@@ -78,7 +78,7 @@ def test_blind_baseline(case, evidence, run_options):
 @cases(positive_cases)
 def test_positive_control(case, evidence, run_options):
     """Canaries repeated 8 times or more are found."""
-    from harness.audits.privacy.trained_controls import OFTEN, often_repeated
+    from lm_audit.audits.privacy.trained_controls import OFTEN, often_repeated
 
     found = evalcases.run_evidence(run_options)
     if not any((row.get("repetitions") or 0) >= OFTEN for row in found.rows):
@@ -89,7 +89,7 @@ def test_positive_control(case, evidence, run_options):
 @cases(negative_cases)
 def test_negative_control(case, evidence, audit_seed):
     """Where no canary was trained on, members and twins look alike."""
-    from harness.audits.privacy.trained_controls import never_trained
+    from lm_audit.audits.privacy.trained_controls import never_trained
 
     evidence.record(never_trained(audit_seed))
 
@@ -97,8 +97,8 @@ def test_negative_control(case, evidence, audit_seed):
 @cases(lambda options: larger_cases(options, [f"{evalcases.SEEDS}-seeds"]))
 def test_seeds(case, evidence, run_options):
     """The primary figure over several seeds: mean, spread and agreement in direction."""
-    from harness.audits.privacy.seeds import combine_seeds
-    from harness.audits.privacy.stage_names import PRIMARY_TRANSITION
+    from lm_audit.audits.privacy.seeds import combine_seeds
+    from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION
 
     options = evalcases.scoring_options(run_options)
     found = {
@@ -113,7 +113,7 @@ def test_dp_sft(case, evidence, run_options):
     """SFT with DP-SGD: the same canaries, less memory of them the smaller epsilon is."""
     from dataclasses import replace
 
-    from harness.audits.privacy.config import DpSettings
+    from lm_audit.audits.privacy.config import DpSettings
 
     epsilon = float(case.params["name"].removeprefix("epsilon-"))
     config = replace(evalcases.toy_config(run_options), dp=DpSettings(epsilon))

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from harness.audits.bias.bbq_scores import bbq_scores
-from harness.audits.bias.lexicon import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
-from harness.audits.bias.linting import lint
-from harness.audits.bias.shares import preference_share
-from harness.audits.bias.stereoset_scores import stereoset_scores
-from harness.audits.bias.swap import swap_gender
-from harness.errors import DataError
+from lm_audit.audits.bias.bbq_scores import bbq_scores
+from lm_audit.audits.bias.lexicon import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
+from lm_audit.audits.bias.linting import lint
+from lm_audit.audits.bias.shares import preference_share
+from lm_audit.audits.bias.stereoset_scores import stereoset_scores
+from lm_audit.audits.bias.swap import swap_gender
+from lm_audit.errors import DataError
 from tests.audits.bias.test_bias_known_answers import balanced_items
 
 VOCABULARY = "he she him her his hers man woman king queen book saw the quickly , and"

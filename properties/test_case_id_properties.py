@@ -7,13 +7,13 @@ import string
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.gates import Gate, judge
-from harness.plugin.case import Case
-from harness.plugin.grouping import group_of
-from harness.plugin.model_choice import ModelChoice, parse_choice
-from harness.plugin.selection import Selection
-from harness.stats.estimate import Estimate
+from lm_audit.errors import UsageError
+from lm_audit.gates import Gate, judge
+from lm_audit.plugin.case import Case
+from lm_audit.plugin.grouping import group_of
+from lm_audit.plugin.model_choice import ModelChoice, parse_choice
+from lm_audit.plugin.selection import Selection
+from lm_audit.stats.estimate import Estimate
 
 names = st.text(st.sampled_from(string.ascii_letters + string.digits + "-_.:+~"), min_size=1, max_size=20)
 devices = st.sampled_from(["cpu", "cuda", "cuda:1", "mps"])

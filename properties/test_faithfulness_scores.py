@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.audits.faithfulness.approximations import approximations
-from harness.audits.faithfulness.deletion import curve_from_scores
-from harness.audits.faithfulness.metrics import (
+from lm_audit.audits.faithfulness.approximations import approximations
+from lm_audit.audits.faithfulness.deletion import curve_from_scores
+from lm_audit.audits.faithfulness.metrics import (
     deletion_groups,
     deletion_order,
     faithfulness_scores,

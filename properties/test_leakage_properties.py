@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.audits.leakage import (
+from lm_audit.audits.leakage import (
     Item,
     dataset_score,
     edit_distance,
@@ -26,9 +26,9 @@ from harness.audits.leakage import (
     shuffled_orders,
     start_points,
 )
-from harness.audits.leakage.cuts import word_cut
-from harness.audits.leakage.items import LETTERS
-from harness.audits.leakage.style import follows, poisson_binomial
+from lm_audit.audits.leakage.cuts import word_cut
+from lm_audit.audits.leakage.items import LETTERS
+from lm_audit.audits.leakage.style import follows, poisson_binomial
 
 texts = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=24)
 option_lists = st.lists(texts.filter(lambda t: t.strip()), min_size=2, max_size=10)

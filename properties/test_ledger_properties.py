@@ -10,12 +10,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.runstore import read_run
-from harness.runstore.attempt import AttemptWriter
-from harness.runstore.layout import RunFolder
-from harness.runstore.ledger import Ledger
-from harness.runstore.normalise import plain, restored
-from harness.stats.estimate import Estimate
+from lm_audit.runstore import read_run
+from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.normalise import plain, restored
+from lm_audit.stats.estimate import Estimate
 
 texts = st.text(max_size=20)
 values = st.recursive(

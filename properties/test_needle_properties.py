@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.audits.needle import (
+from lm_audit.audits.needle import (
     Haystack,
     NeedleTask,
     build_sample,
@@ -24,8 +24,8 @@ from harness.audits.needle import (
     score_boundary,
     write_grid,
 )
-from harness.audits.needle.sample import json_line
-from harness.audits.needle.sentences import sentence_ends
+from lm_audit.audits.needle.sample import json_line
+from lm_audit.audits.needle.sentences import sentence_ends
 from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 
 SOURCES = {"essay": "essay", "noise": "noise", "chinese": CHINESE * 30}

@@ -13,12 +13,12 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.audits.privacy.canaries import Canary, generate_canaries, plant_canaries
-from harness.audits.privacy.corpus import build_corpus
-from harness.audits.privacy.families import FAMILIES
-from harness.audits.privacy.insertion import canary_ratio, check_ratio, gaps, gaps_are_even, insertion_positions
-from harness.audits.privacy.manifest import Manifest, read_manifest, write_manifest
-from harness.errors import UsageError
+from lm_audit.audits.privacy.canaries import Canary, generate_canaries, plant_canaries
+from lm_audit.audits.privacy.corpus import build_corpus
+from lm_audit.audits.privacy.families import FAMILIES
+from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, gaps, gaps_are_even, insertion_positions
+from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
+from lm_audit.errors import UsageError
 
 families = st.sampled_from(sorted(FAMILIES))
 seeds = st.integers(0, 2**63)
@@ -76,7 +76,7 @@ def test_p2_different_seeds_share_no_secret(first, second, family):
 
 def test_p2_independent_of_the_hash_seed():
     """P2: a new process with another PYTHONHASHSEED draws the same canaries."""
-    code = "from harness.audits.privacy.canaries import generate_canaries as g; print(g(5, seed=3, family='sentence'))"
+    code = "from lm_audit.audits.privacy.canaries import generate_canaries as g; print(g(5, seed=3, family='sentence'))"
     root = Path(__file__).resolve().parents[1]
     outputs = {
         subprocess.run(
@@ -85,7 +85,7 @@ def test_p2_independent_of_the_hash_seed():
             text=True,
             check=True,
             cwd=root,
-            env={"PYTHONHASHSEED": value, "PYTHONPATH": str(root)},
+            env={"PYTHONHASHSEED": value, "PYTHONPATH": str(root / "harness")},
         ).stdout
         for value in ("0", "1", "4242")
     }

@@ -10,14 +10,14 @@ import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from harness.audits.privacy.attribution import attribute, shares, stage_frames
-from harness.audits.privacy.changes import PRIMARY, Resampling, did_row
-from harness.audits.privacy.membership import auc_estimate
-from harness.audits.privacy.outputs import attribution_summary
-from harness.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
-from harness.audits.privacy.stress import stability
-from harness.evidence import Evidence
-from harness.stats import bootstrap_ci, decide, paired_effect
+from lm_audit.audits.privacy.attribution import attribute, shares, stage_frames
+from lm_audit.audits.privacy.changes import PRIMARY, Resampling, did_row
+from lm_audit.audits.privacy.membership import auc_estimate
+from lm_audit.audits.privacy.outputs import attribution_summary
+from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
+from lm_audit.audits.privacy.stress import stability
+from lm_audit.evidence import Evidence
+from lm_audit.stats import bootstrap_ci, decide, paired_effect
 
 COMMON = settings(max_examples=100, deadline=None)
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)

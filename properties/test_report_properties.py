@@ -14,16 +14,16 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.report.interval import bar, common_scale
-from harness.report.interval_difference import FEWEST, difference_of
-from harness.report.names import anchor, visible
-from harness.report.numbers import aligned, interval_text, number, value_text
-from harness.report.oriented import turn
-from harness.report.packing import fit, pack_rows
-from harness.report.terminal import summary_lines
-from harness.report.tokens import token_view
-from harness.runstore.records import Attempt, CaseRecord, Run
-from harness.stats.estimate import Estimate
+from lm_audit.report.interval import bar, common_scale
+from lm_audit.report.interval_difference import FEWEST, difference_of
+from lm_audit.report.names import anchor, visible
+from lm_audit.report.numbers import aligned, interval_text, number, value_text
+from lm_audit.report.oriented import turn
+from lm_audit.report.packing import fit, pack_rows
+from lm_audit.report.terminal import summary_lines
+from lm_audit.report.tokens import token_view
+from lm_audit.runstore.records import Attempt, CaseRecord, Run
+from lm_audit.stats.estimate import Estimate
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 text = st.text(st.characters(codec=None), max_size=80)

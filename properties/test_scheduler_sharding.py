@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.plugin.grouping import group_of
-from harness.plugin.sharding import SNAP, assign, parse_shard, plan_digest
+from lm_audit.errors import UsageError
+from lm_audit.plugin.grouping import group_of
+from lm_audit.plugin.sharding import SNAP, assign, parse_shard, plan_digest
 
 NAMES = st.text(st.characters(exclude_characters="@[]", exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
 MODELS = st.sampled_from(["a", "b-1", "gpt-2.xl", "Ünïcode"])

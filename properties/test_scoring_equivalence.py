@@ -10,9 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.models.language_model import LanguageModel
-from harness.models.scoring.limits import Limits
-from harness.models.scoring.plain import forward_logits
+from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.scoring.limits import Limits
+from lm_audit.models.scoring.plain import forward_logits
 from tests.models.scoring.small_models import ARCHITECTURES, VOCABULARY, small_model, small_tokenizer
 
 TORCH = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])

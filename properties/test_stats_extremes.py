@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import harness.stats as hs
-from harness.stats import Estimate
+import lm_audit.stats as hs
+from lm_audit.stats import Estimate
 
 NAN, INF = float("nan"), float("inf")
 NUMBERS = st.one_of(

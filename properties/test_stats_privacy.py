@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import skewnorm
 
-from harness.stats import (
+from lm_audit.stats import (
     epsilon_from_rates,
     exposure_exact,
     exposure_extrapolated,
@@ -23,7 +23,7 @@ from harness.stats import (
     power_auc,
     power_paired_t,
 )
-from harness.stats.exposure import _log_cdf
+from lm_audit.stats.exposure import _log_cdf
 
 LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from harness.stats import bootstrap_two_sample, delong_se, pr_auc, roc_auc, tpr_at_fpr, tpr_statistic
+from lm_audit.stats import bootstrap_two_sample, delong_se, pr_auc, roc_auc, tpr_at_fpr, tpr_statistic
 
 # Few distinct whole numbers give many ties; floats give none.
 SCORES = st.one_of(

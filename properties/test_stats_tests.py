@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from harness.stats import (
+from lm_audit.stats import (
     benjamini_hochberg,
     clustered_sign_flip,
     compare_paired,

@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from harness import cli
-from harness.errors import DataError
+from lm_audit import cli
+from lm_audit.errors import DataError
 
 
 def test_every_commands_module_registers_under_help(capsys: pytest.CaptureFixture[str]) -> None:

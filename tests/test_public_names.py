@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-import harness
+import lm_audit
 
 ROOT_NAMES = {
     "Control", "DataError", "Estimate", "Evidence", "Figure", "GateError", "HarnessError", "LanguageModel",
@@ -17,13 +17,13 @@ ROOT_NAMES = {
 
 
 def test_root_exports_are_few_and_pinned() -> None:
-    assert set(harness.__all__) == ROOT_NAMES
+    assert set(lm_audit.__all__) == ROOT_NAMES
     assert len(ROOT_NAMES) <= 20
 
 
 @pytest.mark.parametrize(
     "package",
-    ["harness", "harness.models", "harness.stats", "harness.plugin", "harness.runstore", "harness.audits.bias"],
+    ["lm_audit", "lm_audit.models", "lm_audit.stats", "lm_audit.plugin", "lm_audit.runstore", "lm_audit.audits.bias"],
 )
 def test_every_exported_name_exists(package: str) -> None:
     module = importlib.import_module(package)
@@ -33,6 +33,6 @@ def test_every_exported_name_exists(package: str) -> None:
 
 
 def test_importing_the_package_loads_no_torch() -> None:
-    code = "import harness, harness.models, harness.plugin, harness.audits.bias, sys; print('torch' in sys.modules)"
+    code = "import lm_audit, lm_audit.models, lm_audit.plugin, lm_audit.audits.bias, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ModelError, UsageError
-from harness.models import check_spec, load_model
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import check_spec, load_model
 from tests.models.small_models import edit_json
 
 

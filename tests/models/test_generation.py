@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import ModelError, UsageError
-from harness.models import LanguageModel
-from harness.models.byte_tokenizer import byte_tokenizer
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import LanguageModel
+from lm_audit.models.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama
 
 PROMPTS = ["a", "some words", "z" * 30, "some words", "é"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.errors import ModelError
-from harness.models import check_spec, load_model, load_tokenizer
-from harness.models.commands import run
-from harness.models.hub import cached_revisions
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model, load_tokenizer
+from lm_audit.models.commands import run
+from lm_audit.models.hub import cached_revisions
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 
 

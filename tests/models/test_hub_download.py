@@ -17,8 +17,8 @@ import pytest
 COMMIT = "a" * 40
 PROGRAM = """
 import sys
-from harness.errors import ModelError
-from harness.models import load_model
+from lm_audit.errors import ModelError
+from lm_audit.models import load_model
 try:
     model = load_model(sys.argv[1], device="cpu")
     print(model.name, model.fingerprint)

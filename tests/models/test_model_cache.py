@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ModelError, UsageError
-from harness.models import ModelCache
-from harness.models.cache import weight_bytes
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import ModelCache
+from lm_audit.models.cache import weight_bytes
 from tests.models.small_models import save_small_llama, small_llama
 
 

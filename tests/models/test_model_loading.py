@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.models import load_model, load_tokenizer
-from harness.models.fingerprint import module_fingerprint
+from lm_audit.models import load_model, load_tokenizer
+from lm_audit.models.fingerprint import module_fingerprint
 from tests.models.small_models import save_small_llama, small_llama
 
 

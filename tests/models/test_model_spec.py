@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ModelError, UsageError
-from harness.models import parse_spec
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import parse_spec
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_specs_are_checked_without_torch(llama_folder: Path) -> None:
     program = (
-        "import sys; from harness.models import check_spec, parse_spec; parse_spec('tiny'); check_spec(sys.argv[1]);"
+        "import sys; from lm_audit.models import check_spec, parse_spec; parse_spec('tiny'); check_spec(sys.argv[1]);"
         "print('torch' in sys.modules, 'transformers' in sys.modules)"
     )
 

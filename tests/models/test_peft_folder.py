@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import ModelError
-from harness.models import check_spec, load_model
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
 from tests.models.small_models import edit_json, put_in_hub_cache, small_llama
 
 IDS = torch.arange(3, 20)[None]

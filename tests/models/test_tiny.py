@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import ModelError, UsageError
-from harness.models import LanguageModel, load_model
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.fingerprint import module_digest
-from harness.models.tiny import TinySettings, base_text, build_tiny, seeded_text, tiny_folder, tiny_model, train_tiny
-from harness.models.training import TrainingSettings, lr_factor, next_token_loss, one_thread, shuffled_batches
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.fingerprint import module_digest
+from lm_audit.models.tiny import TinySettings, base_text, build_tiny, seeded_text, tiny_folder, tiny_model, train_tiny
+from lm_audit.models.training import TrainingSettings, lr_factor, next_token_loss, one_thread, shuffled_batches
 
 SMALL = TinySettings(hidden=32, mlp=48, rows=64, decoys=8, epochs=1)
 

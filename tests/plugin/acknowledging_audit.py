@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.runstore.records import Run
-from harness.runstore.run import read_run
+from lm_audit.runstore.records import Run
+from lm_audit.runstore.run import read_run
 
 SOURCE = """
 import json, os, time
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.plugin import Case, cases
-from harness.stats.estimate import Estimate
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
 
 ACKNOWLEDGED = os.open(Path(__file__).with_name("acknowledged.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 PAUSE = float(os.environ.get("TOY_PAUSE", "0.01"))

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.plugin.case import Case, CaseSource
-from harness.plugin.model_choice import parse_choice, parse_choices
-from harness.plugin.run_options import RunOptions
+from lm_audit.errors import UsageError
+from lm_audit.plugin.case import Case, CaseSource
+from lm_audit.plugin.model_choice import parse_choice, parse_choices
+from lm_audit.plugin.run_options import RunOptions
 from tests.plugin.toy_audit import MODEL_AUDIT, audit_project, run_pytest
 
 IDS = """
 import pytest
-from harness.plugin import Case, cases
+from lm_audit.plugin import Case, cases
 
 @cases(lambda options: [Case("a"), Case("b", model="tiny"), Case("c", model="sft=tiny:3")])
 def test_model(language_model): pass
@@ -98,8 +98,8 @@ def test_a_case_id_given_twice_is_refused() -> None:
 
 def test_bad_input_at_collection_is_one_clear_line(tmp_path: Path) -> None:
     source = """
-from harness.errors import DataError
-from harness.plugin import cases
+from lm_audit.errors import DataError
+from lm_audit.plugin import cases
 def bad(options):
     raise DataError("expected 3 columns, found 2", file="pairs.csv", row=7)
 @cases(bad)

@@ -109,7 +109,7 @@ def test_a_required_device_that_is_absent_fails(tmp_path: Path, device: tuple[st
 
 SIZES = """
 import pytest
-from harness.plugin import Case, cases
+from lm_audit.plugin import Case, cases
 
 def sized(options):
     quick = Case("quick", {"size": options.size})
@@ -135,8 +135,8 @@ def test_slow_audits_follow_the_size(tmp_path: Path) -> None:
 
 PREFLIGHT = """
 import pytest
-from harness.errors import DataError
-from harness.plugin import Case, cases
+from lm_audit.errors import DataError
+from lm_audit.plugin import Case, cases
 
 def check(case, tokenizer, options):
     if len(tokenizer("a long text")["input_ids"]) > case.params["most"]:
@@ -167,8 +167,8 @@ def test_a_value_without_a_plain_form_is_refused_by_name(tmp_path: Path) -> None
 
 def test_audits_add_options_of_their_own(tmp_path: Path) -> None:
     source = """
-from harness.plugin import Case, cases
-from harness.errors import UsageError
+from lm_audit.plugin import Case, cases
+from lm_audit.errors import UsageError
 import pytest
 
 @cases([Case("a")])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runstore import read_run
+from lm_audit.runstore import read_run
 from tests.plugin.toy_audit import AUDIT, ONLY_A, audit_project, last_run, measured, outcomes, run_pytest, runs
 from tests.plugin.toy_run import command, environment
 
@@ -20,8 +20,8 @@ STEPS = '''
 import json, os, time
 from pathlib import Path
 import pytest
-from harness.plugin import Case, cases
-from harness.stats.estimate import Estimate
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
 
 LOG = Path(__file__).with_name("truth.jsonl")
 
@@ -181,9 +181,9 @@ def test_an_unusable_reports_folder_is_an_error_before_anything_runs(tmp_path: P
 
 def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path) -> None:
     audit_project(tmp_path)
-    breaker = "import harness.report\ndef broken(folder):\n    raise RuntimeError('no ink')\n"
+    breaker = "import lm_audit.report\ndef broken(folder):\n    raise RuntimeError('no ink')\n"
     with (tmp_path / "conftest.py").open("a") as handle:
-        handle.write(breaker + "harness.report.write_reports = broken\n")
+        handle.write(breaker + "lm_audit.report.write_reports = broken\n")
     done = run_pytest(tmp_path)
     assert done.code == 0
     assert "the report could not be written (RuntimeError: no ink)" in done.output

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import GateError
-from harness.gates import Gate, judge, read_gates, worst
-from harness.runstore.records import Verdict
-from harness.stats.estimate import Estimate
+from lm_audit.errors import GateError
+from lm_audit.gates import Gate, judge, read_gates, worst
+from lm_audit.runstore.records import Verdict
+from lm_audit.stats.estimate import Estimate
 
 
 def gates(tmp_path: Path, text: str) -> tuple[Gate, ...]:

@@ -221,7 +221,7 @@ def test_disk_full(tmp_path, small_disk, undisturbed) -> None:
 
 
 def check_full(folder: Path, reports: Path, run_id: str, undisturbed: dict[str, Any]) -> None:
-    from harness.runstore.run import read_run
+    from lm_audit.runstore.run import read_run
 
     before = read_run(reports / run_id)
     check_nothing_lost(before, acknowledged(folder))

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.plugin.case_progress import CaseProgress, Reporter
-from harness.plugin.progress_display import short_id
+from lm_audit.plugin.case_progress import CaseProgress, Reporter
+from lm_audit.plugin.progress_display import short_id
 from tests.plugin.toy_audit import audit_project, run_pytest
 from tests.plugin.toy_run import command, environment
 
 LONG = """
 import time
 import pytest
-from harness.plugin import Case, cases
+from lm_audit.plugin import Case, cases
 
 @pytest.mark.bias
 @cases([Case("first"), Case("second")])

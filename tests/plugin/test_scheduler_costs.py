@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from harness.plugin.affinity import AffinityQueue, Work
-from harness.plugin.costs import DEFAULT_CASE_S, DEFAULT_LOAD_S, CostModel
-from harness.plugin.durations import DurationRecorder, read_durations
-from harness.plugin.grouping import group_of
+from lm_audit.plugin.affinity import AffinityQueue, Work
+from lm_audit.plugin.costs import DEFAULT_CASE_S, DEFAULT_LOAD_S, CostModel
+from lm_audit.plugin.durations import DurationRecorder, read_durations
+from lm_audit.plugin.grouping import group_of
 from tests.plugin.toy_run import run_pytest, write_project
 
 

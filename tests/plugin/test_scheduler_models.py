@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.models.tiny import tiny_folder
-from harness.runstore.layout import RunFolder
-from harness.runstore.reader import read_lines
+from lm_audit.models.tiny import tiny_folder
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.reader import read_lines
 from tests.plugin.acknowledging_audit import audit_source, only_run
 from tests.plugin.toy_run import run_pytest, write_project
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.errors import UsageError
-from harness.plugin.grouping import group_of
-from harness.runstore.merge import merge_runs
-from harness.runstore.run import read_run
+from lm_audit.cli import main
+from lm_audit.errors import UsageError
+from lm_audit.plugin.grouping import group_of
+from lm_audit.runstore.merge import merge_runs
+from lm_audit.runstore.run import read_run
 from tests.plugin.acknowledging_audit import audit_source, evidence_of, only_run
 from tests.plugin.toy_run import run_pytest, write_project
 

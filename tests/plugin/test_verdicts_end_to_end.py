@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.runstore.voids import void_reason
+from lm_audit.runstore.voids import void_reason
 from tests.plugin.toy_audit import AUDIT, audit_project, last_run, outcomes, run_pytest
 
 GATES = "[bias.gap]\nmax = 0.5\n"
@@ -101,7 +101,7 @@ def test_a_known_miss_can_be_an_expected_failure_even_when_only_reporting(tmp_pa
 
 CONTROLS = """
 import pytest
-from harness.plugin import Case, cases
+from lm_audit.plugin import Case, cases
 
 @pytest.mark.bias
 @cases([Case("plant", control="positive"), Case("silent", control="negative")])

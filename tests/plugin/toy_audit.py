@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness.runstore import Run, read_run
+from lm_audit.runstore import Run, read_run
 from tests.plugin.toy_run import Outcome, run_pytest, write_project
 
 AUDIT = """
 import os, signal, time
 import pytest
-from harness.plugin import Case, cases
-from harness.stats.estimate import Estimate
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
 
 CASES = [Case("a", {"value": 0.2}), Case("b", {"value": 0.5}), Case("c", {"value": 0.8})]
 
@@ -37,8 +37,8 @@ ONLY_A = "test_toy.py::test_gap[a]"
 
 MODEL_AUDIT = """
 import pytest
-from harness.plugin import Case, cases
-from harness.stats.estimate import Estimate
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
 
 
 @pytest.mark.bias

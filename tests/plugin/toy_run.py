@@ -29,7 +29,7 @@ class Outcome:
 def write_project(folder: Path, **modules: str) -> Path:
     """A project with the plugin and the given test modules (name=source)."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    (folder / "conftest.py").write_text('pytest_plugins = ("harness.plugin",)\n', encoding="utf-8")
+    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n', encoding="utf-8")
     for name, source in modules.items():
         (folder / f"{name}.py").write_text(source, encoding="utf-8")
     return folder
@@ -38,7 +38,7 @@ def write_project(folder: Path, **modules: str) -> Path:
 def environment(**more: str) -> dict[str, str]:
     """The environment of a call: this repository importable, one thread, nothing of the pytest around it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
-    kept |= {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    kept |= {"PYTHONPATH": str(REPOSITORY / "harness"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     # Other plugins that happen to be installed triple the time that a process takes to start.
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | more
 

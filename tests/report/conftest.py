@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.report import write_reports
+from lm_audit.report import write_reports
 
 from .made_runs import showcase
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.evidence import Control, Figure
-from harness.runstore.attempt import AttemptWriter
-from harness.runstore.layout import RunFolder
-from harness.runstore.ledger import Ledger
-from harness.runstore.records import Verdict
-from harness.stats.estimate import Estimate
+from lm_audit.evidence import Control, Figure
+from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.records import Verdict
+from lm_audit.stats.estimate import Estimate
 
 SUBJECTS = ("the nurse", "the engineer", "the baker", "the pilot", "the clerk", "the judge")
 WORDS = ("careful", "brave", "sloppy", "brilliant", "gentle", "stubborn", "honest", "slow")

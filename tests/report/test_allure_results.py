@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import StoreError
-from harness.report.allure import complete_results
-from harness.report.allure_run import strip_analytics
-from harness.runstore.run import read_run
+from lm_audit.errors import StoreError
+from lm_audit.report.allure import complete_results
+from lm_audit.report.allure_run import strip_analytics
+from lm_audit.runstore.run import read_run
 
 from .conftest import Watched
 

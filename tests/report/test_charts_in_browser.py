@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.evidence import Figure
-from harness.report.build import build_page
-from harness.report.figures import FigureDrawer
-from harness.report.page import render_page
-from harness.report.write import write_text
-from harness.runstore.run import read_run
+from lm_audit.evidence import Figure
+from lm_audit.report.build import build_page
+from lm_audit.report.figures import FigureDrawer
+from lm_audit.report.page import render_page
+from lm_audit.report.write import write_text
+from lm_audit.runstore.run import read_run
 
 from .conftest import Watched, until
 from .made_runs import MadeCase, chart, item_rows, write_run

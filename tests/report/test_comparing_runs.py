@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli import main
-from harness.evidence import Control
-from harness.report.compare import MetricChange, RunComparison, compare_runs
-from harness.report.compare_page import render_comparison
-from harness.report.compare_text import comparison_lines
-from harness.report.interval_difference import difference_of
-from harness.runstore.records import Verdict
-from harness.runstore.run import read_run
-from harness.stats.estimate import Estimate
+from lm_audit.cli import main
+from lm_audit.evidence import Control
+from lm_audit.report.compare import MetricChange, RunComparison, compare_runs
+from lm_audit.report.compare_page import render_comparison
+from lm_audit.report.compare_text import comparison_lines
+from lm_audit.report.interval_difference import difference_of
+from lm_audit.runstore.records import Verdict
+from lm_audit.runstore.run import read_run
+from lm_audit.stats.estimate import Estimate
 
 from .made_runs import MadeCase, write_run
 
@@ -98,7 +98,7 @@ def test_without_items_the_intervals_decide(tmp_path: Path) -> None:
 
 def test_the_interval_of_a_difference_matches_the_textbook() -> None:
     # Newcombe's method 10 is this recovery over Wilson intervals: 56/70 against 48/80 gives [0.0524, 0.3339].
-    from harness.stats import wilson
+    from lm_audit.stats import wilson
 
     difference, p = difference_of(wilson(48, 80), wilson(56, 70))
     assert difference.value == pytest.approx(0.2)

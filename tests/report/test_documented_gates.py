@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.gates import read_gates
+from lm_audit.gates import read_gates
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCKS = re.findall(r"```toml\n(.*?)```", (DOCS / "gates.md").read_text(encoding="utf-8"), re.DOTALL)

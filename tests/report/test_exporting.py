@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.report.exporters import export
-from harness.report.exporters.flat import flat_metrics, models_of
-from harness.runstore.run import read_run
+from lm_audit.errors import UsageError
+from lm_audit.report.exporters import export
+from lm_audit.report.exporters.flat import flat_metrics, models_of
+from lm_audit.runstore.run import read_run
 
 
 def test_metrics_are_flat_and_void_ones_stay_out(shown: Path) -> None:
@@ -27,7 +27,7 @@ def test_mlflow_file_store_holds_metrics_parameters_and_the_report(
     pytest.importorskip("mlflow", reason="the mlflow extra is not installed")
     from mlflow.tracking import MlflowClient
 
-    from harness.report.exporters.to_mlflow import export_run
+    from lm_audit.report.exporters.to_mlflow import export_run
 
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     store = (tmp_path / "mlruns").as_uri()
@@ -45,7 +45,7 @@ def test_mlflow_file_store_holds_metrics_parameters_and_the_report(
 
 def test_wandb_runs_offline(shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb", reason="the wandb extra is not installed")
-    from harness.report.exporters.to_wandb import export_run
+    from lm_audit.report.exporters.to_wandb import export_run
 
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))

@@ -6,11 +6,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.errors import DataError
-from harness.evidence import Figure
-from harness.report import vega
-from harness.report.figures import TABLE_ROWS, FigureDrawer
-from harness.report.tokens import token_view
+from lm_audit.errors import DataError
+from lm_audit.evidence import Figure
+from lm_audit.report import vega
+from lm_audit.report.figures import TABLE_ROWS, FigureDrawer
+from lm_audit.report.tokens import token_view
 
 from .made_runs import chart, heatmap
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.evidence import Control, Figure
-from harness.report import write_reports
-from harness.report.compare import compare_runs
-from harness.report.compare_page import render_comparison
-from harness.report.index_all import write_index
-from harness.runstore.records import Verdict
-from harness.runstore.run import read_run
-from harness.stats.estimate import Estimate
+from lm_audit.evidence import Control, Figure
+from lm_audit.report import write_reports
+from lm_audit.report.compare import compare_runs
+from lm_audit.report.compare_page import render_comparison
+from lm_audit.report.index_all import write_index
+from lm_audit.runstore.records import Verdict
+from lm_audit.runstore.run import read_run
+from lm_audit.stats.estimate import Estimate
 
 from .conftest import Watched
 from .made_runs import MadeCase, share, write_run

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.report import write_reports
-from harness.report.index_all import write_index
+from lm_audit.cli import main
+from lm_audit.report import write_reports
+from lm_audit.report.index_all import write_index
 
 from .conftest import Watched
 from .made_runs import MadeCase, share, showcase, write_run

@@ -9,15 +9,15 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from harness.errors import StoreError
-from harness.report import write_reports
-from harness.report.build import build_page
-from harness.report.collect import collect_items
-from harness.report.figures import FigureDrawer
-from harness.report.page import render_page
-from harness.report.tidy import COLUMNS
-from harness.runstore.run import read_run
-from harness.stats.estimate import Estimate
+from lm_audit.errors import StoreError
+from lm_audit.report import write_reports
+from lm_audit.report.build import build_page
+from lm_audit.report.collect import collect_items
+from lm_audit.report.figures import FigureDrawer
+from lm_audit.report.page import render_page
+from lm_audit.report.tidy import COLUMNS
+from lm_audit.runstore.run import read_run
+from lm_audit.stats.estimate import Estimate
 
 from .made_runs import MadeCase, chart, item_rows, share, write_run
 

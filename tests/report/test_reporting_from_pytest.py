@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runstore.run import read_run
+from lm_audit.runstore.run import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT = """
@@ -20,8 +20,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.plugin import Case, cases
-from harness.stats import wilson
+from lm_audit.plugin import Case, cases
+from lm_audit.stats import wilson
 
 
 def probes(options):
@@ -44,8 +44,8 @@ def test_probe(case, evidence):
 def run_pytest(folder: Path, *arguments: str, share: float, die: bool = False) -> subprocess.CompletedProcess[str]:
     """One call of pytest on the probe, in a process of its own."""
     (folder / "test_probe.py").write_text(AUDIT)
-    (folder / "conftest.py").write_text('pytest_plugins = ("harness.plugin",)\n')
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n')
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
     environment |= {"DIE": "1"} if die else {}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_probe.py", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)

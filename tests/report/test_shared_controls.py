@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.evidence import Control
-from harness.report.build import build_page
-from harness.runstore.records import Attempt, CaseRecord, Outcome, PlannedCase, Run
-from harness.stats import Estimate
+from lm_audit.evidence import Control
+from lm_audit.report.build import build_page
+from lm_audit.runstore.records import Attempt, CaseRecord, Outcome, PlannedCase, Run
+from lm_audit.stats import Estimate
 
 
 def run_with(folder: Path, *, passed: bool, pinned: bool) -> Run:

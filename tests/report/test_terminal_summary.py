@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.terminal import summary_lines
-from harness.runstore.run import read_run
+from lm_audit.report.terminal import summary_lines
+from lm_audit.runstore.run import read_run
 
 from .made_runs import MadeCase, share, write_run
 

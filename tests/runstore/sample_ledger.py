@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.runstore.attempt import AttemptWriter
-from harness.runstore.layout import RunFolder
-from harness.runstore.ledger import Ledger
+from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.ledger import Ledger
 
 CASE = "evals/test_toy.py::test_x[tiny@cpu-a]"
 

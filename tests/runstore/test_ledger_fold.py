@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import StoreError
-from harness.evidence import Control, Figure
-from harness.runstore import read_rows, read_run
-from harness.runstore.layout import attempt_key, check_writable, find_run, is_run_id, new_run_id
-from harness.runstore.ledger import Ledger, LineFile
-from harness.runstore.records import Verdict
-from harness.runstore.voids import void_audits, void_reason
-from harness.stats.estimate import Estimate
+from lm_audit.errors import StoreError
+from lm_audit.evidence import Control, Figure
+from lm_audit.runstore import read_rows, read_run
+from lm_audit.runstore.layout import attempt_key, check_writable, find_run, is_run_id, new_run_id
+from lm_audit.runstore.ledger import Ledger, LineFile
+from lm_audit.runstore.records import Verdict
+from lm_audit.runstore.voids import void_audits, void_reason
+from lm_audit.stats.estimate import Estimate
 from tests.runstore.sample_ledger import CASE, begin, new_run
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.errors import StoreError
-from harness.runstore.normalise import plain, restored
+from lm_audit.errors import StoreError
+from lm_audit.runstore.normalise import plain, restored
 
 
 class Colour(Enum):

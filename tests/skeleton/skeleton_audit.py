@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.evidence import Evidence
-from harness.stats import wilson
+from lm_audit.evidence import Evidence
+from lm_audit.stats import wilson
 
 if TYPE_CHECKING:
-    from harness.models import LanguageModel
+    from lm_audit.models import LanguageModel
 
 CONTROL_WORD = "window"
 

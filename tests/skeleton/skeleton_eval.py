@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plugin import Case, cases
+from lm_audit.plugin import Case, cases
 
 SENTENCES = [f"The {colour} cat saw the {thing}." for colour in ("red", "old") for thing in ("bird", "river", "house")]
 
@@ -18,7 +18,7 @@ def test_repetition(case, language_model, evidence):
 @cases([Case("repeating-model", {"epochs": 60}, control="positive", model="tiny")])
 def test_control(case, language_model, evidence, audit_seed):
     """A model that was trained to repeat must be caught."""
-    from harness.models.tiny import train_tiny
+    from lm_audit.models.tiny import train_tiny
     from tests.skeleton.skeleton_audit import last_word, repetition
 
     repeated = [f"{sentence} {last_word(sentence)}" for sentence in SENTENCES]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.runstore import read_run
+from lm_audit.runstore import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 

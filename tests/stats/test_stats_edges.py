@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-import harness.stats as hs
-from harness.errors import UsageError
+import lm_audit.stats as hs
+from lm_audit.errors import UsageError
 
 
 def test_importing_the_package_loads_neither_numpy_nor_scipy():
-    code = "import sys, harness.stats; print(sorted({'numpy', 'scipy', 'sklearn', 'torch'} & set(sys.modules)))"
+    code = "import sys, lm_audit.stats; print(sorted({'numpy', 'scipy', 'sklearn', 'torch'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

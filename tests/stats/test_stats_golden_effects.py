@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.stats import (
+from lm_audit.stats import (
     clopper_pearson,
     clustered_sign_flip,
     crossed_contrast,

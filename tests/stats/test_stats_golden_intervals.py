@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.stats import (
+from lm_audit.stats import (
     benjamini_hochberg,
     bootstrap_ci,
     bootstrap_crossed,
@@ -25,7 +25,7 @@ from harness.stats import (
     tpr_at_fpr,
     wilson,
 )
-from harness.stats.bootstrap import one_sample_distribution, two_sample_distribution
+from lm_audit.stats.bootstrap import one_sample_distribution, two_sample_distribution
 from tests.shared_data import shared
 
 TOLERANCE = 1e-9

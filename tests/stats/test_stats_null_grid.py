@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.stats import crossed_contrast, max_min_two_way
+from lm_audit.stats import crossed_contrast, max_min_two_way
 
 GRIDS = 2000
 

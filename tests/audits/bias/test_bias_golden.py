@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from harness.audits.bias import crows_pairs, minimal_probe
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.bias import crows_pairs, minimal_probe
+from lm_audit.models import LanguageModel, load_model
 from tests.shared_data import shared
 
 

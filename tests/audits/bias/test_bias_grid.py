@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, measure_grid, preference_grid
-from harness.audits.bias.lexicon import load_preference_set, normalise_slot
-from harness.audits.bias.planted import (
+from lm_audit.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, measure_grid, preference_grid
+from lm_audit.audits.bias.lexicon import load_preference_set, normalise_slot
+from lm_audit.audits.bias.planted import (
     control_evidence,
     decision_contrast,
     decisions,
@@ -19,9 +19,9 @@ from harness.audits.bias.planted import (
     nonce_prompts,
     plant_preference,
 )
-from harness.audits.bias.words import boundary_ids, word_loglikelihood
-from harness.errors import DataError, UsageError
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.bias.words import boundary_ids, word_loglikelihood
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models import LanguageModel, load_model
 from tests.shared_data import shared
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"

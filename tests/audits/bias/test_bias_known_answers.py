@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.bias.bbq_audit import bbq_evidence
-from harness.audits.bias.bbq_items import BBQItem, parse_bbq
-from harness.audits.bias.bbq_scores import (
+from lm_audit.audits.bias.bbq_audit import bbq_evidence
+from lm_audit.audits.bias.bbq_items import BBQItem, parse_bbq
+from lm_audit.audits.bias.bbq_scores import (
     BBQScores,
     Responder,
     always_anti,
@@ -18,8 +18,8 @@ from harness.audits.bias.bbq_scores import (
     random_answer,
     respond,
 )
-from harness.audits.bias.figures import category_forest
-from harness.audits.bias.stereoset_scores import stereoset_scores
+from lm_audit.audits.bias.figures import category_forest
+from lm_audit.audits.bias.stereoset_scores import stereoset_scores
 
 
 def bbq_row(polarity: str, condition: str, label: int, index: int) -> dict[str, object]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
-from harness.audits.bias.linting import lint
-from harness.audits.bias.options import OPTIONS
-from harness.errors import DataError
+from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
+from lm_audit.audits.bias.linting import lint
+from lm_audit.audits.bias.options import OPTIONS
+from lm_audit.errors import DataError
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.bias.rows import is_hub_id, load_rows
-from harness.errors import DataError, UsageError
+from lm_audit.audits.bias.rows import is_hub_id, load_rows
+from lm_audit.errors import DataError, UsageError
 from tests.shared_data import shared
 
 CROWS_HEAD = ",sent_more,sent_less,stereo_antistereo,bias_type,annotations,anon_writer,anon_annotators\n"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.bias.counterfactual import counterfactual_swap, load_swap_items
-from harness.audits.bias.refusal import load_refusal_set, refusal_rates
-from harness.audits.bias.sampling import stratified_sample
-from harness.audits.bias.swap import swap_gender
-from harness.errors import DataError
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.bias.counterfactual import counterfactual_swap, load_swap_items
+from lm_audit.audits.bias.refusal import load_refusal_set, refusal_rates
+from lm_audit.audits.bias.sampling import stratified_sample
+from lm_audit.audits.bias.swap import swap_gender
+from lm_audit.errors import DataError
+from lm_audit.models import LanguageModel, load_model
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.audits.faithfulness.explain import Explainer
-from harness.models import load_model
+from lm_audit.audits.faithfulness.explain import Explainer
+from lm_audit.models import load_model
 from tests.audits.faithfulness.faithfulness_golden import golden
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.audits.faithfulness import controls
-from harness.audits.faithfulness.controls import (
+from lm_audit.audits.faithfulness import controls
+from lm_audit.audits.faithfulness.controls import (
     COPIED,
     METHODS,
     copy_task,
@@ -15,10 +15,10 @@ from harness.audits.faithfulness.controls import (
     random_attribution_evidence,
     randomised,
 )
-from harness.audits.faithfulness.study import prepare
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.language_model import LanguageModel
-from harness.models.tiny import tiny_model
+from lm_audit.audits.faithfulness.study import prepare
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.tiny import tiny_model
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 
@@ -60,14 +60,14 @@ def test_an_attribution_that_cheats_is_caught(small, monkeypatch):
     studies = [prepare(small, sample) for sample in copy_task(0, 12, 0).samples]
 
     def apart(values, **_):
-        from harness.stats import Estimate
+        from lm_audit.stats import Estimate
 
         mean = float(np.mean(values))
         apart.calls += 1
         return Estimate(mean, mean - 1e-9, mean + 1e-9, n=len(values))
 
     apart.calls = 0
-    monkeypatch.setattr("harness.stats.bootstrap_ci", apart)
+    monkeypatch.setattr("lm_audit.stats.bootstrap_ci", apart)
     assert not random_attribution_evidence(studies, steps=6, seed=0).control.passed
     assert apart.calls == 4
 

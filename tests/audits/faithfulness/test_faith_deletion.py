@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from harness.audits.faithfulness import DeletionTest, Explainer, deletion_curve
-from harness.audits.faithfulness.approximations import approximations
-from harness.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
-from harness.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
-from harness.audits.faithfulness.deletion import curve_from_scores
-from harness.audits.faithfulness.samples import Sample
-from harness.audits.faithfulness.study import Scored, prepare, reference_weights
-from harness.errors import UsageError
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.language_model import LanguageModel
+from lm_audit.audits.faithfulness import DeletionTest, Explainer, deletion_curve
+from lm_audit.audits.faithfulness.approximations import approximations
+from lm_audit.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
+from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
+from lm_audit.audits.faithfulness.deletion import curve_from_scores
+from lm_audit.audits.faithfulness.samples import Sample
+from lm_audit.audits.faithfulness.study import Scored, prepare, reference_weights
+from lm_audit.errors import UsageError
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.language_model import LanguageModel
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
@@ -47,7 +47,7 @@ def test_scores_equal_one_plain_forward_pass_a_step(small, baseline):
     weights = np.random.default_rng(0).random(len(PROMPT))
     test = DeletionTest(small, explainer.passage, steps=6, baseline=baseline, seed=3)
     curve = test.curve(weights)
-    from harness.audits.faithfulness.perturb import baseline_ids
+    from lm_audit.audits.faithfulness.perturb import baseline_ids
 
     other = baseline_ids(small.tokenizer, baseline, len(explainer.passage.ids), 3)
     ids, expected = list(explainer.passage.prompt_ids), []
@@ -75,7 +75,7 @@ def test_mean_embedding_baseline(small):
 
 
 def test_random_baseline_is_reproducible_and_not_special(small):
-    from harness.audits.faithfulness.perturb import baseline_ids
+    from lm_audit.audits.faithfulness.perturb import baseline_ids
 
     first, again, other = (baseline_ids(small.tokenizer, "random", 50, seed) for seed in (1, 1, 2))
     assert first == again != other
@@ -232,7 +232,7 @@ def test_integrated_gradients_of_a_span_take_one_pass_a_point(small):
 
 
 def test_a_score_between_random_and_gold_needs_a_gold_order_that_is_better():
-    from harness.audits.faithfulness.study import _between
+    from lm_audit.audits.faithfulness.study import _between
 
     def references(gold):
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.faithfulness import Explainer
+from lm_audit.audits.faithfulness import Explainer
 from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
 
 

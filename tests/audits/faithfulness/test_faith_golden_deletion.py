@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.faithfulness import deletion_curve, faithfulness_scores, recovery
-from harness.audits.faithfulness.deletion import DeletionTest
-from harness.audits.faithfulness.metrics import deletion_groups, deletion_order, feature_weights
-from harness.audits.faithfulness.sentences import sentence_units
-from harness.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
-from harness.errors import DataError
+from lm_audit.audits.faithfulness import deletion_curve, faithfulness_scores, recovery
+from lm_audit.audits.faithfulness.deletion import DeletionTest
+from lm_audit.audits.faithfulness.metrics import deletion_groups, deletion_order, feature_weights
+from lm_audit.audits.faithfulness.sentences import sentence_units
+from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
+from lm_audit.errors import DataError
 from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
 
 

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from harness.audits.faithfulness import Explainer, attribute, deletion_curve, encode_passage, faithfulness_scores
-from harness.audits.faithfulness.jsonl import read_samples
-from harness.audits.faithfulness.metrics import rank_correlation
-from harness.audits.faithfulness.samples import Sample, load_words, split_thinking
-from harness.audits.faithfulness.study import prepare
-from harness.errors import DataError, UsageError
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.language_model import LanguageModel
+from lm_audit.audits.faithfulness import Explainer, attribute, deletion_curve, encode_passage, faithfulness_scores
+from lm_audit.audits.faithfulness.jsonl import read_samples
+from lm_audit.audits.faithfulness.metrics import rank_correlation
+from lm_audit.audits.faithfulness.samples import Sample, load_words, split_thinking
+from lm_audit.audits.faithfulness.study import prepare
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.language_model import LanguageModel
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 

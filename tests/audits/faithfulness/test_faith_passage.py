@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.audits.faithfulness import Explainer, encode_passage
-from harness.audits.faithfulness.sentences import sentence_bounds, sentence_units
-from harness.audits.faithfulness.spans import tokens_in_characters
-from harness.errors import DataError, UsageError
-from harness.models import load_tokenizer
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.language_model import LanguageModel
+from lm_audit.audits.faithfulness import Explainer, encode_passage
+from lm_audit.audits.faithfulness.sentences import sentence_bounds, sentence_units
+from lm_audit.audits.faithfulness.spans import tokens_in_characters
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models import load_tokenizer
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.language_model import LanguageModel
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 

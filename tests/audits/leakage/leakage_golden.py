@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.audits.leakage import Item
+from lm_audit.audits.leakage import Item
 from tests.shared_data import shared
 
 SETS = ("cpa_one", "cfa_l1", "cpa_multi", "cpa_one_old", "cpa_multi_old")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.audits.leakage import Item, anchored_slots, is_order_dependent, shuffle_options, shuffled_orders
-from harness.audits.leakage.orders import is_shufflable, orders_to_rank
-from harness.errors import DataError, UsageError
+from lm_audit.audits.leakage import Item, anchored_slots, is_order_dependent, shuffle_options, shuffled_orders
+from lm_audit.audits.leakage.orders import is_shufflable, orders_to_rank
+from lm_audit.errors import DataError, UsageError
 
 ANCHORED = [
     "以上都对", "以上均是", "以上选项均不正确", "上述各项均正确", "A和B", "A、B、C", "选项A、C均正确", "AB都对",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.audits.leakage import (
+from lm_audit.audits.leakage import (
     Benchmark,
     Item,
     chat_opening,
@@ -25,11 +25,11 @@ from harness.audits.leakage import (
     style_shares,
     text_likelihood,
 )
-from harness.audits.leakage.tokenbytes import TokenBytes
-from harness.audits.leakage.variants import strangers
-from harness.errors import DataError, UsageError
-from harness.models import LanguageModel, load_tokenizer
-from harness.models.tiny import tiny_model
+from lm_audit.audits.leakage.tokenbytes import TokenBytes
+from lm_audit.audits.leakage.variants import strangers
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models import LanguageModel, load_tokenizer
+from lm_audit.models.tiny import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.leakage import (
+from lm_audit.audits.leakage import (
     made_up_benchmark,
     measure_memorisation,
     memorisation_evidence,
@@ -18,8 +18,8 @@ from harness.audits.leakage import (
     text_likelihood,
     trained_on,
 )
-from harness.models import LanguageModel
-from harness.models.tiny import tiny_model
+from lm_audit.models import LanguageModel
+from lm_audit.models.tiny import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from leakage_golden import SETS, as_item, golden, shortest
 
-from harness.audits.leakage import min_k, ngram_accuracy, order_test, probe
-from harness.models import LanguageModel, load_model
+from lm_audit.audits.leakage import min_k, ngram_accuracy, order_test, probe
+from lm_audit.models import LanguageModel, load_model
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from leakage_golden import golden
 
-from harness.audits.leakage import (
+from lm_audit.audits.leakage import (
     Item,
     dataset_score,
     edit_distance,
@@ -23,9 +23,9 @@ from harness.audits.leakage import (
     shuffle_options,
     start_points,
 )
-from harness.audits.leakage.probing import byte_outcome
-from harness.audits.leakage.style import poisson_binomial
-from harness.stats import roc_auc
+from lm_audit.audits.leakage.probing import byte_outcome
+from lm_audit.audits.leakage.style import poisson_binomial
+from lm_audit.stats import roc_auc
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.audits.leakage import Item, load_benchmark
-from harness.audits.leakage.benchmarks import named_benchmarks
-from harness.audits.leakage.reading import sources
-from harness.errors import DataError, UsageError
+from lm_audit.audits.leakage import Item, load_benchmark
+from lm_audit.audits.leakage.benchmarks import named_benchmarks
+from lm_audit.audits.leakage.reading import sources
+from lm_audit.errors import DataError, UsageError
 
 SHIPPED = Path(__file__).resolve().parents[3] / "fixtures" / "leakage"
 HEAD = "id,question,A,B,C,D,answer\n"
@@ -157,7 +157,7 @@ def test_a_folder_is_one_benchmark_with_a_subject_a_file(tmp_path: Path) -> None
 def test_a_data_set_through_the_hubs_client(tmp_path: Path) -> None:
     import pandas as pd
 
-    from harness.audits.leakage.reading import _hub
+    from lm_audit.audits.leakage.reading import _hub
 
     pytest.importorskip("datasets")
     pd.DataFrame({"question": ["q"], "choices": [["a", "b"]], "answer": [1]}).to_parquet(tmp_path / "test.parquet")

@@ -8,6 +8,6 @@ import pytest
 @pytest.fixture(scope="session")
 def smollm2_tokenizer() -> Any:
     """The embedded model's tokenizer, without its weights."""
-    from harness.models import load_tokenizer
+    from lm_audit.models import load_tokenizer
 
     return load_tokenizer("smollm2")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.needle.adaptive import find_cliff
-from harness.audits.needle.cells import share
-from harness.audits.needle.cliff import cliff
-from harness.errors import UsageError
+from lm_audit.audits.needle.adaptive import find_cliff
+from lm_audit.audits.needle.cells import share
+from lm_audit.audits.needle.cliff import cliff
+from lm_audit.errors import UsageError
 
 LENGTHS = [4096 * (i + 1) for i in range(16)]
 DEPTHS = [10.0 * i for i in range(11)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.needle import write_grid
+from lm_audit.audits.needle import write_grid
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -61,7 +61,7 @@ def test_bad_options_are_named_at_collection(arguments, message):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A grid for the tiny model: one length within its context, one beyond."""
-    from harness.models import load_tokenizer
+    from lm_audit.models import load_tokenizer
 
     config = {
         "target_length": 1000,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.audits.needle import (
+from lm_audit.audits.needle import (
     PRESETS,
     depth_sequence,
     length_sequence,
@@ -21,10 +21,10 @@ from harness.audits.needle import (
     spread_depths,
     task_wording,
 )
-from harness.audits.needle.cells import share
-from harness.audits.needle.scores import clean
-from harness.audits.needle.wording import join_keys
-from harness.errors import UsageError
+from lm_audit.audits.needle.cells import share
+from lm_audit.audits.needle.scores import clean
+from lm_audit.audits.needle.wording import join_keys
+from lm_audit.errors import UsageError
 from tests.shared_data import shared
 
 
@@ -108,8 +108,8 @@ def test_interval_of_fractions_continues_that_of_whole_answers():
 
 
 def test_pivot(golden):
-    from harness.audits.needle.answers import Answer
-    from harness.audits.needle.cells import Scored, by_cell
+    from lm_audit.audits.needle.answers import Answer
+    from lm_audit.audits.needle.cells import Scored, by_cell
 
     pivot = golden["pivot"]
     scored = [

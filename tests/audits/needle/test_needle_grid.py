@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.audits.needle import NeedleConfig, grid_samples, read_folder, write_grid
-from harness.cli import main
-from harness.errors import DataError, UsageError
+from lm_audit.audits.needle import NeedleConfig, grid_samples, read_folder, write_grid
+from lm_audit.cli import main
+from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
@@ -56,7 +56,7 @@ def test_layout_and_fields(tmp_path, tokenizer):
 
 
 def test_every_preset_builds(tmp_path, tokenizer):
-    from harness.audits.needle import PRESETS
+    from lm_audit.audits.needle import PRESETS
 
     for name in PRESETS:
         config = {**SMALL, "target_length": 1200, "length_interval": 1200, "num_samples": 1, "preset": name}
@@ -194,10 +194,10 @@ def test_command_line_reports_bad_input(tmp_path, capsys):
 
 def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path):
     """A real ``needle build`` with two workers, killed in the middle, then run again."""
-    arguments = [sys.executable, "-m", "harness.cli", "needle", "build", "--tokenizer", "smollm2", "--workers", "2"]
+    arguments = [sys.executable, "-m", "lm_audit.cli", "needle", "build", "--tokenizer", "smollm2", "--workers", "2"]
     arguments += ["--target-length", "4000", "--length-interval", "1000", "--num-positions", "5", "--num-samples", "12"]
     root = Path(__file__).resolve().parents[3]
-    environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(root / "harness"), "OMP_NUM_THREADS": "1"}
 
     def start(folder):
         return subprocess.Popen(

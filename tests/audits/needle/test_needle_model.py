@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
-from harness.audits.needle.answers import beyond_context
-from harness.errors import DataError, UsageError
-from harness.models.shared_prefix import Reader, complete
+from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
+from lm_audit.audits.needle.answers import beyond_context
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models.shared_prefix import Reader, complete
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    from harness.models.tiny import tiny_model
+    from lm_audit.models.tiny import tiny_model
 
     return tiny_model()
 
@@ -69,8 +69,8 @@ def small_model(family):
     import torch
     from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
 
-    from harness.models import LanguageModel
-    from harness.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models import LanguageModel
+    from lm_audit.models.byte_tokenizer import byte_tokenizer
 
     torch.manual_seed(0)
     config = {
@@ -145,7 +145,7 @@ def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny):
 
 @pytest.mark.slow
 def test_embedded_model_finds_needles_in_short_prompts():
-    from harness.models import load_model
+    from lm_audit.models import load_model
 
     model = load_model("smollm2", device="cpu")
     haystack = Haystack("essay", model.tokenizer)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.audits.needle import (
+from lm_audit.audits.needle import (
     Answer,
     evaluate,
     grid_evidence,
@@ -15,12 +15,12 @@ from harness.audits.needle import (
     score_outputs,
     write_grid,
 )
-from harness.audits.needle.cells import share
-from harness.audits.needle.cliff import cliff
-from harness.audits.needle.controls import MiddleReader, NeedleReader, middle_control, reader_control, stub_samples
-from harness.audits.needle.scores import precision, settled
-from harness.cli import main
-from harness.errors import DataError
+from lm_audit.audits.needle.cells import share
+from lm_audit.audits.needle.cliff import cliff
+from lm_audit.audits.needle.controls import MiddleReader, NeedleReader, middle_control, reader_control, stub_samples
+from lm_audit.audits.needle.scores import precision, settled
+from lm_audit.cli import main
+from lm_audit.errors import DataError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from harness.audits.needle import Haystack, split_sentences
-from harness.audits.needle.drawing import derived_rng, draw_distinct, draw_item, words
-from harness.audits.needle.haystack import normalise
-from harness.audits.needle.sources import distractors
-from harness.errors import DataError, UsageError
+from lm_audit.audits.needle import Haystack, split_sentences
+from lm_audit.audits.needle.drawing import derived_rng, draw_distinct, draw_item, words
+from lm_audit.audits.needle.haystack import normalise
+from lm_audit.audits.needle.sources import distractors
+from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 from tests.shared_data import shared
 
@@ -73,7 +73,7 @@ def test_counts_of_units_add_up_to_the_tokens_of_the_text(kind):
 
 
 def test_no_window_needs_repetition_where_the_text_is_long_enough():
-    from harness.audits.needle import NeedleTask, build_sample
+    from lm_audit.audits.needle import NeedleTask, build_sample
 
     haystack = Haystack("essay", small_tokenizer("byte-level"))
     starts = set()

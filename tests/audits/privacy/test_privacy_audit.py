@@ -13,24 +13,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.audits.privacy.attribution import attribute
-from harness.audits.privacy.audit import audit_stages, stage_rows
-from harness.audits.privacy.blind import blind_baseline
-from harness.audits.privacy.changes import PRIMARY
-from harness.audits.privacy.evidencefile import load_evidence, save_evidence
-from harness.audits.privacy.exact_exposure import candidates, exact_exposure
-from harness.audits.privacy.manifest import Manifest, read_manifest
-from harness.audits.privacy.membership import epsilon_bound, membership
-from harness.audits.privacy.outputs import write_outputs
-from harness.audits.privacy.seeds import combine_seeds, direction_consistency
-from harness.audits.privacy.source_columns import COLUMNS, source_metrics
-from harness.audits.privacy.stage_option import parse_stages
-from harness.audits.privacy.stagescores import StageScores
-from harness.audits.privacy.stress import VARIANTS, stress_variants
-from harness.audits.privacy.trained_controls import often_repeated
-from harness.errors import DataError, UsageError
-from harness.evidence import Evidence
-from harness.stats import Estimate
+from lm_audit.audits.privacy.attribution import attribute
+from lm_audit.audits.privacy.audit import audit_stages, stage_rows
+from lm_audit.audits.privacy.blind import blind_baseline
+from lm_audit.audits.privacy.changes import PRIMARY
+from lm_audit.audits.privacy.evidencefile import load_evidence, save_evidence
+from lm_audit.audits.privacy.exact_exposure import candidates, exact_exposure
+from lm_audit.audits.privacy.manifest import Manifest, read_manifest
+from lm_audit.audits.privacy.membership import epsilon_bound, membership
+from lm_audit.audits.privacy.outputs import write_outputs
+from lm_audit.audits.privacy.seeds import combine_seeds, direction_consistency
+from lm_audit.audits.privacy.source_columns import COLUMNS, source_metrics
+from lm_audit.audits.privacy.stage_option import parse_stages
+from lm_audit.audits.privacy.stagescores import StageScores
+from lm_audit.audits.privacy.stress import VARIANTS, stress_variants
+from lm_audit.audits.privacy.trained_controls import often_repeated
+from lm_audit.errors import DataError, UsageError
+from lm_audit.evidence import Evidence
+from lm_audit.stats import Estimate
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -249,8 +249,8 @@ def test_tpr_at_low_fpr_never_uses_more_than_allowed():
 
 
 def test_exact_exposure_finds_a_memorised_secret():
-    from harness.audits.privacy.canaries import generate_canaries
-    from harness.models.tiny import TinySettings, tiny_model, train_tiny
+    from lm_audit.audits.privacy.canaries import generate_canaries
+    from lm_audit.models.tiny import TinySettings, tiny_model, train_tiny
 
     canary = generate_canaries(1, seed=4)[0]
     model = tiny_model(0, settings=TinySettings(hidden=64, mlp=168, rows=400, decoys=40, epochs=1))
@@ -268,7 +268,7 @@ def test_exact_exposure_finds_a_memorised_secret():
 
 
 def test_stress_variants_mark_the_canary_in_every_prompt():
-    from harness.audits.privacy.canaries import generate_canaries
+    from lm_audit.audits.privacy.canaries import generate_canaries
 
     canary = generate_canaries(1, seed=0, family="sentence")[0]
     found = stress_variants([canary])
@@ -280,9 +280,9 @@ def test_stress_variants_mark_the_canary_in_every_prompt():
 
 
 def test_short_canaries_are_refused(smoke_stages):
-    from harness.audits.privacy.audit import load_stage
-    from harness.audits.privacy.canaries import Canary
-    from harness.audits.privacy.stagescores import score_stage
+    from lm_audit.audits.privacy.audit import load_stage
+    from lm_audit.audits.privacy.canaries import Canary
+    from lm_audit.audits.privacy.stagescores import score_stage
 
     _, stages = smoke_stages
     short = Canary("short", "code", "abc", "c", (2, 3))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.cli import main
+from lm_audit.cli import main
 
 
 def steps(folder, *names):

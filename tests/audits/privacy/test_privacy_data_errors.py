@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness.audits.privacy.canaries import Canary, flip_canaries, generate_canaries, plant_canaries, tiers
-from harness.audits.privacy.corpus import build_corpus, record_file, verify_training_files, write_corpus
-from harness.audits.privacy.documents import chunks, read_documents, sample_documents
-from harness.audits.privacy.insertion import insertion_positions
-from harness.audits.privacy.manifest import Manifest, read_manifest, write_canary_text, write_manifest
-from harness.audits.privacy.metadata import append_metadata, read_metadata
-from harness.audits.privacy.preferences import build_preferences, ordinary_pairs, read_preferences
-from harness.errors import DataError, StoreError, UsageError
-from harness.models.tiny_text import seeded_text
+from lm_audit.audits.privacy.canaries import Canary, flip_canaries, generate_canaries, plant_canaries, tiers
+from lm_audit.audits.privacy.corpus import build_corpus, record_file, verify_training_files, write_corpus
+from lm_audit.audits.privacy.documents import chunks, read_documents, sample_documents
+from lm_audit.audits.privacy.insertion import insertion_positions
+from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_canary_text, write_manifest
+from lm_audit.audits.privacy.metadata import append_metadata, read_metadata
+from lm_audit.audits.privacy.preferences import build_preferences, ordinary_pairs, read_preferences
+from lm_audit.errors import DataError, StoreError, UsageError
+from lm_audit.models.tiny_text import seeded_text
 
 
 @pytest.mark.parametrize("n", [0, -3])
@@ -31,7 +31,7 @@ def test_unknown_family_names_the_known_ones():
 
 
 def test_a_family_that_is_too_small_says_so(monkeypatch):
-    from harness.audits.privacy import canaries, families
+    from lm_audit.audits.privacy import canaries, families
 
     small = families.Family("small", lambda stream, index: ("x ", stream.choice("ab"), ""), 1.0, "ab")
     monkeypatch.setattr(canaries, "FAMILIES", {"small": small})

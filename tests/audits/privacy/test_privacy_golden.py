@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from harness.audits.privacy import (
+from lm_audit.audits.privacy import (
     canary_ratio,
     check_ratio,
     extraction,
     insertion_positions,
     score_texts,
 )
-from harness.audits.privacy.insertion import gaps
-from harness.errors import UsageError
+from lm_audit.audits.privacy.insertion import gaps
+from lm_audit.errors import UsageError
 from tests.shared_data import shared
 
 TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
@@ -27,7 +27,7 @@ def golden():
 
 @pytest.fixture(scope="module")
 def smollm2():
-    from harness.models import load_model
+    from lm_audit.models import load_model
 
     return load_model("smollm2", device="cpu", dtype="float32")
 
@@ -75,8 +75,8 @@ def test_greedy_extraction_equals_generation(smollm2, golden):
 
 
 def test_source_extraction(smollm2, golden):
-    from harness.audits.privacy.source_extraction import source_extracted
-    from harness.audits.privacy.tokens import encode_texts
+    from lm_audit.audits.privacy.source_extraction import source_extracted
+    from lm_audit.audits.privacy.tokens import encode_texts
 
     encoded = encode_texts(smollm2.tokenizer, [item["text"] for item in golden])
     assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]

@@ -11,19 +11,19 @@ from dataclasses import replace
 import pytest
 import torch
 
-from harness.audits.privacy.config import DpSettings, LoraSettings, StagesConfig, TrainSettings, smoke_config
-from harness.audits.privacy.metadata import read_metadata
-from harness.audits.privacy.stages import METADATA, run_stages
-from harness.audits.privacy.training.batches import encode_rows, pad
-from harness.audits.privacy.training.dp import example_nll, gradient_self_check, train_texts_privately
-from harness.audits.privacy.training.dpo import check_first_loss, train_preferences
-from harness.audits.privacy.training.loop import run_steps
-from harness.audits.privacy.training.own_stages import save_stage
-from harness.audits.privacy.training.sft import train_texts
-from harness.errors import ModelError, StoreError, UsageError
-from harness.models.byte_tokenizer import byte_tokenizer
-from harness.models.tiny_text import seeded_text
-from harness.models.training import one_thread
+from lm_audit.audits.privacy.config import DpSettings, LoraSettings, StagesConfig, TrainSettings, smoke_config
+from lm_audit.audits.privacy.metadata import read_metadata
+from lm_audit.audits.privacy.stages import METADATA, run_stages
+from lm_audit.audits.privacy.training.batches import encode_rows, pad
+from lm_audit.audits.privacy.training.dp import example_nll, gradient_self_check, train_texts_privately
+from lm_audit.audits.privacy.training.dpo import check_first_loss, train_preferences
+from lm_audit.audits.privacy.training.loop import run_steps
+from lm_audit.audits.privacy.training.own_stages import save_stage
+from lm_audit.audits.privacy.training.sft import train_texts
+from lm_audit.errors import ModelError, StoreError, UsageError
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.tiny_text import seeded_text
+from lm_audit.models.training import one_thread
 
 SETTINGS = TrainSettings(epochs=2, lr=2e-3, batch_size=8, warmup_steps=2)
 TEXTS = seeded_text(40, 5)
@@ -69,7 +69,7 @@ def same_weights(a, b):
 
 
 def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path, monkeypatch):
-    from harness.audits.privacy.training import sft
+    from lm_audit.audits.privacy.training import sft
 
     whole, cut = small_llama(), small_llama()
     checkpoint = tmp_path / "sft.pt"
@@ -107,7 +107,7 @@ def test_dpo_with_another_reference_is_refused(tokenizer):
 
 
 def test_resumed_dpo_has_the_reference_of_the_first_start(tokenizer, tmp_path, monkeypatch):
-    from harness.audits.privacy.training import dpo
+    from lm_audit.audits.privacy.training import dpo
 
     whole, cut = small_llama(), small_llama()
     often = run_steps
@@ -149,7 +149,7 @@ def file_size_limit(size):
 
 
 def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path, monkeypatch):
-    from harness.audits.privacy.training import sft
+    from lm_audit.audits.privacy.training import sft
 
     checkpoint = tmp_path / "sft.pt"
     often = run_steps
@@ -221,7 +221,7 @@ def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon):
 
 
 def test_dp_noise_grows_as_epsilon_shrinks(tokenizer):
-    from harness.audits.privacy.training.dp import noise_for
+    from lm_audit.audits.privacy.training.dp import noise_for
 
     noise = [noise_for(DpSettings(epsilon), 1e-3, 0.02, 100) for epsilon in (math.inf, 4.0, 1.0)]
     assert noise[0] == 0 < noise[1] < noise[2]
@@ -291,8 +291,8 @@ def test_config_round_trip_and_bad_values():
 
 
 def test_dpo_needs_the_sft_stage(smoke_stages, tmp_path):
-    from harness.audits.privacy.stages import stage_data
-    from harness.audits.privacy.training.own_stages import own_dpo
+    from lm_audit.audits.privacy.stages import stage_data
+    from lm_audit.audits.privacy.training.own_stages import own_dpo
 
     config, _ = smoke_stages
     assert stage_data("sft", tmp_path).name == "corpus.jsonl"

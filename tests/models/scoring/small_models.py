@@ -9,7 +9,7 @@ import torch
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from harness.models.language_model import LanguageModel
+from lm_audit.models.language_model import LanguageModel
 
 VOCABULARY = 320
 _TEXT = [

@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from harness.errors import DataError
-from harness.models import LanguageModel
-from harness.models.byte_tokenizer import byte_tokenizer
+from lm_audit.errors import DataError
+from lm_audit.models import LanguageModel
+from lm_audit.models.byte_tokenizer import byte_tokenizer
 
 
 @pytest.fixture(scope="module")

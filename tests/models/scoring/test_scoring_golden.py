@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.models.language_model import LanguageModel
+from lm_audit.models.language_model import LanguageModel
 from tests.shared_data import shared
 
 
 @pytest.fixture(scope="module")
 def smollm2() -> LanguageModel:
     pytest.importorskip("gguf")
-    from harness.errors import ModelError
-    from harness.models import load_model
+    from lm_audit.errors import ModelError
+    from lm_audit.models import load_model
 
     try:
         return load_model("smollm2", device="cpu", dtype="float32")

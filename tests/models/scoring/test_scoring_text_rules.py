@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import DataError, UsageError
-from harness.models.language_model import LanguageModel
-from harness.models.scoring.boundary import TextSplitter
-from harness.models.scoring.requests import RequestEncoder, default_bos
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.scoring.boundary import TextSplitter
+from lm_audit.models.scoring.requests import RequestEncoder, default_bos
 from tests.models.scoring.small_models import small_model, small_module, small_tokenizer
 
 

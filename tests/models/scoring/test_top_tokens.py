@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.errors import UsageError
-from harness.models import LanguageModel
-from harness.models.tiny import tiny_model
+from lm_audit.errors import UsageError
+from lm_audit.models import LanguageModel
+from lm_audit.models.tiny import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,103 @@
+"""Counterfactual swap: how far does exchanging the gender in a text move the likelihood of what follows unchanged?"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lm_audit.audits.bias.swap import swap_gender
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence
+from lm_audit.stats import Estimate, bootstrap_ci, bootstrap_two_sample
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+
+BAR = " | "
+
+
+@dataclass(frozen=True)
+class SwapItem:
+    """A suffix that is scored after two versions of the text before it; ``control``: the swap keeps the meaning."""
+
+    item: str
+    before: str
+    swapped: str
+    suffix: str
+    control: bool
+
+
+def load_swap_items(path: str | Path) -> list[SwapItem]:
+    """The items of a TOML file with ``texts`` and ``[[control]]`` entries (``text`` and ``swap = [old, new]``).
+
+    Raises ``DataError`` with the entry for a text without the bar, without a word to swap, or whose swap does not come
+    back when it is done twice.
+    """
+    path = Path(path)
+    document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    items = []
+    for row, text in enumerate(document.get("texts", ()), start=1):
+        before, suffix = _split(text, path, row)
+        try:
+            items.append(SwapItem(f"swap-{row}", before, swap_gender(before).text, suffix, False))
+        except DataError as error:
+            raise DataError(str(error), file=path, row=row, field="texts") from error
+    for row, entry in enumerate(document.get("control", ()), start=1):
+        before, suffix = _split(entry["text"], path, row)
+        old, new = entry["swap"]
+        if before.count(old) != 1:
+            raise DataError(f"{old!r} must stand once before the bar", file=path, row=row, field="control")
+        items.append(SwapItem(f"control-{row}", before, before.replace(old, new), suffix, True))
+    return items
+
+
+def _split(text: str, path: Path, row: int) -> tuple[str, str]:
+    before, bar, suffix = text.partition(BAR)
+    if not bar or not suffix.strip():
+        raise DataError(f"{text!r} must hold one {BAR!r} with text on both sides", file=path, row=row)
+    return before, f" {suffix}"
+
+
+def counterfactual_swap(
+    model: LanguageModel, items: Sequence[SwapItem], *, confidence: float = 0.95, seed: int = 0
+) -> Evidence:
+    """Mean absolute shift of the unchanged suffix's log-likelihood under the swap, beside the same for control swaps.
+
+    Shifts are in nats, swapped minus original. The excess over the control swaps is what the attribute adds to what any
+    change of wording does. Raises ``DataError`` where either kind of item is missing.
+    """
+    if not any(item.control for item in items) or all(item.control for item in items):
+        raise DataError("the swap needs items and control items; without controls there is no noise floor")
+    scores = model.loglikelihood([(text, item.suffix) for item in items for text in (item.before, item.swapped)])
+    shift = np.array([second.total - first.total for first, second in zip(scores[::2], scores[1::2], strict=True)])
+    control = np.array([item.control for item in items])
+    evidence = Evidence("bias", headline="bias.counterfactual_excess_shift")
+    evidence.parameters.update({"n": int((~control).sum()), "n_control": int(control.sum()), "seed": seed})
+
+    def mean(name: str, values: np.ndarray, **fields: object) -> None:
+        estimate: Estimate = bootstrap_ci(values, confidence=confidence, n_resamples=2000, seed=seed)
+        evidence.metric(name, replace(estimate, unit="nats", **fields))  # type: ignore[arg-type]
+
+    mean("bias.counterfactual_shift", np.abs(shift[~control]), better="lower")
+    mean("bias.counterfactual_noise_floor", np.abs(shift[control]))
+    excess = bootstrap_two_sample(
+        np.abs(shift[~control]), np.abs(shift[control]), "mean_difference", confidence=confidence, seed=seed
+    )
+    evidence.metric("bias.counterfactual_excess_shift", replace(excess, unit="nats", better="lower", chance=0.0))
+    evidence.extend_rows(
+        {
+            "item": item.item,
+            "control": item.control,
+            "original": item.before,
+            "swapped": item.swapped,
+            "suffix": item.suffix,
+            "shift": float(value),
+        }
+        for item, value in zip(items, shift, strict=True)
+    )
+    return evidence

@@ -1,0 +1,240 @@
+"""WinoBias and Winogender: does a pronoun's gender change whom the model takes it to mean?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.audits.bias.coreference import CLOZE, RULES, Question, candidate_scores, correct
+from lm_audit.audits.bias.shares import clustered_mean, clustered_statistic
+from lm_audit.audits.bias.winobias_items import WinoBiasItem, parse_winobias
+from lm_audit.audits.bias.winogender_items import GENDERS, WinogenderItem, parse_winogender
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence
+
+if TYPE_CHECKING:
+    from lm_audit.audits.bias.exclusions import Exclusion
+    from lm_audit.models import LanguageModel
+
+Floats = NDArray[np.float64]
+_ACCURACY: dict[str, Any] = {"unit": "%", "better": "higher", "chance": 50.0}
+_GAP: dict[str, Any] = {"unit": "percentage points", "better": "target:0", "chance": 0.0}
+
+
+def winobias(
+    model: LanguageModel, rows: Iterable[Mapping[str, Any]], *, confidence: float = 0.95, seed: int = 0
+) -> Evidence:
+    """Accuracy where gender fits the occupation's majority (pro) and where it does not (anti), and their difference.
+
+    For types 1 and 2 and each rule of comparison (per token, total, PMI), in percent; ``bias`` is accuracy pro minus
+    accuracy anti. Intervals resample pairs of lines (the same sentence with the other pronoun). Raises ``DataError``
+    where no line is usable.
+    """
+    items, excluded = parse_winobias(rows)
+    if not items:
+        raise DataError(f"no usable line of WinoBias; {len(excluded)} were excluded")
+    questions = [item.question for item in items]
+    scores = candidate_scores(model, questions)
+    evidence = _evidence("winobias", "bias.winobias_bias", model, len(items), excluded, seed)
+    pairs = np.array([item.pair for item in items])
+    for rule in RULES:
+        right = 100 * correct(scores[rule], questions)
+        _winobias_metrics(evidence, items, right, pairs, rule, confidence, seed)
+    details = [{"condition": item.condition, "type": item.type, "gender": item.gender} for item in items]
+    evidence.extend_rows(_rows(questions, scores, details))
+    return evidence
+
+
+def _winobias_metrics(
+    evidence: Evidence,
+    items: Sequence[WinoBiasItem],
+    right: Floats,
+    pairs: NDArray[Any],
+    rule: str,
+    confidence: float,
+    seed: int,
+) -> None:
+    suffix = "" if rule == RULES[0] else f".{rule}"
+    pro = np.array([item.condition == "pro" for item in items])
+    kind = np.array([item.type for item in items])
+    gender = np.array([item.gender for item in items])
+    sets = {"": np.ones(len(items), dtype=bool), "_type1": kind == 1, "_type2": kind == 2}
+    for label, chosen in sets.items():
+        for name, side in (("pro", pro), ("anti", ~pro)):
+            both = chosen & side
+            if both.any():
+                estimate = clustered_mean(right[both], pairs[both], confidence=confidence, seed=seed, **_ACCURACY)
+                evidence.metric(f"bias.winobias_accuracy_{name}{label}{suffix}", estimate)
+        if chosen.any():
+            gap = _gap(right[chosen], pro[chosen], pairs[chosen], confidence, seed)
+            evidence.metric(f"bias.winobias_bias{label}{suffix}", gap)
+    for name in ("male", "female"):
+        chosen = gender == name
+        if chosen.any():
+            estimate = clustered_mean(right[chosen], pairs[chosen], confidence=confidence, seed=seed, **_ACCURACY)
+            evidence.metric(f"bias.winobias_accuracy_{name}{suffix}", estimate)
+
+
+def _gap(right: Floats, first: NDArray[np.bool_], clusters: NDArray[Any], confidence: float, seed: int) -> Any:
+    def statistic(numbers: NDArray[np.int64]) -> float | None:
+        chosen, side = right[numbers], first[numbers]
+        return float(chosen[side].mean() - chosen[~side].mean()) if side.any() and (~side).any() else None
+
+    return clustered_statistic(statistic, clusters, confidence=confidence, seed=seed, **_GAP)
+
+
+def winogender(
+    model: LanguageModel,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    occupation_stats: Mapping[str, float] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Evidence:
+    """Accuracy by the pronoun's gender, the male-female gap, how often gender flips the choice, the "gotcha" gap.
+
+    ``occupation_stats`` (percent of women by occupation) adds the gotcha subset and the correlation of the model's
+    female-minus-male lean towards the occupation with the labour statistics. In percent; intervals resample
+    occupations. Raises ``DataError`` where no sentence is usable.
+    """
+    items, excluded = parse_winogender(rows)
+    if not items:
+        raise DataError(f"no usable sentence of Winogender; {len(excluded)} were excluded")
+    questions = [item.question for item in items]
+    scores = candidate_scores(model, questions)
+    evidence = _evidence("winogender", "bias.winogender_flip_rate", model, len(items), excluded, seed)
+    for rule in RULES:
+        _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence, seed)
+    details = [{"template": item.template, "gender": item.gender, "occupation": item.occupation} for item in items]
+    evidence.extend_rows(_rows(questions, scores, details))
+    return evidence
+
+
+def _winogender_metrics(
+    evidence: Evidence,
+    items: Sequence[WinogenderItem],
+    scores: Floats,
+    rule: str,
+    stats: Mapping[str, float] | None,
+    confidence: float,
+    seed: int,
+) -> None:
+    suffix = "" if rule == RULES[0] else f".{rule}"
+    right = 100 * correct(scores, [item.question for item in items])
+    occupation = np.array([item.occupation for item in items])
+    gender = np.array([item.gender for item in items])
+    for name in GENDERS:
+        if (chosen := gender == name).any():
+            estimate = clustered_mean(right[chosen], occupation[chosen], confidence=confidence, seed=seed, **_ACCURACY)
+            evidence.metric(f"bias.winogender_accuracy_{name}{suffix}", estimate)
+    gendered = gender != "neutral"
+    gap = _gap(right[gendered], gender[gendered] == "male", occupation[gendered], confidence, seed)
+    evidence.metric(f"bias.winogender_male_female_gap{suffix}", gap)
+    flips = _flips(items, scores)
+    if flips:
+        estimate = clustered_mean(
+            [100 * flip for _, flip in flips],
+            [name for name, _ in flips],
+            confidence=confidence,
+            seed=seed,
+            unit="%",
+            better="lower",
+        )
+        evidence.metric(f"bias.winogender_flip_rate{suffix}", estimate)
+    if stats:
+        _labour_metrics(evidence, items, scores, right, suffix, stats, confidence, seed)
+
+
+def _flips(items: Sequence[WinogenderItem], scores: Floats) -> list[tuple[str, float]]:
+    """For each template with both genders: its occupation, and 1 where the choice differs between them."""
+    lean = {(item.template, item.gender): row[0] - row[1] for item, row in zip(items, scores, strict=True)}
+    return [
+        (template.split(".")[0], float(np.sign(lean[template, "male"]) != np.sign(lean[template, "female"])))
+        for template in dict.fromkeys(item.template for item in items)
+        if (template, "male") in lean and (template, "female") in lean
+    ]
+
+
+def _labour_metrics(
+    evidence: Evidence,
+    items: Sequence[WinogenderItem],
+    scores: Floats,
+    right: Floats,
+    suffix: str,
+    stats: Mapping[str, float],
+    confidence: float,
+    seed: int,
+) -> None:
+    known = np.array([item.gender != "neutral" and item.occupation in stats for item in items])
+    gotcha = np.array([_is_gotcha(item, stats) if keep else False for item, keep in zip(items, known, strict=True)])
+    occupation = np.array([item.occupation for item in items])
+    if known.any():
+        gap = _gap(right[known], gotcha[known], occupation[known], confidence, seed)
+        evidence.metric(f"bias.winogender_gotcha_gap{suffix}", gap)
+    lean = {(item.template, item.gender): row[0] - row[1] for item, row in zip(items, scores, strict=True)}
+    shift: dict[str, list[float]] = {}
+    for template, gender in lean:
+        name = template.split(".")[0]
+        if gender == "female" and (template, "male") in lean and name in stats:
+            shift.setdefault(name, []).append(lean[template, "female"] - lean[template, "male"])
+    names = list(shift)
+    mean_shift = np.array([np.mean(shift[name]) for name in names])
+    share = np.array([stats[name] for name in names])
+    correlation = clustered_statistic(
+        lambda numbers: _correlation(mean_shift[numbers], share[numbers]),
+        names,
+        confidence=confidence,
+        seed=seed,
+        unit="Pearson r",
+        better="target:0",
+        chance=0.0,
+    )
+    evidence.metric(f"bias.winogender_labour_correlation{suffix}", correlation)
+
+
+def _is_gotcha(item: WinogenderItem, stats: Mapping[str, float]) -> bool:
+    """Whether the pronoun's gender points away from the right antecedent, by the occupation's majority."""
+    fits = (item.gender == "female") == (stats[item.occupation] > 50)
+    return fits != item.refers_to_occupation
+
+
+def _correlation(left: Floats, right: Floats) -> float | None:
+    if len(left) < 3 or np.ptp(left) == 0 or np.ptp(right) == 0:
+        return None
+    return float(np.corrcoef(left, right)[0, 1])
+
+
+def _evidence(
+    benchmark: str, headline: str, model: LanguageModel, n: int, excluded: Sequence[Exclusion], seed: int
+) -> Evidence:
+    evidence = Evidence("bias", headline=headline)
+    evidence.parameters.update(
+        {"benchmark": benchmark, "cloze": CLOZE, "rules": list(RULES), "n": n, "seed": seed, "dtype": str(model.dtype)}
+    )
+    evidence.notes.append("Metrics without a suffix compare candidates by mean log-probability per token (nats).")
+    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    return evidence
+
+
+def _rows(
+    questions: Sequence[Question], scores: Mapping[str, Floats], details: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    right = {rule: correct(scores[rule], questions) for rule in RULES}
+    rows = []
+    for number, (question, detail) in enumerate(zip(questions, details, strict=True)):
+        row: dict[str, Any] = {
+            "item": question.item,
+            "sentence": question.sentence,
+            "pronoun": question.pronoun,
+            **detail,
+        }
+        row["candidate_0"], row["candidate_1"] = question.candidates
+        row["answer"] = question.candidates[question.answer]
+        for rule in RULES:
+            row[f"{rule}_0"], row[f"{rule}_1"] = map(float, scores[rule][number])
+            row[f"correct_{rule}"] = float(right[rule][number])
+        rows.append(row)
+    return rows

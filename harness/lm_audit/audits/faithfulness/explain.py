@@ -1,0 +1,252 @@
+"""One interface to all attribution methods, and one forward pass for all of them.
+
+``attribute`` explains one passage with one method; ``Explainer`` keeps the passage and its trace for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.audits.faithfulness.attribution import Attribution
+from lm_audit.audits.faithfulness.hops import Hops
+from lm_audit.audits.faithfulness.passage import Passage, Prompt, encode_passage
+from lm_audit.audits.faithfulness.perturb import Perturbations
+from lm_audit.audits.faithfulness.spans import Span, checked_span
+from lm_audit.errors import UsageError
+
+if TYPE_CHECKING:
+    from lm_audit.audits.faithfulness.trace import Trace
+    from lm_audit.models.language_model import LanguageModel
+
+Vector = NDArray[np.float64]
+
+METHODS = (
+    "ifr",
+    "ifr_span",
+    "ft_ifr",
+    "flashtrace",
+    "attnlrp",
+    "ft_attnlrp",
+    "integrated_gradients",
+    "input_x_gradient",
+    "attention",
+    "attention_reference",
+    "rollout",
+    "ablation",
+    "ablation_clp",
+    "leave_one_out",
+)
+"""Names that ``attribute`` knows."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a method is run; see :func:`attribute` for the meaning. ``explicit_sink`` says whether the user named one."""
+
+    sink: Span
+    thinking: Span
+    explicit_sink: bool
+    hops: int
+    eps: float | None
+    objective: str
+    reduce: str
+    score_mode: str
+    negatives: str
+    normalise: bool
+    variant: str | None
+    weights: tuple[float, ...] | None
+    baseline: str
+    points: int
+    tolerance: float | None
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method returns: a matrix over the columns, and what it may have besides."""
+
+    matrix: Vector
+    vector: Vector | None = None
+    hops: Hops | None = None
+    details: dict[str, Any] | None = None
+
+
+Method = Callable[["Explainer", Options], Outcome]
+
+
+class Explainer:
+    """A model and a passage; the forward pass is made on first need and then serves every method."""
+
+    def __init__(
+        self, model: LanguageModel, prompt: Prompt, generation: str | Sequence[int], *, chat: bool = False
+    ) -> None:
+        self._begin(model, encode_passage(model.tokenizer, prompt, generation, chat=chat))
+
+    @classmethod
+    def of(cls, model: LanguageModel, passage: Passage) -> Explainer:
+        """The explainer of a passage that is tokenised already."""
+        explainer = cls.__new__(cls)
+        explainer._begin(model, passage)
+        return explainer
+
+    def _begin(self, model: LanguageModel, passage: Passage) -> None:
+        self.model, self.passage = model, passage
+        self._perturbations: dict[tuple[str, int], Perturbations] = {}
+
+    @property
+    def rows(self) -> list[int]:
+        """Absolute positions of the generation tokens."""
+        start = len(self.passage.prompt_ids)
+        return list(range(start, start + len(self.passage.generation_ids)))
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The passage's forward pass."""
+        from lm_audit.audits.faithfulness.trace import trace_passage
+
+        return trace_passage(self.model.module, self.passage.ids)
+
+    def perturbations(self, baseline: str = "eos", seed: int = 0) -> Perturbations:
+        """Scores of this passage with positions overwritten, shared by ablations and deletion curves."""
+        return self._perturbations.setdefault((baseline, seed), Perturbations(self.model, self.passage, baseline, seed))
+
+    def positions(self, span: Span) -> list[int]:
+        """Absolute positions of a span."""
+        start = len(self.passage.prompt_ids)
+        return list(range(start + span[0], start + span[1] + 1))
+
+    def attribute(
+        self,
+        method: str,
+        *,
+        sink: Span | None = None,
+        thinking: Span | None = None,
+        hops: int = 1,
+        eps: float | None = None,
+        objective: str = "logit",
+        reduce: str = "sum",
+        score_mode: str = "generated",
+        negatives: str = "drop",
+        normalise: bool = True,
+        variant: str | None = None,
+        weights: Sequence[float] | None = None,
+        baseline: str = "eos",
+        points: int = 20,
+        tolerance: float | None = None,
+        threshold: float = 0.0,
+    ) -> Attribution:
+        """See :func:`attribute`."""
+        from lm_audit.audits.faithfulness.methods import method_named
+
+        run = method_named(method)
+        length = len(self.passage.generation_ids)
+        chosen = (0, self.passage.answer_end) if sink is None else checked_span(sink, length, "sink")
+        inner = chosen if thinking is None else checked_span(thinking, length, "thinking")
+        _check_choices(hops, objective, reduce, score_mode, negatives, weights, chosen, points)
+        options = Options(
+            chosen,
+            inner,
+            sink is not None,
+            hops,
+            eps,
+            objective,
+            reduce,
+            score_mode,
+            negatives,
+            normalise,
+            variant,
+            None if weights is None else tuple(float(weight) for weight in weights),
+            baseline,
+            points,
+            tolerance,
+            threshold,
+        )
+        outcome = run(self, options)
+        return Attribution(
+            method=method,
+            matrix=np.asarray(outcome.matrix, dtype=np.float64),
+            passage=self.passage,
+            sink=chosen,
+            thinking=None if thinking is None else inner,
+            vector=outcome.vector,
+            hops=outcome.hops,
+            details=outcome.details or {},
+        )
+
+
+def _check_choices(
+    hops: int, objective: str, reduce: str, score_mode: str, negatives: str, weights: Any, sink: Span, points: int
+) -> None:
+    choices = {
+        "objective": (objective, ("logit", "logprob")),
+        "reduce": (reduce, ("sum", "l2")),
+        "score_mode": (score_mode, ("generated", "max")),
+        "negatives": (negatives, ("drop", "abs")),
+    }
+    for name, (value, legal) in choices.items():
+        if value not in legal:
+            raise UsageError(f"{name} is {value!r}; it must be {' or '.join(map(repr, legal))}")
+    if hops < 0:
+        raise UsageError(f"hops is {hops}; it must be 0 or more")
+    if points < 1:
+        raise UsageError(f"points is {points}; integrated gradients need at least one")
+    if weights is not None and len(weights) != sink[1] - sink[0] + 1:
+        raise UsageError(f"{len(weights)} weights for a sink of {sink[1] - sink[0] + 1} tokens; give one a token")
+
+
+def attribute(
+    model: LanguageModel,
+    prompt: Prompt,
+    generation: str | Sequence[int],
+    method: str,
+    *,
+    sink: Span | None = None,
+    thinking: Span | None = None,
+    hops: int = 1,
+    eps: float | None = None,
+    objective: str = "logit",
+    reduce: str = "sum",
+    score_mode: str = "generated",
+    negatives: str = "drop",
+    normalise: bool = True,
+    variant: str | None = None,
+    chat: bool = False,
+    **more: Any,
+) -> Attribution:
+    """The attribution of a generation to the tokens before it, G x (P_user + G).
+
+    ``sink`` and ``thinking`` are inclusive spans of generated tokens (default: the whole generation without its
+    end-of-text token; thinking = sink). ``hops``: recursive hops of the ``ft_*`` methods and ``flashtrace``. ``eps``:
+    another epsilon for IFR's norm. ``objective`` ("logit", "logprob") and ``reduce`` ("sum", "l2") shape
+    input_x_gradient; ``score_mode`` ("generated", "max") the token that attnlrp explains; ``negatives`` ("drop", "abs")
+    and ``normalise`` the hops of ft_attnlrp. ``variant``: ft_ifr "in_all_gen", "stop_words", "split_hop"; ifr
+    "output_only"; integrated_gradients "logit" (default: log-probability); ablation "segments:K". ``chat`` puts a text
+    prompt into the tokenizer's chat template. More: ``weights`` (one a sink token), ``baseline``, ``points``,
+    ``tolerance`` (integrated gradients), ``threshold`` (IFR: smallest proximity that counts, in L1 units).
+
+    A sink makes attnlrp, input_x_gradient and integrated_gradients explain the span's mean objective with one backward
+    pass (the same vector in every row of the sink); without one they give a row for each token.
+
+    Raises UsageError for spans, names and lengths that cannot be used, DataError for text that does not round-trip,
+    ModelError for an architecture that is not handled.
+    """
+    return Explainer(model, prompt, generation, chat=chat).attribute(
+        method,
+        sink=sink,
+        thinking=thinking,
+        hops=hops,
+        eps=eps,
+        objective=objective,
+        reduce=reduce,
+        score_mode=score_mode,
+        negatives=negatives,
+        normalise=normalise,
+        variant=variant,
+        **more,
+    )

@@ -1,0 +1,27 @@
+"""Options of the faithfulness audit on pytest's command line."""
+
+from __future__ import annotations
+
+from lm_audit.audits.option import AuditOption
+
+OPTIONS: tuple[AuditOption, ...] = (
+    AuditOption(
+        "--faithfulness-samples",
+        "your own samples, a JSONL file with 'prompt' and optionally 'generation', 'thinking_span', 'output_span', "
+        "'evidence_spans'; may be given several times",
+        action="append",
+    ),
+    AuditOption(
+        "--attribution-method", "attribution methods to audit instead of the size's own; may be given several times",
+        action="append",
+    ),
+    AuditOption("--deletion-steps", "deletion steps of a token curve; 0 deletes one token at a time", type=int),
+    AuditOption(
+        "--deletion-baseline", "what overwrites a token: eos, pad, mean or random", default="eos",
+        choices=("eos", "pad", "mean", "random"),
+    ),
+    AuditOption("--attribution-hops", "recursive hops of the multi-hop methods", default=1, type=int),
+    AuditOption(
+        "--faithfulness-chat", "put prompts into the model's chat template", action="store_true", default=False
+    ),
+)  # fmt: skip

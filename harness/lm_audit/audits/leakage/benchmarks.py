@@ -1,0 +1,40 @@
+"""The benchmarks of a run: the user's, or the questions that come with the harness."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from lm_audit.errors import UsageError
+
+LIMITS: dict[str, int] = {"smoke": 12, "standard": 200, "full": 10_000}
+"""Items of a benchmark by size; also the full size is a sample, so that memory stays flat whatever is given."""
+
+
+def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> dict[str, str]:
+    """Names and sources: ``NAME=SOURCE`` as the user gave them, or the shipped folders.
+
+    A source without a name bears its file's name without ending. Raises ``UsageError`` for two of one name.
+    """
+    entries = list(given or ()) or [str(path) for path in shipped]
+    found: dict[str, str] = {}
+    for entry in entries:
+        name, source = _named(entry)
+        if name in found:
+            raise UsageError(f"--benchmark {entry!r}: two benchmarks are called {name!r}; write NAME={source}")
+        found[name] = source
+    return found
+
+
+def _named(entry: str) -> tuple[str, str]:
+    head, equals, tail = entry.partition("=")
+    if equals and not Path(entry).exists() and "/" not in head:
+        return _legal(head), tail
+    path = Path(entry)
+    return _legal(path.stem if path.exists() else entry.split("/")[-1]), entry
+
+
+def _legal(name: str) -> str:
+    """A name that may be part of a case's id."""
+    return re.sub(r"[@\[\]\s\x00-\x20\x7f:]+", "-", name).strip("-") or "benchmark"

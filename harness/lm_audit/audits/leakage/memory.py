@@ -1,0 +1,263 @@
+"""The memorisation test: published order against shuffled ones, every score beside what language alone would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.conditions import (
+    UNITS,
+    Effect,
+    QuestionScores,
+    baseline_effect,
+    mean_of,
+    order_effect,
+    question_scores,
+)
+from lm_audit.audits.leakage.cuts import Cut
+from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
+from lm_audit.audits.leakage.items import LETTERS
+from lm_audit.audits.leakage.measuring import OnRows, measure_conditions, usable_items
+from lm_audit.audits.leakage.orders import is_shufflable
+from lm_audit.audits.leakage.scores import mitigation_share
+from lm_audit.audits.leakage.style import StyleShare, is_sorted, style_shares
+from lm_audit.audits.leakage.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence, Figure
+from lm_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lm_audit.models import LanguageModel
+
+SHOWN = 15
+
+
+@dataclass(frozen=True)
+class Memorisation:
+    """What the test measured: the probe table of all conditions, question scores, effects by measure, styles."""
+
+    benchmark: Benchmark
+    table: pd.DataFrame
+    scores: QuestionScores
+    excluded: dict[str, str]
+    effects: dict[str, Effect]
+    unsorted_effects: dict[str, Effect]
+    styles: list[StyleShare]
+    parameters: dict[str, Any]
+    seed: int
+
+    def mean(self, measure: str, condition: str) -> Estimate:
+        """The mean of a condition over questions, with its interval and the chance that language alone gives."""
+        chance = self._mean(measure, OTHER_ITEM).value
+        return self._mean(measure, condition, chance)
+
+    def _mean(self, measure: str, condition: str, chance: float | None = None) -> Estimate:
+        values, unit = self.scores.of(measure, condition), UNITS[measure]
+        return mean_of(values, self.scores.files, unit=unit, seed=self.seed, chance=chance)
+
+
+def measure_memorisation(
+    model: LanguageModel,
+    benchmark: Benchmark,
+    *,
+    orders: int = 3,
+    cut: Cut = "token",
+    opening: str = "",
+    seed: int,
+    on_rows: OnRows | None = None,
+) -> Memorisation:
+    """Probe every usable item in its published order, in ``orders`` shuffled ones, and beside two baselines.
+
+    ``other_question``: the same options under another item's question; ``other_item``: one option alone after another
+    item's question and options, which is what language alone gives. ``opening`` (of a chat template) stands before
+    every text. ``on_rows`` gets item rows as they are measured. Raises ``DataError`` where no item can be used.
+    """
+    items, excluded = usable_items(model, benchmark.items, opening)
+    if not items:
+        raise DataError(f"no item can be used: {sorted(set(excluded.values()))}", file=benchmark.name)
+    measured = measure_conditions(model, items, orders=orders, cut=cut, opening=opening, seed=seed, on_rows=on_rows)
+    scores = question_scores(measured, items)
+    plain = [not is_sorted(item) for item in items]
+    return Memorisation(
+        benchmark,
+        measured,
+        scores,
+        excluded,
+        {name: order_effect(scores, name, seed=seed) for name in UNITS},
+        {name: order_effect(scores, name, seed=seed, keep=plain) for name in UNITS},
+        style_shares(items),
+        {"orders": orders, "cut": cut, "rule": "bytes", "mode": "template" if opening else "raw"},
+        seed,
+    )
+
+
+def memorisation_evidence(result: Memorisation) -> Evidence:
+    """Scores of all conditions, order effects, baselines, style, smallest detectable effect, and the figures."""
+    evidence = Evidence("leakage", headline="leakage.order_effect.logprob")
+    for measure in UNITS:
+        for condition in (ORIGINAL, SHUFFLED, *BASELINES):
+            evidence.metric(f"leakage.{measure}.{condition}", result.mean(measure, condition))
+        _record_effect(evidence, f"leakage.order_effect.{measure}", result.effects[measure])
+        _record_effect(evidence, f"leakage.order_effect_unsorted.{measure}", result.unsorted_effects[measure])
+        for baseline in BASELINES:
+            effect = baseline_effect(result.scores, measure, baseline, seed=result.seed)
+            evidence.metric(f"leakage.above_{baseline}.{measure}", effect.mean)
+            evidence.metric(f"leakage.above_{baseline}.{measure}.p", effect.sign_flip)
+    _record_mitigation(evidence, result)
+    describe(evidence, result.benchmark, result.excluded, result.parameters)
+    _note_coverage(evidence, result)
+    evidence.figures += memorisation_figures(result)
+    return evidence
+
+
+def _record_effect(evidence: Evidence, name: str, effect: Effect) -> None:
+    evidence.metric(name, effect.mean)
+    if effect.placed is not None:
+        evidence.metric(f"{name}.p", effect.placed)
+    evidence.metric(f"{name}.p_sign_flip", effect.sign_flip)
+    evidence.metric(f"{name}.detectable", effect.detectable)
+
+
+def _record_mitigation(evidence: Evidence, result: Memorisation) -> None:
+    original, shuffled, chance = (result.mean("hits", c).value for c in (ORIGINAL, SHUFFLED, OTHER_ITEM))
+    share = None if None in (original, shuffled, chance) else mitigation_share(original, shuffled, chance)  # type: ignore[arg-type]
+    n = len(result.scores.items)
+    estimate = (
+        Estimate.not_estimable("the original score does not exceed chance", n=n, unit="share", chance=0.0)
+        if share is None
+        else Estimate(share, n=n, confidence=None, method="of the means", unit="share", chance=0.0)
+    )
+    evidence.metric("leakage.mitigation", result.effects["hits"].mean)
+    evidence.metric("leakage.mitigation_share", estimate)
+
+
+def describe(evidence: Evidence, benchmark: Benchmark, excluded: dict[str, str], parameters: dict[str, Any]) -> None:
+    """Parameters and notes that say what was read, sampled and left out."""
+    evidence.parameters.update(parameters)
+    evidence.parameters["benchmark"] = {
+        "name": benchmark.name,
+        "files": list(benchmark.files),
+        "rows": benchmark.rows,
+        "usable": benchmark.usable,
+        "sampled": len(benchmark.items),
+        "excluded_rows": dict(benchmark.excluded),
+    }
+    if benchmark.exclusions:
+        listed = "; ".join(f"{e.file} row {e.row}: {e.reason}" for e in benchmark.exclusions[:20])
+        evidence.notes.append(f"{sum(benchmark.excluded.values())} rows were left out: {listed}")
+    if excluded:
+        evidence.notes.append(
+            f"{len(excluded)} items were left out of the conditions: "
+            + "; ".join(f"{key} ({reason})" for key, reason in list(excluded.items())[:20])
+        )
+
+
+def _note_coverage(evidence: Evidence, result: Memorisation) -> None:
+    items = result.scores.items
+    fixed = [item.key for item in items if not is_shufflable(item)]
+    if fixed:
+        evidence.notes.append(
+            f"{len(fixed)} items cannot be shuffled (their options name each other) and are in no order effect: "
+            + ", ".join(fixed[:20])
+        )
+    biased = [s for s in result.styles if s.p_value is not None and s.p_value < 0.01]
+    if biased:
+        names = ", ".join(s.style.replace("_", " ") for s in biased)
+        evidence.notes.append(
+            f"The published order follows a style more often than by chance ({names}): read the order effect of the "
+            f"unsorted items ({sum(not is_sorted(item) for item in items)} of {len(items)})."
+        )
+
+
+def memorisation_figures(result: Memorisation) -> list[Figure]:
+    """Conditions, distribution, files, most memorised items, style."""
+    conditions = (ORIGINAL, SHUFFLED, *BASELINES)
+    chance = {m: result.mean(m, OTHER_ITEM).value for m in UNITS}
+    labels = {c: c.replace("_", " ") for c in conditions}
+    figures = [
+        forest(
+            f"conditions_{measure}",
+            f"Conditions: {'hits' if measure == 'hits' else 'log-probability'}",
+            {labels[c]: result.mean(measure, c) for c in conditions},
+            UNITS[measure],
+            chance[measure],
+            "Dashed: what language alone gives (the option after another item). Memory of the order shows as original "
+            "right of shuffled; original right of the baselines may also be knowledge.",
+        )
+        for measure in UNITS
+    ]
+    figures.append(
+        distribution(
+            "distribution",
+            "Scores of the questions",
+            {labels[c]: result.scores.of("logprob", c) for c in (ORIGINAL, SHUFFLED, OTHER_ITEM)},
+            UNITS["logprob"],
+            chance["logprob"],
+            "Mean log-probability a byte of the second halves of a question's options. Dashed: mean of the baseline.",
+        )
+    )
+    return [*figures, _files(result), memorised_table(_memorised(result), _CAPTION), style_figure(result.styles)]
+
+
+_CAPTION = (
+    "By how much likelier the second half is in its place than after another item (nats a byte). Well-known facts "
+    "stand high as well as memorised text."
+)
+
+
+def _files(result: Memorisation) -> Figure:
+    rows = []
+    for name in result.benchmark.files:
+        here = np.array([file == name for file in result.scores.files])
+        row: dict[str, Any] = {"file": name, "items": int(here.sum())}
+        for condition in (ORIGINAL, SHUFFLED, OTHER_ITEM):
+            values = result.scores.of("hits", condition)[here] if here.any() else np.zeros(0)
+            values = values[np.isfinite(values)]
+            row[condition] = round(float(values.mean()), 3) if len(values) else None
+        rows.append(row)
+    columns = {"file": "file", "items": "items", ORIGINAL: "original", SHUFFLED: "shuffled", OTHER_ITEM: "baseline"}
+    return table("files", "Hits by file", columns, rows, "Share of options whose next token was right.")
+
+
+def _memorised(result: Memorisation) -> list[dict[str, Any]]:
+    """The options with the largest gain of the published place over the baseline."""
+    measured = result.table.assign(per_byte=result.table["suffix_logprob"] / result.table["suffix_bytes"].clip(lower=1))
+    keys = ["base", "base_option"]
+    baseline = measured.loc[measured["condition"] == OTHER_ITEM, [*keys, "per_byte"]]
+    own = measured[measured["condition"] == ORIGINAL].merge(baseline, on=keys, suffixes=("", "_baseline"))
+    own["gain"] = own["per_byte"] - own["per_byte_baseline"]
+    top = own.sort_values("gain", ascending=False, kind="stable").head(SHOWN)
+    return [
+        {
+            "item": f"{row['file']}:{row['item_id']} {LETTERS[row['base_option']]}",
+            "prefix": visible(ending(row["prefix"])),
+            "wrote": visible(row["predicted"]),
+            "truth": visible(row["suffix"]),
+            "gain": round(float(row["gain"]), 3),
+        }
+        for row in top.to_dict("records")
+    ]
+
+
+def memorisation(
+    model: LanguageModel, benchmark: Benchmark, *, orders: int = 3, cut: Cut = "token", opening: str = "", seed: int
+) -> Evidence:
+    """:func:`measure_memorisation` as evidence, rows included."""
+    rows: list[dict[str, Any]] = []
+    result = measure_memorisation(
+        model,
+        benchmark,
+        orders=orders,
+        cut=cut,
+        opening=opening,
+        seed=seed,
+        on_rows=lambda some: rows.extend(map(dict, some)),
+    )
+    evidence = memorisation_evidence(result)
+    evidence.rows = rows
+    return evidence

@@ -1,0 +1,38 @@
+"""The leakage audit's own command-line options."""
+
+from __future__ import annotations
+
+from lm_audit.audits.option import AuditOption
+
+OPTIONS = (
+    AuditOption(
+        "--benchmark",
+        "a multiple-choice set to audit: CSV, TSV, JSONL or Parquet file, folder of such files (one a subject), or hub "
+        "id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]; NAME=... names it; may be repeated (default: the questions in "
+        "fixtures/leakage)",
+        action="append",
+    ),
+    AuditOption(
+        "--leakage-columns",
+        "columns of the sets where they are not called question, A, B, C, ... (or options) and answer: "
+        "question=Q,options=A1|A2|A3,answer=Key,id=No,subject=Topic",
+    ),
+    AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=int),
+    AuditOption(
+        "--leakage-clean",
+        "a set of the same kind that the model cannot have seen; gives the membership scores their AUC",
+    ),
+    AuditOption(
+        "--leakage-cut",
+        "where options are cut in two: at a token, at a word, or in the middle of the characters as published (source)",
+        default="token",
+        choices=("token", "word", "source"),
+    ),
+    AuditOption(
+        "--leakage-mode",
+        "probe bare text (raw) or the start of the assistant's turn in the model's chat template (template)",
+        default="raw",
+        choices=("raw", "template"),
+    ),
+    AuditOption("--leakage-orders", "shuffled orders a question in the memorisation test", default=3, type=int),
+)

@@ -1,0 +1,122 @@
+"""The order rank test: among all orders of an item's options, how likely is the published one?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.leakage.items import Item, full_text, shuffle_options
+from lm_audit.audits.leakage.orders import Order, orders_to_rank
+from lm_audit.audits.leakage.style import STYLES, follows, poisson_binomial
+from lm_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lm_audit.models import LanguageModel
+
+_EQUAL = 1e-6
+
+
+def order_test(
+    model: LanguageModel, items: Sequence[Item], orders: int | Sequence[Sequence[int]] = 24, *, seed: int
+) -> pd.DataFrame:
+    """A table with one row an item: the log-probability of question and options in each order, and the published rank.
+
+    ``item_id``, ``file``, ``n_orders``, ``published_rank`` (1 = most likely; equals count before it), ``p_rank`` (rank
+    over orders, the p-value of this item), ``orders`` (the published first), ``logprobs`` (nats, of the whole text).
+    ``orders``: a count (all orders of items with up to four options, a seeded sample of that size above) or explicit
+    ones. Anchored options keep their place; an item that has no other order is in the table with ``n_orders`` 1.
+    Source: Ni et al. 2024, arXiv 2409.01790.
+    """
+    import pandas as pd
+
+    tried = [orders_to_rank(item, orders, seed=seed) for item in items]
+    texts = [full_text(shuffle_options(item, order)) for item, some in zip(items, tried, strict=True) for order in some]
+    totals = iter([score.total for score in model.loglikelihood([("", text) for text in texts])])
+    rows = [_row(item, some, [next(totals) for _ in some]) for item, some in zip(items, tried, strict=True)]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+_COLUMNS = ("item_id", "file", "n_orders", "published_rank", "p_rank", "orders", "logprobs")
+
+
+def _row(item: Item, orders: Sequence[Order], logprobs: Sequence[float]) -> dict[str, Any]:
+    rank = published_rank(logprobs)
+    return {
+        "item_id": item.id,
+        "file": item.file,
+        "n_orders": len(orders),
+        "published_rank": rank,
+        "p_rank": rank / len(orders),
+        "orders": [list(order) for order in orders],
+        "logprobs": list(logprobs),
+    }
+
+
+def published_rank(logprobs: Sequence[float]) -> int:
+    """The 1-based rank of the first log-probability among all; others that equal it count before it."""
+    values = np.asarray(logprobs)
+    return int((values >= values[0] - _EQUAL).sum())
+
+
+@dataclass(frozen=True)
+class OrderSummary:
+    """How often the published order is the most likely one, over the items that have other orders.
+
+    ``p_top``: exact one-sided p-value of as many first ranks; ``place``: mean of the share of the other orders that are
+    less likely, 1/2 by chance; ``excluded`` items had no other order (or were sorted).
+    """
+
+    items: int
+    firsts: int
+    expected_firsts: float
+    p_top: Estimate
+    place: Estimate
+    excluded: int
+
+
+def summarise(table: pd.DataFrame, *, seed: int, confidence: float = 0.95) -> OrderSummary:
+    """The items of an :func:`order_test` table together, with an interval over items clustered by file."""
+    from lm_audit.stats import bootstrap_clustered
+
+    used = table[table["n_orders"] > 1]
+    chances = (1 / used["n_orders"]).tolist()
+    firsts = int((used["published_rank"] == 1).sum())
+    p = min(1.0, float(poisson_binomial(chances)[firsts:].sum()))
+    places = ((used["n_orders"] - used["published_rank"]) / (used["n_orders"] - 1)).tolist()
+    place = bootstrap_clustered(places, used["file"].tolist(), confidence=confidence, n_resamples=2000, seed=seed)
+    p_top = (
+        Estimate(p, n=len(used), confidence=None, method="exact, first ranks against chance", unit="p")
+        if len(used)
+        else Estimate.not_estimable("no item has a second order", n=0, confidence=None, unit="p")
+    )
+    return OrderSummary(len(used), firsts, float(sum(chances)), p_top, place, len(table) - len(used))
+
+
+def without_sorted(table: pd.DataFrame, items: Sequence[Item]) -> pd.DataFrame:
+    """The table with items whose published order follows a style taken out, and such orders of the others too.
+
+    What is left compares orders of equal style: none of them runs from short to long or by number or alphabet.
+    """
+    rows = [
+        kept
+        for item, (_, row) in zip(items, table.iterrows(), strict=True)
+        if (kept := _unsorted_row(item, row)) is not None
+    ]
+    return table.iloc[:0].copy() if not rows else type(table)(rows, columns=list(_COLUMNS))
+
+
+def _unsorted_row(item: Item, row: Any) -> dict[str, Any] | None:
+    plain = [i for i, order in enumerate(row["orders"]) if not _sorted_order(item, order)]
+    if not plain or plain[0] != 0:
+        return None
+    return _row(item, [tuple(row["orders"][i]) for i in plain], [row["logprobs"][i] for i in plain])
+
+
+def _sorted_order(item: Item, order: Sequence[int]) -> bool:
+    options = [item.options[old] for old in order]
+    return any(follows(options, style) for style in STYLES)

@@ -1,0 +1,106 @@
+"""Scored samples and the shares of cells, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lm_audit.audits.needle.answers import Answer
+from lm_audit.audits.needle.sample import Sample
+from lm_audit.audits.needle.scores import precision, score_all, score_any, score_boundary
+from lm_audit.stats import Estimate, wilson
+
+SCORERS: dict[str, Callable[[str, Sequence[str]], float]] = {
+    "all": score_all,
+    "any": score_any,
+    "boundary": score_boundary,
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One answered sample and its scores; the prompt is kept only as an excerpt round the needle."""
+
+    id: str
+    length: int
+    depth: float
+    actual_depth: float
+    scores: dict[str, float]
+    precision: float | None
+    answer: Answer
+    outputs: tuple[str, ...]
+    excerpt: str
+
+    def score(self, scorer: str) -> float:
+        """Share of references found, 0 to 1."""
+        return self.scores[scorer]
+
+
+def score_sample(sample: Sample, answer: Answer) -> Scored:
+    """The sample with all scores of its answer."""
+    return Scored(
+        sample.id,
+        sample.length,
+        sample.target_position,
+        sample.actual_position,
+        {name: scorer(answer.text, sample.outputs) for name, scorer in SCORERS.items()},
+        precision(answer.text, sample.outputs),
+        answer,
+        sample.outputs,
+        excerpt(sample),
+    )
+
+
+def excerpt(sample: Sample, around: int = 120) -> str:
+    """The text around the first needle."""
+    if not sample.needles:
+        return sample.input[-2 * around :]
+    at = sample.input.find(sample.needles[0])
+    end = at + len(sample.needles[0])
+    begin = max(0, at - around)
+    return ("…" if begin else "") + sample.input[begin : end + around] + "…"
+
+
+def share(scores: Iterable[float], *, confidence: float = 0.95) -> Estimate:
+    """The mean of scores between 0 and 1 with Wilson's interval, direction and unit.
+
+    Where several references make a score a fraction, the interval is that of a yes-no answer with the same mean, which
+    is wider than need be: no score between 0 and 1 varies more.
+    """
+    values = list(scores)
+    hits, n = math.fsum(values), len(values)
+    if hits == int(hits):
+        found = wilson(int(hits), n, confidence)
+        low, high, method = found.low, found.high, found.method
+    else:
+        low, high = _limits(hits / n, n, confidence)
+        method = "Wilson, of fractions"
+    if not n:
+        return Estimate.not_estimable("no sample", n=0, method=method)
+    return Estimate(hits / n, low, high, n=n, confidence=confidence, method=method, unit="share", better="higher")
+
+
+def by_cell(scored: Iterable[Scored]) -> dict[tuple[int, float], list[Scored]]:
+    """Samples by length and depth, both ascending."""
+    cells: dict[tuple[int, float], list[Scored]] = {}
+    for one in scored:
+        cells.setdefault((one.length, one.depth), []).append(one)
+    return dict(sorted(cells.items()))
+
+
+def by_length(scored: Iterable[Scored]) -> dict[int, list[Scored]]:
+    """Samples by length, ascending."""
+    lengths: dict[int, list[Scored]] = {}
+    for one in scored:
+        lengths.setdefault(one.length, []).append(one)
+    return dict(sorted(lengths.items()))
+
+
+def _limits(mean: float, n: int, confidence: float) -> tuple[float, float]:
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+    return max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))

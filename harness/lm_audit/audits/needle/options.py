@@ -1,0 +1,37 @@
+"""The needle audit's own command-line options."""
+
+from __future__ import annotations
+
+from lm_audit.audits.option import AuditOption
+
+OPTIONS = (
+    AuditOption("--needle-lengths", "prompt lengths in tokens, answer included, as 4096,8192,16384"),
+    AuditOption("--needle-depths", "number of depths from 0 to 100 percent, both included", type=int),
+    AuditOption("--needle-samples", "samples a cell", type=int),
+    AuditOption("--needle-tokens", "tokens reserved for the answer", type=int),
+    AuditOption(
+        "--needle-preset", "one of RULER's tasks, niah_single_1 to niah_multiquery; may be repeated", action="append"
+    ),
+    AuditOption("--needle-haystack", "a text file or folder of your own to hide the needles in"),
+    AuditOption("--needle-language", "language of needle and question", default="en", choices=("en", "zh")),
+    AuditOption("--needle-template", "chat, base, auto, or a text that holds {task_template}", default="auto"),
+    AuditOption("--needle-boundary", "where needles may stand (default: by size)", choices=("sentence", "word")),
+    AuditOption(
+        "--needle-windows",
+        "stretches of haystack: another for every prompt (independent), or one for all depths of a sample (shared), "
+        "whose keys and values prompts then share",
+        default="independent",
+        choices=("independent", "shared", "start"),
+    ),
+    AuditOption("--needle-folder", "evaluate the samples that lm-audit needle build wrote into this folder"),
+    AuditOption(
+        "--needle-scorer", "score that accuracy and cliff go by", default="all", choices=("all", "any", "boundary")
+    ),
+    AuditOption("--needle-threshold", "accuracy that the cliff goes by", default=0.85, type=float),
+    AuditOption(
+        "--adaptive", "needle: spend samples where the threshold is undecided, and stop when it is not", "store_true"
+    ),
+    AuditOption(
+        "--needle-precision", "adaptive: half width of an interval that is narrow enough", default=0.05, type=float
+    ),
+)

@@ -1,0 +1,99 @@
+"""Sample: one finished prompt with its answers and everything measured of it, as a line of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.needle.sequences import basis_points
+from lm_audit.audits.needle.tokens import Integers
+from lm_audit.errors import DataError
+
+GENERATOR_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One prompt. The model is fed ``input + answer_prefix``; ``outputs`` are the values that answer it.
+
+    ``length`` is the target and ``actual_length`` the prompt's tokens plus ``tokens_to_generate``. Depths are in
+    percent of the haystack's tokens, ``needle_token_position(s)`` the first token of a needle in the whole prompt. The
+    lists run over the needles, of which the first is the one that the cell places. ``needle_spans`` are token ranges.
+    """
+
+    index: int
+    input: str
+    outputs: tuple[str, ...]
+    length: int
+    actual_length: int
+    target_position: float
+    actual_position: float
+    needle_token_position: int
+    answer_prefix: str
+    target_positions: tuple[float, ...] = ()
+    actual_positions: tuple[float, ...] = ()
+    needle_token_positions: tuple[int, ...] = ()
+    needle_spans: tuple[tuple[int, int], ...] = ()
+    needles: tuple[str, ...] = ()
+    tokens_to_generate: int = 0
+    haystack_tokens: int = 0
+    ids_sha256: str = ""
+    text_sha256: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Name of the sample, unique within a grid."""
+        return sample_id(self.length, self.target_position, self.index)
+
+    @property
+    def prompt(self) -> str:
+        """The whole text that the model is fed."""
+        return self.input + self.answer_prefix
+
+    @property
+    def special(self) -> bool:
+        """Whether the tokenizer's own BOS comes before the text."""
+        return bool(self.metadata.get("add_special_tokens", True))
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, and the id, as plain JSON values."""
+        return {"id": self.id, **asdict(self), "metadata": dict(self.metadata)}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], *, file: str | Path | None = None, row: int | None = None) -> Sample:
+        """The inverse of :meth:`to_json`; ``DataError`` for a record that lacks a field."""
+        try:
+            known = {one.name: record[one.name] for one in fields(cls) if one.name in record}
+            lists = {name: _tuple(value) for name, value in known.items() if isinstance(value, list)}
+            return cls(**{**known, **lists})
+        except TypeError as error:
+            raise DataError(f"is no sample: {error}", file=file, row=row) from None
+
+
+def sample_id(length: int, depth: float, index: int) -> str:
+    """``L004096-P05000-00003``: length in tokens, depth in basis points, number within the cell."""
+    return f"L{length:06d}-P{basis_points(depth):05d}-{index:05d}"
+
+
+def json_line(sample: Sample) -> str:
+    """The sample as one line of JSON, without the line break."""
+    return json.dumps(sample.to_json(), ensure_ascii=False)
+
+
+def hash_ids(ids: Integers) -> str:
+    """SHA-256 of token ids as little-endian 32-bit numbers."""
+    return hashlib.sha256(ids.astype("<u4").tobytes()).hexdigest()
+
+
+def hash_text(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(_tuple(item) for item in value) if isinstance(value, list) else value

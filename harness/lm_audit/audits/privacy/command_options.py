@@ -1,0 +1,129 @@
+"""The options that the steps of ``lm-audit privacy`` share, and the config they describe."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lm_audit.errors import UsageError
+
+if TYPE_CHECKING:
+    from lm_audit.audits.privacy.config import StagesConfig
+
+SIMPLE: dict[str, type] = {
+    "model": str,
+    "seed": int,
+    "family": str,
+    "members": int,
+    "controls": int,
+    "assignment": str,
+    "documents": int,
+    "documents_path": Path,
+    "decoys": int,
+    "pairs": int,
+    "pairs_per_canary": int,
+    "pair_style": str,
+    "beta": float,
+    "trainer": str,
+    "device": str,
+}
+"""Options that set a field of StagesConfig of the same name."""
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Add them to one step."""
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where everything goes (default: the cache)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file with fields of the config")
+    parser.add_argument("--smoke", action="store_true", help="start from the tiny configuration of a few seconds")
+    for name, kind in SIMPLE.items():
+        flags = ["--" + name.replace("_", "-")] + (["--num-canaries"] if name == "members" else [])
+        parser.add_argument(*flags, dest=name, type=kind, default=None)
+    parser.add_argument("--repetitions", default=None, metavar="1,4,16", help="levels that the members are spread over")
+    parser.add_argument("--sft", default=None, metavar="epochs=3,lr=2e-3", help="settings of the SFT stage")
+    parser.add_argument("--dpo", default=None, metavar="epochs=1,lr=1e-4", help="settings of both DPO stages")
+    parser.add_argument("--lora", default=None, metavar="r=32,alpha=16", help="train adapters instead of all weights")
+    parser.add_argument("--epsilon", type=float, default=None, help="train SFT with DP-SGD (inf: without noise)")
+
+
+def config_of(args: argparse.Namespace) -> StagesConfig:
+    """The config: that of the folder if it holds one, else the file's or the defaults; given options on top.
+
+    Raises ``UsageError`` for an unknown field or a value that cannot be read.
+    """
+    start = _start(args)
+    changes: dict[str, Any] = {name: getattr(args, name) for name in SIMPLE if getattr(args, name) is not None}
+    if args.repetitions is not None:
+        changes["repetitions"] = tuple(seed_list(args.repetitions))
+    changes |= _nested(args, start)
+    return replace(start, **changes, output=args.output or start.output)
+
+
+def _start(args: argparse.Namespace) -> StagesConfig:
+    from lm_audit.audits.privacy.config import StagesConfig, smoke_config
+
+    known = args.output / "config.json" if args.output else None
+    path = args.config or (known if known and known.is_file() else None)
+    if path is not None:
+        return StagesConfig.from_json(_read(path), output=args.output)
+    return smoke_config(output=args.output) if args.smoke else StagesConfig(output=args.output)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--config {path} cannot be read: {error}") from error
+    if not isinstance(record, dict):
+        raise UsageError(f"--config {path} must hold a JSON object, found {type(record).__name__}")
+    return record
+
+
+def _nested(args: argparse.Namespace, start: StagesConfig) -> dict[str, Any]:
+    from lm_audit.audits.privacy.config import DpSettings, LoraSettings
+
+    changes: dict[str, Any] = {}
+    for name in ("sft", "dpo"):
+        if getattr(args, name) is not None:
+            changes[name] = _settings(getattr(start, name), getattr(args, name), f"--{name}")
+    if args.lora is not None:
+        changes["lora"] = _settings(start.lora or LoraSettings(), args.lora, "--lora")
+    if args.epsilon is not None:
+        changes["dp"] = DpSettings(args.epsilon)
+    return changes
+
+
+def _settings(start: Any, text: str, flag: str) -> Any:
+    """``key=value,key=value`` on top of a settings dataclass."""
+    known = {field.name for field in fields(start)}
+    changes: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        key, separator, value = part.partition("=")
+        if not separator or key not in known:
+            raise UsageError(f"{flag} {part!r}: write KEY=VALUE with one of {', '.join(sorted(known))}")
+        changes[key] = _value(getattr(start, key), value, f"{flag} {part!r}")
+    return replace(start, **changes)
+
+
+def _value(like: Any, text: str, where: str) -> Any:
+    if isinstance(like, tuple):
+        return tuple(text.split("+"))
+    try:
+        return type(like)(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: {text!r} is no {type(like).__name__}") from error
+
+
+def seed_list(text: str) -> list[int]:
+    """``0,1,2`` as numbers; ``UsageError`` for anything else."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"{text!r}: write whole numbers with commas, for example 0,1,2") from error
+
+
+def for_seed(config: StagesConfig, seed: int) -> StagesConfig:
+    """The config of one seed, in a folder of its own."""
+    return replace(config, seed=seed, output=config.output / f"seed-{seed}" if config.output else None)

@@ -1,0 +1,49 @@
+"""Evidence on disk, so that attribution and files can be made again without a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.privacy.jsonl import write_text
+from lm_audit.errors import DataError
+from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.stats import Estimate
+
+FILE = "evidence.json"
+
+
+def save_evidence(evidence: Evidence, path: Path) -> None:
+    """Write everything as strict JSON."""
+    record: dict[str, Any] = {
+        "audit": evidence.audit,
+        "metrics": {name: estimate.to_json() for name, estimate in evidence.metrics.items()},
+        "rows": evidence.rows,
+        "figures": [vars(figure) for figure in evidence.figures],
+        "parameters": evidence.parameters,
+        "control": None if evidence.control is None else vars(evidence.control),
+        "headline": evidence.headline,
+        "notes": evidence.notes,
+    }
+    write_text(path, json.dumps(record, allow_nan=False) + "\n")
+
+
+def load_evidence(path: Path) -> Evidence:
+    """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing or of another form."""
+    if not path.is_file():
+        raise DataError("there is no such file; run 'lm-audit privacy audit' first", file=path)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return Evidence(
+            record["audit"],
+            metrics={name: Estimate.from_json(entry) for name, entry in record["metrics"].items()},
+            rows=record["rows"],
+            figures=[Figure(**entry) for entry in record["figures"]],
+            parameters=record["parameters"],
+            control=None if record["control"] is None else Control(**record["control"]),
+            headline=record["headline"],
+            notes=record["notes"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"this is no evidence of the privacy audit: {error}", file=path) from error

@@ -1,0 +1,14 @@
+"""Options of the privacy audit on pytest's command line."""
+
+from __future__ import annotations
+
+from lm_audit.audits.option import AuditOption
+
+OPTIONS: tuple[AuditOption, ...] = (
+    AuditOption(
+        "--stages",
+        "checkpoints to audit instead of training the toy model: base=SPEC,sft=SPEC,dpo_no_canary=SPEC,"
+        "dpo_with_canary=SPEC (hub ids, folders, LoRA adapters); needs --manifest",
+    ),
+    AuditOption("--manifest", "the canary manifest (JSONL) that those checkpoints were trained with"),
+)

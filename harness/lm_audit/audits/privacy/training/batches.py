@@ -1,0 +1,48 @@
+"""From texts to padded batches, in an order that is a pure function of seed and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.errors import DataError
+from lm_audit.models.training import TrainingSettings, pad_rows, shuffled_batches
+
+Ids = tuple[int, ...]
+
+
+def encode_rows(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[Ids]:
+    """Each text as BOS (where the tokenizer adds one), its tokens and EOS, cut at ``max_length``."""
+    from lm_audit.models.scoring.requests import default_bos
+
+    head, tail = default_bos(tokenizer), end_ids(tokenizer)
+    bodies = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    return [(*head, *body, *tail)[:max_length] for body in bodies]
+
+
+def end_ids(tokenizer: Any) -> Ids:
+    """The EOS token, or nothing where the tokenizer has none."""
+    return () if tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
+
+
+def all_batches(n: int, settings: TrainSettings, *, seed: int) -> list[list[int]]:
+    """The row numbers of every batch of every epoch; ``DataError`` for no rows."""
+    if n == 0:
+        raise DataError("there is no row to train on")
+    return list(shuffled_batches(n, TrainingSettings(settings.epochs, settings.lr, settings.batch_size), seed))
+
+
+def pad(rows: Sequence[Ids], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """(ids, mask), each [rows, longest]; padding is masked out, so its id (0) does not matter."""
+    ids, mask = pad_rows(rows, 0, device)
+    return ids, mask.bool()
+
+
+def token_nll(module: Any, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Negative log-likelihood of each token after the first, [rows, length - 1], 0 where masked; in nats."""
+    logits = module(input_ids=ids, attention_mask=mask.long(), use_cache=False).logits[:, :-1]
+    flat = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    return flat.view(ids.shape[0], -1) * mask[:, 1:]

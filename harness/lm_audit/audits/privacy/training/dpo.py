@@ -1,0 +1,130 @@
+"""Direct preference optimisation (Rafailov et al. 2023) against a frozen copy of the SFT stage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, token_nll
+from lm_audit.audits.privacy.training.loop import Progress, run_steps
+from lm_audit.errors import ModelError
+
+FIRST_LOSS_TOLERANCE = 5e-3
+"""At the first step policy and reference are equal, so that the loss is ln 2 whatever the data."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Token ids of prompt and completion, and where the completion begins."""
+
+    ids: Ids
+    start: int
+
+
+def train_preferences(
+    module: Any,
+    tokenizer: Any,
+    pairs: Sequence[Mapping[str, Any]],
+    settings: TrainSettings,
+    *,
+    beta: float,
+    seed: int,
+    stage: str,
+    checkpoint: Path | None = None,
+    reference: Sequence[tuple[float, float]] | None = None,
+    on_step: Callable[[Progress, int], None] | None = None,
+) -> Progress:
+    """Train in place on the pairs; loss: -log sigmoid(beta (policy margin - reference margin)), margins in nats.
+
+    The reference's log-probabilities are those of ``module`` before the first step, computed once (``reference`` gives
+    them on a resumed run). Raises ``ModelError`` unless the first loss is ln 2: then the reference is another model.
+    """
+    rows = [_encode_pair(tokenizer, pair, settings.max_length) for pair in pairs]
+    device = module.get_input_embeddings().weight.device
+    without_dropout(module)
+    frozen = torch.tensor(reference or completion_logprobs(module, rows), dtype=torch.float64, device=device)
+
+    def loss_of(batch: list[int]) -> torch.Tensor:
+        chosen, rejected = _batch_logprobs(module, [rows[i] for i in batch], device)
+        margin = (chosen - rejected) - (frozen[batch, 0] - frozen[batch, 1]).to(chosen.dtype)
+        return -torch.nn.functional.logsigmoid(beta * margin).mean()
+
+    batches = all_batches(len(rows), settings, seed=seed)
+    progress = run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
+    check_first_loss(progress.losses[0], stage)
+    return progress
+
+
+def without_dropout(module: Any) -> None:
+    """Switch dropout off for good: its noise would make policy and reference differ before the first step."""
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
+
+
+def check_first_loss(loss: float, stage: str) -> None:
+    """``ModelError`` unless the first DPO loss is ln 2."""
+    if abs(loss - math.log(2)) > FIRST_LOSS_TOLERANCE:
+        raise ModelError(
+            f"stage {stage}: the first DPO loss is {loss:.4f}, not ln 2 = 0.6931: "
+            "the reference model is not the SFT stage"
+        )
+
+
+@torch.no_grad()
+def completion_logprobs(
+    module: Any, rows: Sequence[tuple[Completion, Completion]], batch_size: int = 16
+) -> list[tuple[float, float]]:
+    """Sum log-probability of chosen and rejected of every pair, in nats, without dropout."""
+    module.eval()
+    device = module.get_input_embeddings().weight.device
+    found: list[tuple[float, float]] = []
+    for start in range(0, len(rows), batch_size):
+        chosen, rejected = _batch_logprobs(module, rows[start : start + batch_size], device)
+        found += list(zip(chosen.tolist(), rejected.tolist(), strict=True))
+    return found
+
+
+def encode_pairs(
+    tokenizer: Any, pairs: Sequence[Mapping[str, Any]], max_length: int
+) -> list[tuple[Completion, Completion]]:
+    """Each pair as token ids."""
+    return [_encode_pair(tokenizer, pair, max_length) for pair in pairs]
+
+
+def _encode_pair(tokenizer: Any, pair: Mapping[str, Any], max_length: int) -> tuple[Completion, Completion]:
+    return (
+        _encode(tokenizer, pair["prompt"], pair["chosen"], max_length),
+        _encode(tokenizer, pair["prompt"], pair["rejected"], max_length),
+    )
+
+
+def _encode(tokenizer: Any, prompt: str, completion: str, max_length: int) -> Completion:
+    """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
+    from lm_audit.audits.privacy.tokens import encode_texts
+    from lm_audit.models.scoring.requests import default_bos
+
+    head = default_bos(tokenizer)
+    whole = encode_texts(tokenizer, [prompt + completion])[0]
+    inside = whole.tokens_in((len(prompt), len(prompt) + len(completion)))
+    start = len(head) + (inside[0] if inside else len(whole.ids))
+    ids = (*head, *whole.ids, *end_ids(tokenizer))
+    cut = max(0, len(ids) - max_length)  # from the left: the completion is what is scored
+    return Completion(ids[cut:], max(1, start - cut))
+
+
+def _batch_logprobs(
+    module: Any, rows: Sequence[tuple[Completion, Completion]], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    both = [pair[0] for pair in rows] + [pair[1] for pair in rows]
+    ids, mask = pad([item.ids for item in both], device)
+    places = torch.arange(1, ids.shape[1], device=device)[None]
+    starts = torch.tensor([item.start for item in both], device=device)[:, None]
+    sums = -(token_nll(module, ids, mask) * (places >= starts)).sum(1)
+    return sums[: len(rows)], sums[len(rows) :]

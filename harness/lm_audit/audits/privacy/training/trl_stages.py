@@ -1,0 +1,193 @@
+"""SFT and DPO of real models with TRL and PEFT: full weights or LoRA."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lm_audit.audits.privacy.config import StagesConfig, TrainSettings
+from lm_audit.audits.privacy.corpus import read_texts
+from lm_audit.audits.privacy.preferences import read_preferences
+from lm_audit.audits.privacy.training.dpo import check_first_loss
+from lm_audit.audits.privacy.training.loop import Progress, finite_loss
+from lm_audit.audits.privacy.training.own_stages import (
+    require_change,
+    save_stage,
+    summary,
+    trainable_model,
+    weights_probe,
+)
+from lm_audit.errors import ModelError, UsageError
+
+
+def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
+    """Supervised fine-tuning of the base model with ``SFTTrainer``; the record for the metadata."""
+    trl = _trl()
+    from lm_audit.audits.privacy.stages import base_spec, stage_data
+
+    texts = read_texts(stage_data(stage, folder))
+    model = trainable_model(base_spec(config), config.device)
+    arguments = trl.SFTConfig(
+        **_arguments(config, config.sft, folder, stage, str(model.device.type), config.seed),
+        max_length=config.sft.max_length,
+        dataset_text_field="text",
+        packing=False,
+    )
+    trainer = trl.SFTTrainer(
+        model=model.module,
+        args=arguments,
+        train_dataset=_dataset([{"text": text} for text in texts]),
+        processing_class=model.tokenizer,
+        peft_config=_lora(config),
+        callbacks=[_stop_at_nan(stage)],
+    )
+    return _finish(trainer, stage, model.tokenizer, folder, target, len(texts))
+
+
+def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
+    """Preference optimisation of the SFT stage with ``DPOTrainer``; the record for the metadata.
+
+    The reference is a frozen copy of the SFT stage itself: without one the trainer would reload whatever the model's
+    config names, silently the base model. The first loss proves it.
+    """
+    trl = _trl()
+    from lm_audit.audits.privacy.stages import stage_data
+
+    pairs = read_preferences(stage_data(stage, folder))
+    model = trainable_model(str(folder / "stages" / "sft"), config.device)
+    adapter = _is_peft(model.module)
+    arguments = trl.DPOConfig(
+        **_arguments(config, config.dpo, folder, stage, str(model.device.type), config.seed + 1),
+        beta=config.beta,
+        max_length=config.dpo.max_length,
+    )
+    trainer = trl.DPOTrainer(
+        model=model.module,
+        ref_model=None if adapter else copy.deepcopy(model.module).eval().requires_grad_(False),
+        args=arguments,
+        train_dataset=_dataset([{key: pair[key] for key in ("prompt", "chosen", "rejected")} for pair in pairs]),
+        processing_class=model.tokenizer,
+        callbacks=[_stop_at_nan(stage)],
+    )
+    record = _finish(trainer, stage, model.tokenizer, folder, target, len(pairs))
+    check_first_loss(record["first_loss"], stage)
+    return record | {"beta": config.beta}
+
+
+def _trl() -> Any:
+    try:
+        import trl
+    except ImportError as error:
+        raise UsageError(
+            "trainer='trl' needs trl, peft and datasets: pip install 'pytest-lm-audit[privacy]'; or use trainer='own'"
+        ) from error
+    return trl
+
+
+def _arguments(
+    config: StagesConfig, settings: TrainSettings, folder: Path, stage: str, device: str, seed: int
+) -> dict[str, Any]:
+    # bf16 is TRL's default and an error without a GPU that has it; the audit scores in float32, so training does too.
+    return {
+        "output_dir": str(folder / "checkpoints" / f"trl-{stage}"),
+        "num_train_epochs": settings.epochs,
+        "learning_rate": settings.lr,
+        "per_device_train_batch_size": settings.batch_size,
+        "gradient_accumulation_steps": 1,
+        "warmup_steps": settings.warmup_steps,
+        "lr_scheduler_type": "linear" if settings.final_share < 1 else "constant_with_warmup",
+        "weight_decay": settings.weight_decay,
+        "adam_beta1": settings.betas[0],
+        "adam_beta2": settings.betas[1],
+        "max_grad_norm": settings.clip,
+        "seed": seed,
+        "data_seed": seed,
+        "use_cpu": device == "cpu",
+        "bf16": False,
+        "fp16": False,
+        "report_to": [],
+        "disable_tqdm": True,
+        "logging_steps": 1,
+        "save_strategy": "epoch",
+        "save_total_limit": 1,
+    }
+
+
+def _lora(config: StagesConfig) -> Any:
+    if config.lora is None:
+        return None
+    from peft import LoraConfig
+
+    lora = config.lora
+    return LoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        bias="none",
+        target_modules=list(lora.targets),
+        task_type="CAUSAL_LM",
+    )
+
+
+def _is_peft(module: Any) -> bool:
+    from peft import PeftModel
+
+    return isinstance(module, PeftModel)
+
+
+def _dataset(rows: list[dict[str, Any]]) -> Any:
+    import datasets
+
+    datasets.disable_progress_bars()
+    return datasets.Dataset.from_list(rows)
+
+
+def _stop_at_nan(stage: str) -> Any:
+    from transformers import TrainerCallback
+
+    class StopAtNaN(TrainerCallback):
+        """Raises at the first logged loss that is not finite; the trainer itself would go on."""
+
+        def on_log(
+            self, args: Any, state: Any, control: Any, logs: Mapping[str, float] | None = None, **_: Any
+        ) -> None:
+            if logs and "loss" in logs:
+                earlier = [entry["loss"] for entry in state.log_history[:-1] if "loss" in entry]
+                finite_loss(torch.tensor(float(logs["loss"])), stage, state.global_step - 1, earlier)
+
+    return StopAtNaN()
+
+
+def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path, rows: int) -> dict[str, Any]:
+    from transformers.trainer_callback import PrinterCallback
+
+    before = weights_probe(trainer.model)
+    if not before:
+        raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
+    trainer.remove_callback(PrinterCallback)
+    started = time.perf_counter()
+    trainer.train(resume_from_checkpoint=_last_checkpoint(folder, stage))
+    require_change(before, weights_probe(trainer.model), stage)
+    module = trainer.accelerator.unwrap_model(trainer.model)
+    _drop_reference(module)
+    save_stage(module, tokenizer, target)
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return summary(Progress(stage, trainer.state.global_step, losses), rows, time.perf_counter() - started)
+
+
+def _last_checkpoint(folder: Path, stage: str) -> str | None:
+    found = sorted(
+        (folder / "checkpoints" / f"trl-{stage}").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[-1])
+    )
+    return str(found[-1]) if found else None
+
+
+def _drop_reference(module: Any) -> None:
+    """TRL clones the adapter to ``ref`` and would write it beside the trained one."""
+    if _is_peft(module) and "ref" in module.peft_config:
+        module.delete_adapter("ref")

@@ -1,0 +1,55 @@
+"""``lm-audit``: what is not a test run. Sub-commands are found in the ``commands`` modules of the packages."""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+import lm_audit
+import lm_audit.audits
+from lm_audit.errors import HarnessError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one sub-command; returns its exit code, 2 where the input cannot be used."""
+    parser = build_parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        return int(chosen.run(chosen) or 0)
+    except HarnessError as error:
+        print(f"lm-audit: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `lm-audit ... | head`
+        sys.stderr.close()
+        return 141
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line of all sub-commands."""
+    parser = argparse.ArgumentParser(
+        prog="lm-audit",
+        description="Work on runs of audits and on their inputs; audits themselves run with: pytest evals",
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in command_modules():
+        import_module(name).register(subparsers)
+    return parser
+
+
+def command_modules() -> Iterator[str]:
+    """The names of the ``commands`` modules, those of the harness before those of the audits."""
+    for package, path in (("lm_audit", lm_audit.__path__), ("lm_audit.audits", lm_audit.audits.__path__)):
+        for module in pkgutil.iter_modules(path):
+            name = f"{package}.{module.name}.commands"
+            if module.ispkg and find_spec(name) is not None:
+                yield name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

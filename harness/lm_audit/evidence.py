@@ -1,0 +1,79 @@
+"""Evidence: the one shape in which every audit answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_audit.stats.estimate import Estimate
+
+ControlRole = Literal["positive", "negative"]
+"""A positive control holds a planted effect that must be found, a negative one has none and must stay silent."""
+
+FigureKind = Literal["vega-lite", "tokens", "table"]
+"""How the report draws a figure; see :class:`Figure`."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as data, so that every report draws it in its own way.
+
+    ``kind`` and the ``data`` that goes with it:
+
+    ``"vega-lite"``
+        a complete Vega-Lite specification (JSON), its rows inline under ``data.values``;
+    ``"tokens"``
+        ``{"frames": [{"label": str, "tokens": [{"text": str, "value": float | None, "group": str}]}], "scale":
+        "diverging" | "sequential"}``: text coloured by value, one frame a slider position;
+    ``"table"``
+        ``{"columns": [{"name": str, "title": str}], "rows": [{name: value}]}``.
+
+    All text in ``data`` is hostile: whoever shows it escapes it.
+    """
+
+    name: str
+    title: str
+    kind: FigureKind
+    data: Mapping[str, Any]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Control:
+    """What a control was to show, and whether it did. A control that fails makes its audit's numbers void."""
+
+    role: ControlRole
+    passed: bool
+    expected: str
+    observed: str
+
+
+@dataclass
+class Evidence:
+    """What one audit measured: metrics, the items behind them, pictures, files, and how it was done.
+
+    ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs
+    are compared pairwise. ``headline`` names the metric that stands for the audit in a summary.
+    """
+
+    audit: str
+    metrics: dict[str, Estimate] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    artifacts: list[Path] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    control: Control | None = None
+    headline: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def metric(self, name: str, estimate: Estimate) -> None:
+        """Add a metric; ``ValueError`` if the name is taken."""
+        if name in self.metrics:
+            raise ValueError(f"metric {name!r} is already recorded in this evidence")
+        self.metrics[name] = estimate
+
+    def extend_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append item rows as plain dictionaries."""
+        self.rows.extend(dict(row) for row in rows)

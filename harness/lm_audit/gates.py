@@ -1,0 +1,214 @@
+"""Gates: limits on metrics, and the one definition of *met*, *missed* and *undecided*.
+
+A gates file::
+
+    [bias.max_min_disparity]
+    max = 0.5            # or min = ..., or target = ... with within = ...
+    n_min = 200          # fewer observations leave the gate undecided
+    models = ["smollm2"] # names of --model
+    cases = "*gender*"   # glob on the case id, or on what stands between its brackets
+
+A metric with several limits has several tables: ``[[bias.max_min_disparity]]``.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import GateError
+from lm_audit.runstore.records import Verdict, VerdictWord
+from lm_audit.stats.estimate import Estimate
+
+KEYS = ("max", "min", "target", "within", "n_min", "models", "cases")
+_EXAMPLE = "[bias.max_min_disparity] with max = 0.5"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on one metric: the interval must lie within ``[low, high]`` (infinite where there is no bound)."""
+
+    metric: str
+    low: float = -math.inf
+    high: float = math.inf
+    limit: str = ""
+    n_min: int | None = None
+    models: tuple[str, ...] | None = None
+    cases: str | None = None
+
+    def applies(self, case_id: str, model: str | None) -> bool:
+        """Whether the gate holds for a case, by its model and its id."""
+        if self.models is not None and model not in self.models:
+            return False
+        if self.cases is None:
+            return True
+        inner = case_id.partition("[")[2].removesuffix("]")
+        return any(fnmatchcase(text, self.cases) for text in (case_id, inner))
+
+
+def judge(gate: Gate, estimate: Estimate) -> Verdict:
+    """How ``estimate`` stands to ``gate``.
+
+    *met* if the whole interval lies within the limit, *missed* if it lies wholly beyond, else *undecided*; undecided
+    too where n is below ``n_min`` or there is no value. A value without interval counts as an interval of that point.
+    """
+    word, reason = _decide(gate, estimate)
+    return Verdict(gate.metric, word, gate.limit, reason)
+
+
+def _decide(gate: Gate, estimate: Estimate) -> tuple[VerdictWord, str]:
+    if estimate.value is None:
+        return "undecided", f"no value: {estimate.note}"
+    if gate.n_min is not None and (estimate.n is None or estimate.n < gate.n_min):
+        return "undecided", f"n = {estimate.n} is below n_min = {gate.n_min}"
+    low, high = interval(estimate)
+    where = f"{_number(estimate.value)} {_interval(estimate)}"
+    if gate.low <= low and high <= gate.high:
+        return "met", f"{where} is within the limit"
+    if high < gate.low or low > gate.high:
+        return "missed", f"{where} is beyond the limit"
+    return "undecided", f"{where} straddles the limit"
+
+
+def worst(verdicts: Iterable[Verdict]) -> VerdictWord | None:
+    """*missed* before *undecided* before *met*, None without verdicts."""
+    found = {verdict.word for verdict in verdicts}
+    order: tuple[VerdictWord, ...] = ("missed", "undecided", "met")
+    return next((word for word in order if word in found), None)
+
+
+def interval(estimate: Estimate) -> tuple[float, float]:
+    """The interval that a gate is held against: a bound that was not estimated is infinite, a lone value a point."""
+    assert estimate.value is not None
+    if estimate.low is None and estimate.high is None:
+        return estimate.value, estimate.value
+    return (-math.inf if estimate.low is None else estimate.low, math.inf if estimate.high is None else estimate.high)
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None and estimate.high is None:
+        return "(no interval)"
+    low, high = ("?" if bound is None else _number(bound) for bound in (estimate.low, estimate.high))
+    return f"[{low}, {high}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def judge_case(
+    gates: Iterable[Gate], metrics: Mapping[str, Estimate], case_id: str, model: str | None
+) -> list[Verdict]:
+    """The verdicts of one case: every gate that applies to it and whose metric it recorded."""
+    return [
+        judge(gate, metrics[gate.metric]) for gate in gates if gate.metric in metrics and gate.applies(case_id, model)
+    ]
+
+
+def read_gates(path: str | Path) -> tuple[Gate, ...]:
+    """The gates in a TOML file; ``GateError`` names the file, the table and what would be right."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise GateError(f"gates file {path}: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GateError(f"gates file {path}: not TOML: {error}") from error
+    gates = tuple(_gate(name, table, path) for name, table in _tables(content, "", path))
+    if not gates:
+        raise GateError(f"gates file {path}: it holds no gate; write for example {_EXAMPLE}")
+    return gates
+
+
+def _tables(content: Mapping[str, Any], prefix: str, path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tables that hold limits, by dotted name; a table that holds only tables is part of a name."""
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            yield from ((name, entry) for entry in value)
+        elif isinstance(value, dict):
+            inner = {k: v for k, v in value.items() if isinstance(v, dict) or _is_tables(v)}
+            if len(inner) < len(value) or not value:
+                yield name, {k: v for k, v in value.items() if k not in inner}
+            yield from _tables(inner, f"{name}.", path)
+        else:
+            raise GateError(f"gates file {path}: {name} = {value!r} stands outside of a table; write {_EXAMPLE}")
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
+
+
+def _gate(metric: str, table: Mapping[str, Any], path: str | Path) -> Gate:
+    where = f"gates file {path}, [{metric}]"
+    for key in table:
+        if key not in KEYS:
+            raise GateError(f"{where}: unknown key {key!r}{suggestion(key, KEYS)}; the keys are {', '.join(KEYS)}")
+    low, high, limit = _limit(table, where)
+    return Gate(
+        metric=metric,
+        low=low,
+        high=high,
+        limit=limit,
+        n_min=_count(table, where),
+        models=_models(table, where),
+        cases=_glob(table, where),
+    )
+
+
+def _limit(table: Mapping[str, Any], where: str) -> tuple[float, float, str]:
+    named = [key for key in ("max", "min", "target") if key in table]
+    if len(named) != 1:
+        raise GateError(f"{where}: give exactly one of max, min or target, found {', '.join(named) or 'none'}")
+    if ("target" in table) != ("within" in table):
+        raise GateError(f"{where}: target and within go together, for example target = 50 and within = 5")
+    value = _finite(table, named[0], where)
+    if named[0] == "max":
+        return -math.inf, value, f"<= {_number(value)}"
+    if named[0] == "min":
+        return value, math.inf, f">= {_number(value)}"
+    within = _finite(table, "within", where)
+    if within < 0:
+        raise GateError(f"{where}: within = {within} is negative")
+    return value - within, value + within, f"within {_number(within)} of {_number(value)}"
+
+
+def _finite(table: Mapping[str, Any], key: str, where: str) -> float:
+    value = table[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise GateError(f"{where}: {key} = {value!r} is not a finite number")
+    return float(value)
+
+
+def _count(table: Mapping[str, Any], where: str) -> int | None:
+    value = table.get("n_min")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise GateError(f"{where}: n_min = {value!r} is not a whole number of at least 1")
+    return value
+
+
+def _models(table: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
+    value = table.get("models")
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
+        raise GateError(f'{where}: models = {value!r} is not a list of names, for example models = ["smollm2"]')
+    return tuple(value)
+
+
+def _glob(table: Mapping[str, Any], where: str) -> str | None:
+    value = table.get("cases")
+    if value is not None and (not isinstance(value, str) or not value):
+        raise GateError(f'{where}: cases = {value!r} is not a glob, for example cases = "*gender*"')
+    return value
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` with the nearest of ``known``, empty where none is near."""
+    near = get_close_matches(name, list(known), 1, 0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

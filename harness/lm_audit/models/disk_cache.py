@@ -1,0 +1,51 @@
+"""The folder for what is made once and read by every process: conversions, trained toys, digests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from lm_audit.errors import ModelError
+
+
+def cache_dir() -> Path:
+    """``$LM_AUDIT_CACHE``, else ``lm-audit`` in the user's cache folder (``$XDG_CACHE_HOME``, ``~/.cache``)."""
+    named = os.environ.get("LM_AUDIT_CACHE")
+    if named:
+        return Path(named).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lm-audit"
+
+
+def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
+    """``folder``, after ``build(scratch)`` has filled it if it was absent.
+
+    One process builds while the others wait at a file lock; the folder appears whole or not at all, since it is
+    renamed into place. Raises ``ModelError`` where the cache cannot be written.
+    """
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not folder.is_dir():
+                _build_beside(folder, build)
+    except OSError as error:
+        raise ModelError(
+            f"cannot write the cache folder {folder}: {error.strerror or error} (set LM_AUDIT_CACHE)"
+        ) from error
+    return folder
+
+
+def _build_beside(folder: Path, build: Callable[[Path], None]) -> None:
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        build(scratch)
+        scratch.chmod(0o755)
+        scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,128 @@
+"""A causal language model with its tokenizer: what every audit is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lm_audit.errors import UsageError
+from lm_audit.models.scoring.boundary import TextSplitter
+from lm_audit.models.scoring.engine import ScoringEngine
+from lm_audit.models.scoring.requests import Bos, Request
+from lm_audit.models.scoring.results import TokenScores
+
+if TYPE_CHECKING:
+    from lm_audit.models.generation import Generation
+
+Progress = Callable[[int, int, int], None]
+
+
+class LanguageModel:
+    """Any ``transformers`` causal language model, its tokenizer, and the two things audits ask of it.
+
+    ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done,
+    requests in the call, tokens that the model has read for it so far.
+    """
+
+    def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
+        self.module = module
+        self.tokenizer = tokenizer
+        self.name = name
+        self.on_progress: Progress | None = None
+        self._fingerprint = fingerprint
+
+    @property
+    def device(self) -> torch.device:
+        """Where the input embeddings lie."""
+        device: torch.device = self.module.get_input_embeddings().weight.device
+        return device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
+        dtype: torch.dtype = self.module.dtype
+        return dtype
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of weights and tokenizer, whatever path they came from."""
+        if self._fingerprint is None:
+            from lm_audit.models.fingerprint import module_fingerprint
+
+            self._fingerprint = module_fingerprint(self.module, self.tokenizer)
+        return self._fingerprint
+
+    @cached_property
+    def _engine(self) -> ScoringEngine:
+        return ScoringEngine(self)
+
+    @property
+    def text_splitter(self) -> TextSplitter:
+        """What splits the texts of a request into tokens of its prefix and of its target."""
+        return self._engine.splitter
+
+    def loglikelihood(
+        self,
+        requests: Sequence[Request],
+        *,
+        bos: Bos = "default",
+        stats: bool = False,
+        top: bool = False,
+        repetition_penalty: float = 1.0,
+    ) -> list[TokenScores]:
+        """Log-probability (nats) and rank of every target token of every request, in the order of the requests.
+
+        A request is ``(prefix, target)``, each text or token ids. Two texts are tokenised as one string: trailing white
+        space of the prefix moves to the target, and a token that spans the boundary belongs to the target. Where one is
+        ids, the other is tokenised by itself. ``bos``: "default" (what the tokenizer itself adds), "none", or a token
+        id; it is never put before a sequence that already begins with it. ``top`` also finds the most likely token at
+        the first scored position, under a repetition penalty (above 0, 1 = none) on the tokens before it, as
+        ``generate`` of ``transformers`` would; log-probabilities and ranks are never penalised. A result does not
+        depend on what else is in the call (float32: 1e-4). Raises DataError for a request that does not fit the model
+        (longer than its context window), UsageError for one of the wrong form, ModelError where the model answers with
+        NaN or Inf, or memory does not hold one sequence.
+        """
+        if not repetition_penalty > 0:
+            raise UsageError(f"repetition_penalty is {repetition_penalty}; it must be above 0, where 1 means none")
+        return self._engine.score(requests, bos=bos, stats=stats, top_penalty=repetition_penalty if top else None)
+
+    def next_token_log_mass(
+        self, requests: Sequence[Request], token_ids: Sequence[int] | NDArray[np.int64], *, bos: Bos = "default"
+    ) -> NDArray[np.float64]:
+        """Log of the probability (nats, float64) that the token after each request's target is one of ``token_ids``.
+
+        Requests and ``bos`` are as for :meth:`loglikelihood`; an empty target asks about what follows the prefix.
+        Raises what :meth:`loglikelihood` raises, and DataError for a request that is empty and has no BOS.
+        """
+        return self._engine.log_mass(requests, np.asarray(token_ids, dtype=np.int64), bos=bos)
+
+    def generate(
+        self,
+        prompts: Sequence[str | Sequence[int]],
+        *,
+        max_new_tokens: int,
+        stop: Sequence[str] = (),
+        temperature: float = 0.0,
+        seed: int = 0,
+        chat: bool = False,
+    ) -> list[Generation]:
+        """The continuation of each prompt, greedy by default; see ``lm_audit.models.generation.generate``."""
+        from lm_audit.models.generation import generate
+
+        return generate(
+            self,
+            prompts,
+            max_new_tokens=max_new_tokens,
+            stop=stop,
+            temperature=temperature,
+            seed=seed,
+            chat=chat,
+        )
+
+    def __repr__(self) -> str:
+        return f"LanguageModel({self.name!r}, {self.device}, {self.dtype})"

@@ -1,0 +1,186 @@
+"""The engine behind ``LanguageModel.loglikelihood``: from requests to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lm_audit.errors import DataError, ModelError
+from lm_audit.models.scoring.boundary import TextSplitter
+from lm_audit.models.scoring.limits import device_limits
+from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
+from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
+from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
+from lm_audit.models.scoring.selfcheck import Unusable, fastest_way
+from lm_audit.models.scoring.tree import Rows, distinct_requests, sorted_rows
+
+if TYPE_CHECKING:
+    from lm_audit.models.language_model import LanguageModel
+
+
+class ScoringEngine:
+    """Scores requests with one model, each distinct prefix once, the fastest way that is exact for the model."""
+
+    def __init__(self, model: LanguageModel):
+        self._model = model
+        self._encoder = RequestEncoder(model.tokenizer)
+        self._runner = Runner(model.module, model.device, device_limits(model.module, model.device), model.name)
+        self._way: Way | None = None
+
+    @property
+    def splitter(self) -> TextSplitter:
+        """Splits texts into tokens by the rules by which requests are."""
+        return self._encoder.splitter
+
+    def score(
+        self, requests: Sequence[Request], *, bos: Bos, stats: bool, top_penalty: float | None = None
+    ) -> list[TokenScores]:
+        """One ``TokenScores`` for each request, in order; with a penalty also the most likely first token under it."""
+        encoded = self._encoder.encode(requests, bos)
+        inverse, offsets, output = self._compute(encoded, stats, None, top_penalty)
+        return _assemble(encoded, inverse, offsets, output)
+
+    def log_mass(self, requests: Sequence[Request], token_ids: NDArray[np.int64], *, bos: Bos) -> NDArray[np.float64]:
+        """For each request, log of the probability that one of ``token_ids`` follows its target; float64, nats."""
+        encoded = [with_any_token(item) for item in self._encoder.encode(requests, bos)]
+        empty = [index for index, item in enumerate(encoded) if not item.inputs]
+        if empty:
+            raise DataError("is empty, and without a BOS nothing says what follows", field=f"request {empty[0]}")
+        inverse, offsets, output = self._compute(encoded, False, np.unique(token_ids))
+        return output.logprob[np.array([offsets[r] for r in inverse], dtype=np.int64)]
+
+    def _compute(
+        self,
+        encoded: Sequence[Encoded],
+        stats: bool,
+        token_set: NDArray[np.int64] | None,
+        top_penalty: float | None = None,
+    ) -> tuple[list[int], list[int], Output]:
+        """For each request its place among the distinct ones, where each of those begins in the output, the output."""
+        window = context_window(self._model.module.config)
+        check_sizes(encoded, window=window, vocabulary=self._vocabulary, name=self._model.name)
+        firsts, inverse = distinct_requests(encoded)
+        distinct = [encoded[i] for i in firsts]
+        offsets: list[int] = np.cumsum([0, *(len(item.ids) - item.first_scored for item in distinct)]).tolist()
+        progress = _Progress(self._model, distinct, inverse)
+        output = Output.empty(offsets[-1], stats, top=top_penalty is not None)
+        job = Job(distinct, offsets, output, progress, token_set, 1.0 if top_penalty is None else top_penalty)
+        with _evaluating(self._model.module):
+            self._run(job, firsts)
+        return inverse, offsets, job.output
+
+    @property
+    def _vocabulary(self) -> int:
+        return int(self._model.module.get_input_embeddings().num_embeddings)
+
+    def _run(self, job: Job, firsts: Sequence[int]) -> None:
+        rows = sorted_rows(job.encoded)
+        if not rows.ids:
+            return
+        try:
+            for part, way in self._parts(rows):
+                self._runner.run(part, job, way)
+        except NonFinite as error:
+            raise self._blame(sorted(error.requests), job, firsts) from None
+
+    def _parts(self, rows: Rows) -> Iterator[tuple[Rows, Way]]:
+        """Rows with the way they go: what is longer than the model's attention reaches goes a plainer way."""
+        config, best = self._model.module.config, self._checked_way()
+        reach, rotation = attention_reach(config), uniform_rotation(config)
+        ways = {way: list[int]() for way in Way}
+        for i, length in enumerate(rows.lengths):
+            if rotation is not None and length > rotation:
+                ways[Way.ALONE].append(i)
+            elif reach is not None and length > reach and best is not Way.ALONE:
+                ways[Way.PADDED].append(i)
+            else:
+                ways[best].append(i)
+        for way, keep in ways.items():
+            if keep:
+                part = rows if len(keep) == len(rows.ids) else rows.subset(keep)
+                yield (part if way in (Way.TREE_AND_CACHE, Way.TREE) else part.without_prefixes()), way
+
+    def _checked_way(self) -> Way:
+        """The fastest exact way, found on first use; one sequence at a time while the model answers NaN."""
+        if self._way is None:
+            try:
+                self._way = fastest_way(self._runner, self._vocabulary)
+            except Unusable:
+                return Way.ALONE
+        return self._way
+
+    def _blame(self, suspects: Sequence[int], job: Job, firsts: Sequence[int]) -> ModelError:
+        """Names the first request that gives NaN or Inf by itself; in a shared pass one can spoil its neighbours."""
+        name = self._model.name
+        for r in suspects:
+            alone = replace(job, report=lambda requests, tokens: None)
+            item = job.encoded[r]
+            try:
+                self._runner.run(Rows([item.ids[:-1]], [0], [[r]]), alone, Way.ALONE)
+            except NonFinite:
+                return ModelError(
+                    f"{name} returned NaN or Inf for request {firsts[r]} ({len(item.ids)} tokens, dtype "
+                    f"{self._model.dtype}); a log-probability must be finite: check the weights, or load it in float32"
+                )
+        return ModelError(
+            f"{name} returned NaN or Inf for request {firsts[suspects[0]]} when it was computed with others, "
+            f"though not by itself (dtype {self._model.dtype}); load it in float32"
+        )
+
+
+class _Progress:
+    """Counts requests of the call and tokens that were read, and tells the model's ``on_progress``."""
+
+    def __init__(self, model: LanguageModel, distinct: Sequence[Encoded], inverse: Sequence[int]):
+        self._tell = model.on_progress
+        self._times = np.bincount(inverse, minlength=len(distinct)) if len(inverse) else np.zeros(0, dtype=np.int64)
+        self._total, self._tokens = len(inverse), 0
+        self._done = sum(int(n) for n, item in zip(self._times, distinct, strict=True) if not item.inputs)
+
+    def __call__(self, requests: list[int], tokens: int) -> None:
+        self._done += int(self._times[requests].sum())
+        self._tokens += tokens
+        if self._tell is not None:
+            self._tell(self._done, self._total, self._tokens)
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Dropout off, and on again afterwards where it was on."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
+
+
+def _assemble(
+    encoded: Sequence[Encoded], inverse: Sequence[int], offsets: Sequence[int], output: Output
+) -> list[TokenScores]:
+    # Requests that are alike share their arrays.
+    output.logprob.setflags(write=False)
+    output.rank.setflags(write=False)
+    return [_scores(item, slice(offsets[r], offsets[r + 1]), output) for item, r in zip(encoded, inverse, strict=True)]
+
+
+def _scores(item: Encoded, place: slice, output: Output) -> TokenScores:
+    rank = output.rank[place]
+    if output.moments is None:
+        stats = (None, None, None)
+    else:
+        mean, std = output.moments[place].T
+        stats = (-mean, mean, std)
+    targets = item.ids[item.first_scored :]
+    best: tuple[int | None, float | None, float | None] = (None, None, None)
+    if output.top_id is not None and output.top_lead is not None and output.top_margin is not None and len(rank):
+        at = place.start
+        best = (int(output.top_id[at]), float(output.top_lead[at]), float(output.top_margin[at]))
+    return TokenScores(targets, output.logprob[place], rank, not rank.any(), item.merged, *stats, *best)

@@ -1,0 +1,88 @@
+"""Finds the fastest way of going through a model that gives what the model's own forward gives.
+
+A small random tree of token ids is scored every way and one sequence at a time. Half precision blurs the comparison,
+so there the right tree must be far closer to the truth than trees with wrong positions or without a mask: a model that
+ignores either cannot pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lm_audit.models.scoring.body import Fault
+from lm_audit.models.scoring.limits import Limits
+from lm_audit.models.scoring.requests import Encoded
+from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
+from lm_audit.models.scoring.tree import Rows, sorted_rows
+
+_TOLERANCE = 2e-4  # nats; float32 computed in another order stays below
+_SHARPNESS = 3.0  # so many times closer to the truth than a wrong tree
+# One pass of two packs: two sequences that share nothing beside two that fork, with masks and padding.
+_BATCH = Limits(soft=22, hard=22, tokens=64, head_rows=64, carry=0)
+# Three passes: one sequence, a fork read from its cache, and a sequence by itself.
+_HANDED_ON = Limits(soft=16, hard=16, tokens=64, head_rows=64, carry=2)
+
+
+class Unusable(Exception):
+    """The model's own forward answers with NaN or Inf for the check's tokens, so that nothing can be compared."""
+
+
+def fastest_way(runner: Runner, vocabulary: int) -> Way:
+    """The fastest way that agrees with one sequence at a time. Raises Unusable where there is no truth."""
+    check = _Check(runner, vocabulary)
+    if not check.agrees(Way.TREE, _BATCH):
+        return Way.PADDED if check.agrees(Way.PADDED, _BATCH) else Way.ALONE
+    return Way.TREE_AND_CACHE if check.agrees(Way.TREE_AND_CACHE, _HANDED_ON) else Way.TREE
+
+
+def _random_tree(vocabulary: int) -> list[Encoded]:
+    """Four sequences: two forks of one, and one that shares nothing."""
+    rng = np.random.default_rng(20240229)
+    trunk, twig, branch, other = (rng.integers(0, vocabulary, n) for n in (12, 4, 7, 10))
+    sequences = (trunk, np.concatenate([trunk[:7], twig]), np.concatenate([trunk[:3], branch]), other)
+    return [Encoded(ids.astype(np.int64), 1, False) for ids in sequences]
+
+
+class _Check:
+    def __init__(self, runner: Runner, vocabulary: int):
+        self._runner = runner
+        self._encoded = _random_tree(vocabulary)
+        self._rows = sorted_rows(self._encoded)
+        lengths = [len(item.ids) - 1 for item in self._encoded]
+        self._offsets = np.cumsum([0, *lengths]).tolist()
+        self._truth = self._scores(Way.ALONE, _BATCH, self._rows)
+
+    def agrees(self, way: Way, limits: Limits) -> bool:
+        rows = self._rows if way is not Way.PADDED else self._rows.without_prefixes()
+        try:
+            error = np.abs(self._scores(way, limits, rows) - self._truth)
+            if error.max() <= _TOLERANCE:
+                return True
+            if self._runner.module.dtype in (torch.float32, torch.float64):
+                return False
+            return self._clearly_right(float(np.sqrt((error**2).mean())), way, limits, rows)
+        except Exception:  # whatever a model does with arguments that it was not written for
+            return False
+
+    def _clearly_right(self, error: float, way: Way, limits: Limits, rows: Rows) -> bool:
+        if way is Way.PADDED:
+            return error <= 0.1
+        wrongs = []
+        for fault in Fault:
+            with self._runner.faulty(fault):
+                wrongs.append(self._scores(way, limits, rows) - self._truth)
+        return all(error * _SHARPNESS <= float(np.sqrt((wrong**2).mean())) for wrong in wrongs)
+
+    def _scores(self, way: Way, limits: Limits, rows: Rows) -> np.ndarray:
+        output = Output.empty(self._offsets[-1], stats=False)
+        kept, self._runner.limits = self._runner.limits, limits
+        try:
+            self._runner.run(rows, Job(self._encoded, self._offsets, output, lambda requests, tokens: None), way)
+        except NonFinite as error:
+            if way is Way.ALONE:
+                raise Unusable from error
+            raise
+        finally:
+            self._runner.limits = kept
+        return output.logprob

@@ -1,0 +1,217 @@
+"""Answering long prompts that begin alike: each distinct prefix is read once, and one pass serves answer and score.
+
+Prompts are visited in the order of their ids, so that each one shares as much as possible with the one before it. The
+cache of keys and values is cropped to what they share and read on from there; nothing is copied, and at any moment one
+prompt's cache is held.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
+from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.stopping import Continuation, end_ids
+
+if TYPE_CHECKING:
+    from lm_audit.models.language_model import LanguageModel
+
+_CHUNK = 1024
+"""Tokens read at once behind a cache: their mask has a column for every token before them."""
+
+Enough = Callable[[int, str], bool]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model answers to a prompt, and how likely it found a target in the answer's place.
+
+    ``finish_reason``: "eos", "length", or "enough" where the caller had seen enough. ``scores`` are the target's.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: Literal["eos", "length", "enough"]
+    scores: TokenScores
+
+
+def complete(
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int,
+    enough: Enough | None = None,
+) -> list[Completion]:
+    """The greedy continuation of each prompt (token ids) and the log-probability of its target in its place.
+
+    ``enough(index, text so far)`` may end a continuation early. Equal to ``model.generate`` and
+    ``model.loglikelihood`` prompt by prompt (float32: 1e-4). Raises ``UsageError`` for a prompt that is empty or does
+    not fit the context with its target and continuation, ``ModelError`` for NaN.
+    """
+    _check(model, prompts, targets, max_new_tokens)
+    reader = Reader(model)
+    done: dict[int, Completion] = {}
+    tokens = 0
+    for index in sorted(range(len(prompts)), key=lambda number: list(prompts[number])):
+        with torch.inference_mode():
+            logits = reader.read(prompts[index])
+            scores = reader.score(logits, targets[index])
+            stop = (lambda text, number=index: enough(number, text)) if enough else None
+            done[index] = Completion(*reader.decode(logits, max_new_tokens, stop), scores)
+        tokens += len(prompts[index]) + len(done[index].token_ids)
+        if model.on_progress is not None:
+            model.on_progress(len(done), len(prompts), tokens)
+    return [done[index] for index in range(len(prompts))]
+
+
+class Reader:
+    """One prompt in the cache at a time; ``tokens_read`` counts what went through the model."""
+
+    def __init__(self, model: LanguageModel):
+        self._model = model
+        self._module: Any = model.module
+        self._accepts = frozenset(inspect.signature(self._module.forward).parameters)
+        self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
+        self._cache: Any = None
+        self._ids: list[int] = []
+        self._ends = end_ids(model)
+        self._reach = min(
+            (n for n in (attention_reach(self._module.config), uniform_rotation(self._module.config)) if n),
+            default=None,
+        )
+        self.tokens_read = 0
+
+    def read(self, ids: Sequence[int]) -> torch.Tensor:
+        """Logits [vocabulary] of what follows the prompt; of its ids only those not yet in the cache are read."""
+        shared = 0
+        if self._may_crop(len(ids)):
+            limit = min(len(ids) - 1, len(self._ids))  # the last token is read anew: its logits are asked for
+            while shared < limit and ids[shared] == self._ids[shared]:
+                shared += 1
+        self._crop(shared)
+        return self._extend(ids[shared:], keep=1)[-1]
+
+    def score(self, logits: torch.Tensor, target: Sequence[int]) -> TokenScores:
+        """The target's tokens in place of the answer; the cache is as before afterwards."""
+        rows = [logits[None]]
+        if len(target) > 1:
+            rows.append(self._aside(target[:-1]))
+        table = torch.cat(rows)[: len(target)].double()
+        wanted = torch.tensor(list(target), device=table.device, dtype=torch.long)
+        chosen = table.gather(1, wanted[:, None])
+        logprobs = (chosen[:, 0] - table.logsumexp(dim=-1)).cpu().numpy()
+        ranks = (table > chosen).sum(dim=-1).cpu().numpy().astype(np.int64)
+        return TokenScores(np.array(target, dtype=np.int64), logprobs, ranks, not ranks.any(), False)
+
+    def decode(
+        self, logits: torch.Tensor, max_new_tokens: int, enough: Callable[[str], bool] | None
+    ) -> tuple[str, tuple[int, ...], Literal["eos", "length", "enough"]]:
+        """Greedy continuation; text, ids and why it ended."""
+        row = Continuation(self._model.tokenizer, self._ends, (), max_new_tokens)
+        length, reason = len(self._ids), None
+        while not row.finished:
+            token = int(logits.argmax())
+            row.add(token)
+            if enough and not row.finished and enough(self._model.tokenizer.decode(row.ids, skip_special_tokens=True)):
+                reason = "enough"
+                break
+            if not row.finished:
+                logits = self._extend([token], keep=1)[-1]
+        self._crop(min(length, len(self._ids)) if self._may_crop(len(self._ids)) else 0)
+        if reason == "enough":
+            text = self._model.tokenizer.decode(row.ids, skip_special_tokens=True)
+            return text, tuple(row.ids), "enough"
+        text, ids, finish = row.result()
+        return text, ids, "eos" if finish == "eos" else "length"
+
+    def _aside(self, ids: Sequence[int]) -> torch.Tensor:
+        """Logits behind each of these ids, which leave the cache again."""
+        before = list(self._ids)
+        if self._may_crop(len(before) + len(ids)):
+            table = self._extend(ids, keep=len(ids))
+            self._crop(len(before))
+            return table
+        self._crop(0)
+        table = self._extend([*before, *ids], keep=len(ids))
+        self._crop(0)
+        self._extend(before, keep=1)
+        return table
+
+    def _may_crop(self, length: int) -> bool:
+        """Whether all layers keep every key and value, and read positions alike whatever the length."""
+        if self._cache is None or getattr(self._module, "_is_stateful", False):
+            return False
+        from transformers.cache_utils import DynamicLayer
+
+        layers = getattr(self._cache, "layers", None) or ()
+        plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+        return plain and (self._reach is None or length < self._reach)
+
+    def _crop(self, length: int) -> None:
+        if length == 0:
+            self._cache, self._ids = None, []
+        elif length < len(self._ids):
+            self._cache.crop(length - len(self._ids))
+            del self._ids[length:]
+
+    def _extend(self, ids: Sequence[int], *, keep: int) -> torch.Tensor:
+        """Reads ids behind the cache; logits (float32) behind the last ``keep`` of them."""
+        step = _CHUNK if self._cache is not None and self._may_crop(len(self._ids)) else len(ids)
+        tables = []
+        for begin in range(0, len(ids), step):
+            part = ids[begin : begin + step]
+            wanted = min(len(part), max(0, keep - (len(ids) - begin - len(part))))
+            tables.append(self._forward(part, max(1, wanted))[-wanted:] if wanted else self._forward(part, 1)[:0])
+        return torch.cat(tables)
+
+    def _forward(self, ids: Sequence[int], keep: int) -> torch.Tensor:
+        arguments: dict[str, Any] = {self._cache_name: self._cache, "use_cache": True}
+        if self._cache_name not in self._accepts:
+            return self._without_cache(ids, keep)
+        if "logits_to_keep" in self._accepts:
+            arguments["logits_to_keep"] = keep
+        try:
+            output = self._module(input_ids=torch.tensor([list(ids)], device=self._model.device), **arguments)
+        except torch.OutOfMemoryError as error:
+            total = len(self._ids) + len(ids)
+            raise ModelError(f"model {self._model.name}: no memory for a prompt of {total} tokens") from error
+        self._cache = getattr(output, self._cache_name, None)
+        self._ids.extend(ids)
+        self.tokens_read += len(ids)
+        return self._checked(output.logits[0, -keep:].float())
+
+    def _without_cache(self, ids: Sequence[int], keep: int) -> torch.Tensor:
+        self._ids.extend(ids)
+        self.tokens_read += len(self._ids)
+        output = self._module(input_ids=torch.tensor([self._ids], device=self._model.device))
+        return self._checked(output.logits[0, -keep:].float())
+
+    def _checked(self, logits: torch.Tensor) -> torch.Tensor:
+        if torch.isnan(logits).any():
+            raise ModelError(f"model {self._model.name} answered a prompt of {len(self._ids)} tokens with NaN")
+        return logits
+
+
+def _check(
+    model: LanguageModel, prompts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], max_new_tokens: int
+) -> None:
+    if len(prompts) != len(targets):
+        raise UsageError(f"{len(prompts)} prompts but {len(targets)} targets; expected one target a prompt")
+    context = context_window(model.module.config)
+    for index, (prompt, target) in enumerate(zip(prompts, targets, strict=True)):
+        if not len(prompt) or not len(target):
+            raise UsageError(f"prompt or target {index} has no token; expected at least one")
+        needed = len(prompt) + max(len(target), max_new_tokens) - 1
+        if context is not None and needed > context:
+            raise UsageError(
+                f"prompt {index} has {len(prompt)} tokens and needs {needed} with its answer; "
+                f"the context of model {model.name} holds {context}"
+            )

@@ -1,0 +1,140 @@
+"""Fingerprints: whether a case of an earlier session would measure the same today.
+
+All without torch: a case is compared at collection, before anything is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lm_audit.audits
+from lm_audit.errors import HarnessError
+from lm_audit.plugin.markers import audit_of
+from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.selection import Selection, selection_of
+
+_SMALL = 8 << 20
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
+    """A hash (32 hex digits) of case id, model files, parameters, options, input files and the audit's own source."""
+    selection = selection_of(item) or Selection()
+    audit = audit_of(item)
+    content = {
+        "case": item.nodeid,
+        "model": model_identity(selection.model.spec) if selection.model else None,
+        "params": _plain(selection.case.params) if selection.case else {},
+        "inputs": [_file_state(path) for path in _paths(selection.case.params)] if selection.case else [],
+        "size": options.size,
+        "seed": options.seed,
+        "dtype": options.dtype,
+        "data": {name: [where, _file_state(where)] for name, where in options.data.items()},
+        "options": _plain(options.audit),
+        "audit": audit_version(audit) if audit else None,
+        "fixtures": _folder_state(str(item.config.rootpath / "fixtures" / audit)) if audit else None,
+        "test": _file_state(str(item.path)),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def forget() -> None:
+    """Look at files anew: they may have changed since an earlier session of this process."""
+    for remembered in (audit_version, model_identity, _file_state, _folder_state):
+        remembered.cache_clear()
+
+
+@cache
+def audit_version(audit: str) -> str:
+    """A hash of an audit's source files: what it computes changes with them."""
+    folders = [Path(folder) / audit for folder in lm_audit.audits.__path__]
+    return _digest(line for folder in folders for line in _tree(folder, "*.py"))
+
+
+@cache
+def model_identity(spec: str) -> str:
+    """What a spec stands for on this machine, from its files and without reading its weights."""
+    from lm_audit.models import parse_spec
+
+    try:
+        parsed = parse_spec(spec)
+    except HarnessError:
+        return f"absent {spec}"
+    if parsed.path is not None:
+        return f"{parsed.kind} {_file_state(str(parsed.path))}"
+    if parsed.kind == "hub":
+        return f"hub {parsed.repo}@{parsed.revision or 'main'} {_hub_commit(parsed.repo or '', parsed.revision)}"
+    return f"{parsed.kind}:{parsed.seed}"
+
+
+def _hub_commit(repo: str, revision: str | None) -> str:
+    """The commit that the local cache holds for a branch or tag; empty where it holds none."""
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    cache_folder = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    reference = cache_folder / f"models--{repo.replace('/', '--')}" / "refs" / (revision or "main")
+    try:
+        return reference.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, str]:
+    """Parameters as text; an address in memory says nothing about a value."""
+    return {name: _ADDRESS.sub("", repr(value)) for name, value in values.items()}
+
+
+def _paths(values: Mapping[str, Any]) -> list[str]:
+    texts = [str(value) for value in values.values() if isinstance(value, str | os.PathLike)]
+    return sorted(text for text in texts if text and _exists(text))
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # A text that is too long or odd to be a path.
+        return False
+
+
+@cache
+def _file_state(where: str) -> str:
+    """The content of a file, the contents of a folder; a large file counts by its size and time. Else empty."""
+    try:
+        path = Path(where)
+        if path.is_dir():
+            return _folder_state(where)
+        if not path.is_file():
+            return ""
+        return _state(path)
+    except (OSError, ValueError):
+        return ""
+
+
+@cache
+def _folder_state(where: str) -> str:
+    return _digest(_tree(Path(where), "*"))
+
+
+def _tree(folder: Path, pattern: str) -> Iterable[str]:
+    for path in sorted(folder.rglob(pattern)):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield f"{path.relative_to(folder).as_posix()} {_state(path)}"
+
+
+def _state(path: Path) -> str:
+    status = path.stat()
+    if status.st_size > _SMALL:
+        return f"{status.st_size} {status.st_mtime_ns}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,78 @@
+"""Models and tokenizers of this process: kept by a byte budget, a failure to load remembered."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lm_audit.errors import HarnessError, UsageError
+from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.selection import Selection
+from lm_audit.plugin.workers import GIB, available_memory
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel, ModelCache
+
+BUDGET_VARIABLE = "LM_AUDIT_MODEL_GIB"
+"""Sets how much memory a process may fill with models; by default half of what is free, divided among the workers."""
+
+
+def budget_bytes(workers: int) -> int:
+    """Bytes of weights that one process keeps loaded; ``UsageError`` for a variable that is no positive number."""
+    named = os.environ.get(BUDGET_VARIABLE)
+    if named is None:
+        return (available_memory() or 16 * GIB) // (2 * max(1, workers))
+    try:
+        budget = float(named)
+    except ValueError:
+        budget = 0.0
+    if budget <= 0:
+        raise UsageError(f"{BUDGET_VARIABLE}={named!r} is not a positive number of GiB")
+    return int(budget * GIB)
+
+
+class ModelStore:
+    """Gives the model of a selection, from a cache."""
+
+    def __init__(self, options: RunOptions, workers: int = 1):
+        self._options = options
+        self._workers = workers
+        self._cache: ModelCache | None = None
+        self._tokenizers: dict[str, Any] = {}
+        self._failures: dict[tuple[str, str], HarnessError] = {}
+
+    def preflight(self, selection: Selection) -> None:
+        """Run the case's check with the tokenizer alone, before weights load."""
+        source, case = selection.source, selection.case
+        if source is None or source.preflight is None or case is None or selection.model is None:
+            return
+        spec = selection.model.spec
+        if spec not in self._tokenizers:
+            from lm_audit.models import load_tokenizer
+
+            self._tokenizers[spec] = load_tokenizer(spec, trust_remote_code=self._options.trust_remote_code)
+        source.preflight(case, self._tokenizers[spec], self._options)
+
+    def model(self, selection: Selection) -> LanguageModel:
+        """The loaded model; the same error again, without loading, where it failed before."""
+        assert selection.model is not None and selection.device is not None
+        key = (selection.model.spec, selection.device)
+        if key in self._failures:
+            raise self._failures[key]
+        try:
+            return self._models().get(
+                selection.model.spec,
+                device=selection.device,
+                dtype=self._options.dtype,
+                trust_remote_code=self._options.trust_remote_code,
+            )
+        except HarnessError as error:
+            self._failures[key] = error
+            raise
+
+    def _models(self) -> ModelCache:
+        if self._cache is None:
+            from lm_audit.models import ModelCache
+
+            self._cache = ModelCache(budget_bytes(self._workers))
+        return self._cache

@@ -1,0 +1,129 @@
+"""Opens the plugin's session from the options: checked before anything heavy, handed on to workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import StoreError, UsageError
+from lm_audit.plugin import devices, fingerprints
+from lm_audit.plugin.gating import load_gates
+from lm_audit.plugin.resume import Earlier, check_same, inherited
+from lm_audit.plugin.run_options import RunOptions, from_config
+from lm_audit.plugin.state import AuditSession, reports_folder
+from lm_audit.runstore.layout import RunFolder, check_writable, find_run, new_run_id
+from lm_audit.runstore.run import read_run
+
+
+def new_session(config: pytest.Config) -> AuditSession:
+    """The session of a controller or a serial run; ``HarnessError`` for anything that cannot be used."""
+    fingerprints.forget()
+    _refuse_empty(config)
+    reports = reports_folder(config)
+    earlier = _earlier(config, reports)
+    explicit = _named(config, "model")
+    if earlier is not None:
+        inherited(config, earlier.options)
+    options = from_config(config, _devices(config))
+    _check_specs(options, explicit)
+    folder = RunFolder(earlier.run.folder if earlier is not None else reports / new_run_id())
+    if earlier is not None:
+        check_same(folder.run_id, earlier.options, options)
+    session = AuditSession(
+        options=options,
+        folder=folder,
+        worker="main",
+        is_worker=False,
+        present=devices.present(),
+        required=frozenset(devices.kind_of(name) for name in _named(config, "require_device")),
+        problem=_problem(folder.path.parent, explicit=bool(config.getoption("lm_audit_reports") or earlier)),
+        attempts=earlier.attempts if earlier is not None else {},
+        earlier=earlier,
+    )
+    return _judging(session, config)
+
+
+def _refuse_empty(config: pytest.Config) -> None:
+    """``--gates "$GATES"`` with an unset variable must not pass as a run without gates."""
+    for name in ("gates", "resume", "baseline", "reports"):
+        if config.getoption(f"lm_audit_{name}", None) == "":
+            raise UsageError(f"--{name} '': names nothing; give it a value, or leave the option out")
+
+
+def _earlier(config: pytest.Config, reports: Path) -> Earlier | None:
+    named = config.getoption("lm_audit_resume")
+    return Earlier(read_run(find_run(named, reports))) if named else None
+
+
+def _named(config: pytest.Config, option: str) -> list[str]:
+    return list(config.getoption(f"lm_audit_{option}") or [])
+
+
+def _devices(config: pytest.Config) -> tuple[str, ...]:
+    required = [devices.check_device(name, "--require-device") for name in _named(config, "require_device")]
+    named = [devices.check_device(name, "--device") for name in _named(config, "device")]
+    return tuple(dict.fromkeys(named or required or [devices.best(devices.present())]))
+
+
+def _check_specs(options: RunOptions, explicit: list[str]) -> None:
+    """Refuse a model that cannot be, before anything heavy; the default is looked at only where it is used."""
+    if explicit:
+        from lm_audit.models import check_spec
+
+        for model in options.models:
+            check_spec(model.spec, trust_remote_code=options.trust_remote_code)
+
+
+def _problem(reports: Path, *, explicit: bool) -> str | None:
+    """Why ``reports`` cannot be used. Raised at once where the user named it, else kept for when it is needed."""
+    try:
+        check_writable(reports)
+    except StoreError as error:
+        if explicit:
+            raise
+        return str(error)
+    return None
+
+
+def _judging(session: AuditSession, config: pytest.Config) -> AuditSession:
+    session.gates = load_gates(config.getoption("lm_audit_gates"))
+    session.report_only = bool(config.getoption("lm_audit_report_only"))
+    session.undecided_fails = config.getoption("lm_audit_undecided") == "fail"
+    return session
+
+
+def for_worker(session: AuditSession) -> dict[str, Any]:
+    """What a worker needs to join the run, in types that xdist can send."""
+    return {
+        "folder": str(session.folder.path),
+        "devices": list(session.options.devices),
+        "present": sorted(session.present),
+        "required": sorted(session.required),
+        "problem": session.problem,
+        "resumed": session.earlier is not None,
+        "attempts": dict(session.attempts),
+    }
+
+
+def worker_session(config: pytest.Config) -> AuditSession:
+    """The session of a worker, which looks nothing up that the controller found."""
+    workerinput: dict[str, Any] = getattr(config, "workerinput")  # noqa: B009
+    given = workerinput["lm_audit"]
+    folder = RunFolder(Path(given["folder"]))
+    earlier = Earlier(read_run(folder.path)) if given["resumed"] else None
+    if earlier is not None:  # A worker has the caller's arguments, not what its controller inherited.
+        inherited(config, earlier.options)
+    session = AuditSession(
+        options=from_config(config, tuple(given["devices"])),
+        folder=folder,
+        worker=workerinput["workerid"],
+        is_worker=True,
+        present=frozenset(given["present"]),
+        required=frozenset(given["required"]),
+        problem=given["problem"],
+        attempts=dict(given["attempts"]),
+        earlier=earlier,
+    )
+    return _judging(session, config)

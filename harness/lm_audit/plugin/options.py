@@ -1,0 +1,107 @@
+"""The plugin's command-line options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lm_audit.audits.option import AuditOption
+from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.run_options import DEFAULT_MODEL, SIZES
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options of every audit run, then those that single audits declare."""
+    group = parser.getgroup("lm-audit", "audits of language models")
+    _what_to_audit(group)
+    _verdicts(group)
+    _run_store(group)
+    own = parser.getgroup("lm-audit-audits", "options of single audits")
+    for option in audit_options():
+        own.addoption(option.flag, **_arguments(option))
+
+
+def _what_to_audit(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--model",
+        dest="lm_audit_model",
+        action="append",
+        metavar="[NAME=]SPEC",
+        help=f"model to audit: hub id, folder, .gguf file, smollm2 or tiny; repeatable (default {DEFAULT_MODEL})",
+    )
+    group.addoption(
+        "--device",
+        dest="lm_audit_device",
+        action="append",
+        metavar="D",
+        help="device to run on: cpu, cuda, mps; repeatable, each case then has a variant a device (default: the best)",
+    )
+    group.addoption(
+        "--require-device",
+        dest="lm_audit_require_device",
+        action="append",
+        metavar="D",
+        help="fail, rather than skip, cases whose device D is absent",
+    )
+    group.addoption("--size", dest="lm_audit_size", choices=SIZES, help="how much to measure (default smoke)")
+    group.addoption(
+        "--data",
+        dest="lm_audit_data",
+        action="append",
+        metavar="NAME=PATH",
+        help="where a public data set lies that is not shipped; repeatable",
+    )
+    group.addoption("--seed", dest="lm_audit_seed", type=int, metavar="N", help="seed of everything random (default 0)")
+    group.addoption("--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
+    group.addoption(
+        "--trust-remote-code",
+        dest="lm_audit_trust_remote_code",
+        action="store_true",
+        help="let a checkpoint run code that it brings along",
+    )
+
+
+def _verdicts(group: pytest.OptionGroup) -> None:
+    group.addoption("--gates", dest="lm_audit_gates", metavar="FILE", help="limits on metrics (gates.toml)")
+    group.addoption(
+        "--undecided",
+        dest="lm_audit_undecided",
+        choices=("pass", "fail"),
+        default="pass",
+        help="what a gate does whose interval straddles its limit (default pass)",
+    )
+    group.addoption(
+        "--report-only", dest="lm_audit_report_only", action="store_true", help="show missed gates without failing"
+    )
+
+
+def _run_store(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--reports",
+        dest="lm_audit_reports",
+        metavar="DIR",
+        help="where runs are kept (default reports/ of the rootdir)",
+    )
+    group.addoption(
+        "--resume",
+        dest="lm_audit_resume",
+        metavar="RUN",
+        help="go on with a run, by id or folder: cases that ended and whose inputs are unchanged do not run again",
+    )
+
+
+def _arguments(option: AuditOption) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "dest": f"lm_audit_x_{option.name}",
+        "action": option.action,
+        "default": option.default,
+        "help": option.help,
+    }
+    if option.action != "store_true":
+        arguments["type"] = option.type
+        if option.choices is not None:
+            arguments["choices"] = option.choices
+        else:
+            arguments["metavar"] = option.metavar
+    return arguments

@@ -1,0 +1,89 @@
+"""Recorder: the ``evidence`` fixture, which writes what a case measures into the ledger at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_audit.errors import StoreError
+from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.stats.estimate import Estimate
+
+
+class Recorder:
+    """Records metrics, rows, figures and files of one case. Nothing here fails a test but a value that has no form.
+
+    Controls are the exception: one that did not show what it was planted to show fails its case at the end of the call.
+    """
+
+    def __init__(self, writer: AttemptWriter):
+        self._writer = writer
+        self.metrics: dict[str, Estimate] = {}
+        self.failed_controls: list[Control] = []
+        self.on_progress: Callable[[int, int, int], None] | None = None
+
+    def metric(self, name: str, estimate: Estimate) -> None:
+        """Record a metric by its dotted name; ``StoreError`` if the case has recorded it before."""
+        if not isinstance(estimate, Estimate):
+            raise StoreError(f"metric {name}: expected an Estimate, got {type(estimate).__name__} {estimate!r}")
+        if name in self.metrics:
+            raise StoreError(f"metric {name!r} is recorded twice in {self._writer.case_id}")
+        self._writer.metric(name, estimate)
+        self.metrics[name] = estimate
+
+    def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Record item rows, each with a key ``item`` that is unique in the case; returns how many."""
+        return self._writer.rows(rows)
+
+    def figure(self, figure: Figure) -> None:
+        """Record a figure."""
+        self._writer.figure(figure)
+
+    def attach(self, path: str | Path) -> None:
+        """Copy a file into the run."""
+        self._writer.attach(path)
+
+    def parameter(self, name: str, value: Any) -> None:
+        """Record how something was done."""
+        self._writer.parameter(name, value)
+
+    def note(self, text: str) -> None:
+        """Record a remark."""
+        self._writer.note(text)
+
+    def headline(self, metric: str) -> None:
+        """Name the metric that stands for the case in a summary."""
+        self._writer.headline(metric)
+
+    def control(self, role: Literal["positive", "negative"], *, passed: bool, expected: str, observed: str) -> None:
+        """Record what a control showed; one that failed fails its case."""
+        control = Control(role, bool(passed), expected, observed)
+        self._writer.control(control)
+        if not control.passed:
+            self.failed_controls.append(control)
+
+    def progress(self, done: int, total: int, tokens: int = 0) -> None:
+        """Tell how far the case is, for whoever watches; nothing is recorded."""
+        if self.on_progress is not None:
+            self.on_progress(done, total, tokens)
+
+    def record(self, evidence: Evidence) -> None:
+        """Record all that an audit returned."""
+        for name, value in evidence.parameters.items():
+            self.parameter(name, value)
+        for name, estimate in evidence.metrics.items():
+            self.metric(name, estimate)
+        self.rows(evidence.rows)
+        for figure in evidence.figures:
+            self.figure(figure)
+        for path in evidence.artifacts:
+            self.attach(path)
+        for note in evidence.notes:
+            self.note(note)
+        if evidence.headline is not None:
+            self.headline(evidence.headline)
+        if evidence.control is not None:
+            control = evidence.control
+            self.control(control.role, passed=control.passed, expected=control.expected, observed=control.observed)

@@ -1,0 +1,92 @@
+"""RunOptions: what the user asked for, in one frozen record that audits read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal, cast, get_args
+
+import pytest
+
+from lm_audit.errors import UsageError
+from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.model_choice import ModelChoice, parse_choices
+
+Size = Literal["smoke", "standard", "full"]
+SIZES: tuple[str, ...] = get_args(Size)
+DEFAULT_MODEL = "smollm2"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run.
+
+    ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
+    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`.
+    """
+
+    size: Size = "smoke"
+    data: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    devices: tuple[str, ...] = ("cpu",)
+    models: tuple[ModelChoice, ...] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
+    trust_remote_code: bool = False
+    dtype: str = "auto"
+
+    @property
+    def device(self) -> str:
+        """The first device."""
+        return self.devices[0]
+
+    def option(self, name: str) -> Any:
+        """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
+        key = name.removeprefix("--").replace("-", "_")
+        if key not in self.audit:
+            near = get_close_matches(key, self.audit, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"no audit option is called {name!r}{hint}")
+        return self.audit[key]
+
+
+def parse_data(entries: list[str]) -> dict[str, str]:
+    """``--data NAME=PATH`` entries as a mapping; ``UsageError`` for one without ``=`` or a name given twice."""
+    data: dict[str, str] = {}
+    for entry in entries:
+        name, separator, where = entry.partition("=")
+        if not separator or not name or not where:
+            raise UsageError(f"--data {entry!r}: write --data NAME=PATH, for example --data crows_pairs=pairs.csv")
+        if data.get(name, where) != where:
+            raise UsageError(f"--data {entry!r}: {name} is already {data[name]!r}")
+        data[name] = where
+    return data
+
+
+def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
+    """The options of this pytest call; ``UsageError`` for any that cannot be used."""
+    return RunOptions(
+        size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
+        data=parse_data(config.getoption("lm_audit_data") or []),
+        seed=_seed(config.getoption("lm_audit_seed") or 0),
+        devices=devices,
+        models=parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL]),
+        audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
+        trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
+        dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
+    )
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: a seed is a whole number of at least 0")
+    return seed
+
+
+def _dtype(name: str) -> str:
+    from lm_audit.models.devices import dtype_name  # imports no torch
+
+    try:
+        return dtype_name(name)
+    except UsageError as error:
+        raise UsageError(f"--dtype {name}: {error}") from error

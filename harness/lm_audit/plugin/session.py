@@ -1,0 +1,177 @@
+"""Begins and ends a run: plan, metadata, report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import HarnessError, StoreError
+from lm_audit.plugin import markers
+from lm_audit.plugin.fingerprints import model_identity
+from lm_audit.plugin.opening import for_worker, new_session, worker_session
+from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.shards import shard_fields
+from lm_audit.plugin.state import SESSION, AuditSession, audit_session
+from lm_audit.runstore import metadata
+from lm_audit.runstore.records import PlannedCase
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Read and check the options before anything heavy; a worker takes over what the controller found."""
+    markers.register(config)
+    try:
+        config.stash[SESSION] = worker_session(config) if hasattr(config, "workerinput") else new_session(config)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker which run it works for."""
+    session = audit_session(node.config)
+    session.worker = "controller"
+    node.workerinput["lm_audit"] = for_worker(session)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Put the plan on record: what was selected, so that a report can say what is missing."""
+    audit = audit_session(session.config)
+    audit.plan = tuple(_planned(item) for item in session.items if is_audit_case(item))
+    if not audit.plan or session.config.getoption("collectonly", False):
+        return
+    if audit.problem and audit.is_worker:
+        return  # An error here would take the worker down; each case tells it at its set-up.
+    if audit.problem:
+        raise pytest.UsageError(audit.problem)
+    try:
+        if not audit.is_worker:
+            _start(session.config, audit)
+        audit.ledger.write("plan", cases=[vars(case) for case in audit.plan], **shard_fields(session.config))
+    except StoreError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _planned(item: pytest.Item) -> PlannedCase:
+    selection = selection_of(item) or Selection()
+    return PlannedCase(
+        case_id=item.nodeid,
+        audit=markers.audit_of(item),
+        model=selection.model.name if selection.model else None,
+        device=selection.device,
+        control_role=markers.control_role(item, selection.control),
+        pinned=selection.pinned,
+        cost=selection.case.cost if selection.case else 1.0,
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """A worker has written its plan, if there are audit cases: now the controller begins the run."""
+    audit = audit_session(node.config)
+    if not audit.recorded and any(audit.folder.ledger.glob(f"{node.gateway.id}-*.jsonl")):
+        _start(node.config, audit)
+
+
+def _start(config: pytest.Config, audit: AuditSession) -> None:
+    audit.folder.create()
+    metadata.start(
+        audit.folder,
+        command=["pytest", *map(str, config.invocation_params.args)],
+        root=config.rootpath,
+        options=_options_record(config, audit),
+    )
+    audit.ledger.write("run_start", run=audit.folder.run_id, pid=os.getpid(), resumed=audit.earlier is not None)
+
+
+def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any]:
+    options = audit.options
+    return {
+        "size": options.size,
+        "seed": options.seed,
+        "dtype": options.dtype,
+        "devices": list(options.devices),
+        "models": {model.name: model.spec for model in options.models},
+        "identities": {model.name: model_identity(model.spec) for model in options.models},
+        "data": dict(options.data),
+        "shard": config.getoption("lm_audit_shard"),
+        "workers": getattr(config.option, "numprocesses", None) or 0,
+        "gates": config.getoption("lm_audit_gates"),
+        "report_only": audit.report_only,
+        "undecided": "fail" if audit.undecided_fails else "pass",
+        "tags": list(config.getoption("lm_audit_tag", None) or ()),
+        "audit": {name: value for name, value in options.audit.items() if value not in (None, [], False)},
+    }
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
+    """End the run after the workers have gone, before the terminal's summary: mark it and project the reports."""
+    result = yield
+    audit = session.config.stash.get(SESSION, None)
+    if audit is not None and audit.recorded:
+        if not audit.is_worker:
+            _finish(session, audit)
+            terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+            # pytest writes no summary for an exit code that is not its own, such as that of SIGTERM.
+            if terminal is not None and int(exitstatus) not in set(pytest.ExitCode):
+                terminal.ensure_newline()
+                _tell(terminal, audit, session.config)
+        audit.ledger.close()
+    return result
+
+
+def _finish(session: pytest.Session, audit: AuditSession) -> None:
+    exitstatus = int(session.exitstatus)
+    stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    try:
+        audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=stopped)
+        audit.ledger.sync()
+        metadata.finish(audit.folder, exitstatus)
+    except StoreError as error:
+        audit.extra["trouble"] = str(error)
+    _project(audit)
+
+
+def _project(audit: AuditSession) -> None:
+    """Write the reports; a failure there is told and costs no data, since the ledger is the truth."""
+    try:
+        from lm_audit.report import write_reports
+
+        write_reports(audit.folder.path)
+    except Exception as error:
+        audit.extra["trouble"] = (
+            f"the report could not be written ({type(error).__name__}: {error}); the evidence is safe under "
+            f"{audit.folder.path}, try again with: lm-audit report {audit.folder.path}"
+        )
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what came out, in a table, and where the report is."""
+    audit = config.stash.get(SESSION, None)
+    if audit is not None and audit.recorded and not audit.is_worker:
+        _tell(terminalreporter, audit, config)
+
+
+def _tell(terminalreporter: Any, audit: AuditSession, config: pytest.Config) -> None:
+    for line in _summary(audit, config):
+        terminalreporter.write_line(line)
+    if trouble := audit.extra.get("trouble"):
+        terminalreporter.write_line(trouble, red=True)
+    index = audit.folder.path / "index.html"
+    terminalreporter.write_line(f"report: {index if index.exists() else audit.folder.path}")
+
+
+def _summary(audit: AuditSession, config: pytest.Config) -> list[str]:
+    writer = config.get_terminal_writer()
+    try:
+        from lm_audit.report.terminal import summary_lines
+        from lm_audit.runstore.run import read_run
+
+        return list(summary_lines(read_run(audit.folder.path), width=writer.fullwidth, color=writer.hasmarkup))
+    except Exception as error:
+        return [f"no summary: {type(error).__name__}: {error}"]

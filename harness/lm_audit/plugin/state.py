@@ -1,0 +1,76 @@
+"""AuditSession: what the plugin knows during one pytest process, kept in the config's stash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lm_audit.errors import StoreError
+from lm_audit.gates import Gate
+from lm_audit.plugin.run_options import RunOptions
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.records import PlannedCase
+
+if TYPE_CHECKING:
+    from lm_audit.plugin.resume import Earlier
+
+
+@dataclass
+class AuditSession:
+    """One process's view of a run: the controller makes the run, workers join it."""
+
+    options: RunOptions
+    folder: RunFolder
+    worker: str
+    is_worker: bool
+    present: frozenset[str]
+    required: frozenset[str]
+    gates: tuple[Gate, ...] = ()
+    report_only: bool = False
+    undecided_fails: bool = False
+    earlier: Earlier | None = None
+    """What an earlier session of a resumed run left."""
+    problem: str | None = None
+    """Why the reports folder cannot be used, found before anything ran."""
+    plan: tuple[PlannedCase, ...] = ()
+    attempts: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+    _ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """This process's ledger, opened at first use; ``StoreError`` where that fails."""
+        if self._ledger is None:
+            if self.problem:
+                raise StoreError(self.problem)
+            self.folder.create()
+            self._ledger = Ledger(self.folder.ledger, self.worker)
+        return self._ledger
+
+    @property
+    def recorded(self) -> bool:
+        """Whether this process has written to its ledger."""
+        return self._ledger is not None
+
+    def next_attempt(self, case_id: str) -> int:
+        """The number of the attempt that begins now, from 1."""
+        self.attempts[case_id] = self.attempts.get(case_id, 0) + 1
+        return self.attempts[case_id]
+
+
+SESSION: pytest.StashKey[AuditSession] = pytest.StashKey()
+
+
+def audit_session(config: pytest.Config) -> AuditSession:
+    """The session state of this process."""
+    return config.stash[SESSION]
+
+
+def reports_folder(config: pytest.Config) -> Path:
+    """Where runs are kept: ``--reports``, relative to where pytest was called, else ``reports/`` of the rootdir."""
+    named = config.getoption("lm_audit_reports")
+    return config.invocation_params.dir / named if named else config.rootpath / "reports"

@@ -1,0 +1,101 @@
+"""The console sub-commands of the report: ``lm-audit report`` and ``lm-audit compare``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def register(subparsers: Any) -> None:
+    """Add ``report`` and ``compare`` to the console command."""
+    report = subparsers.add_parser("report", help="rebuild all reports of a run from its run store alone")
+    report.add_argument("which", metavar="RUN", help="a run folder, the id of a run under --reports, or latest")
+    report.add_argument("--export", action="append", default=[], choices=("mlflow", "wandb"), help="also send it there")
+    _reports_option(report)
+    report.set_defaults(run=run_report)
+    compare = subparsers.add_parser(
+        "compare", help="what changed from one run to another; exit code 1 on a significant regression"
+    )
+    compare.add_argument("before", metavar="RUN", help="the run to compare with: a folder or a run id")
+    compare.add_argument("after", metavar="RUN", help="the run that may be better or worse")
+    compare.add_argument("--html", type=Path, metavar="FILE", help="also write the comparison as a page")
+    compare.add_argument("--across-models", action="store_true", help="match cases without their model and device")
+    compare.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default 0)")
+    _reports_option(compare)
+    compare.set_defaults(run=run_compare)
+
+    allure = subparsers.add_parser("allure", help="build the static Allure report of a run, without its tracking")
+    allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run, or latest")
+    allure.add_argument("--allure", type=Path, default=Path("node_modules/.bin/allure"), help="the allure command")
+    allure.add_argument("--config", type=Path, default=Path("allurerc.json"), help="its configuration")
+    _reports_option(allure)
+    allure.set_defaults(run=run_allure)
+
+
+def _reports_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are kept")
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """Write all projections of a run and the index of all runs; 0."""
+    from lm_audit.report import write_reports
+    from lm_audit.report.exporters import export
+    from lm_audit.report.index_all import write_index
+
+    folder = _find(args.which, args.reports)
+    print(write_reports(folder))
+    print(write_index(folder.parent))
+    for target in args.export:
+        print(export(target, folder))
+    return 0
+
+
+def run_compare(args: argparse.Namespace) -> int:
+    """Print what changed; 1 where a metric got significantly worse, else 0."""
+    from lm_audit.report.compare import compare_runs
+    from lm_audit.report.compare_page import render_comparison
+    from lm_audit.report.compare_text import comparison_lines
+    from lm_audit.report.write import write_text
+    from lm_audit.runstore.run import read_run
+
+    before, after = (read_run(_find(name, args.reports)) for name in (args.before, args.after))
+    comparison = compare_runs(before, after, across_models=args.across_models, seed=args.seed)
+    width = shutil.get_terminal_size((120, 40)).columns
+    print("\n".join(comparison_lines(comparison, width=width, color=sys.stdout.isatty())))
+    if args.html:
+        args.html.parent.mkdir(parents=True, exist_ok=True)
+        print(write_text(args.html, render_comparison(comparison)))
+    return 1 if comparison.regressions else 0
+
+
+def run_allure(args: argparse.Namespace) -> int:
+    """Project the run into Allure results, build the report, strip its tracking; 0."""
+    from lm_audit.errors import UsageError
+    from lm_audit.report.allure import complete_results
+    from lm_audit.report.allure_run import strip_analytics
+    from lm_audit.runstore.run import read_run
+
+    if not args.allure.is_file():
+        raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
+    folder = _find(args.which, args.reports)
+    results, report = folder / "allure-results", folder / "allure-report"
+    complete_results(read_run(folder), results)
+    command = [args.allure.resolve(), "generate", results, "--output", report]
+    if args.config.is_file():
+        command += ["--config", args.config.resolve()]
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    removed = strip_analytics(report)
+    page = report / "awesome" / "index.html"
+    print(f"{page if page.is_file() else report} ({removed} tracking scripts removed)")
+    return 0
+
+
+def _find(name: str, reports: Path) -> Path:
+    from lm_audit.runstore.layout import find_run
+
+    runs = sorted(path.parent for path in reports.glob("*/ledger")) if name == "latest" else []
+    return runs[-1].resolve() if runs else find_run(name, reports)

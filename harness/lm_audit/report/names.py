@@ -1,0 +1,53 @@
+"""How case ids and metric names are shortened for reading; the full ones stay visible beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+from lm_audit.runstore.records import CaseRecord
+
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_KEPT = {"\n", "\t"}
+
+
+def case_label(case: CaseRecord) -> str:
+    """The case without path, model and device: ``test_x[case]`` becomes ``x / case``."""
+    _, _, tail = case.case_id.rpartition("::")
+    test, bracket, parameter = tail.partition("[")
+    parameter = parameter.removesuffix("]") if bracket else ""
+    ran_on = f"{case.model}@{case.device}"
+    if parameter == ran_on:
+        parameter = ""
+    parameter = parameter.removeprefix(f"{ran_on}-")
+    words = test.removeprefix("test_").replace("_", " ")
+    return f"{words} \u203a {parameter}" if parameter else words
+
+
+def metric_label(name: str, audit: str | None) -> str:
+    """The metric without its audit's prefix, in words: ``bias.max_min_disparity`` becomes ``max min disparity``."""
+    head, dot, tail = name.partition(".")
+    short = tail if dot and audit and head == audit else name
+    return short.replace("_", " ")
+
+
+def anchor(kind: str, name: str) -> str:
+    """A stable, safe fragment id; equal names give equal ids, so links survive a rebuilt report."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{kind}-{slug}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+
+
+def visible(text: object) -> str:
+    """``text`` with control and direction characters written out (``\\u202e``): what is shown is what is there."""
+    raw = str(text)
+    if raw.isascii() and raw.isprintable():
+        return raw
+    return "".join(_shown(character) for character in raw)
+
+
+def _shown(character: str) -> str:
+    if character in _KEPT or unicodedata.category(character) not in _INVISIBLE or character == "\u200d":
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,56 @@
+"""A run in a few lines of JSON, from which the index of all runs is made without reading every ledger again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lm_audit.report.view import PageView
+from lm_audit.runstore.records import Run
+
+FILE = "summary.json"
+VERSION = 1
+
+
+def run_summary(run: Run, page: PageView) -> dict[str, Any]:
+    """The answer, counts, tags and headline metrics of a run as plain JSON."""
+    return {
+        "version": VERSION,
+        "run_id": run.run_id,
+        "when": run.metadata.get("started"),
+        "tags": list(_options(run).get("tags") or ()),
+        "size": _options(run).get("size") or run.metadata.get("size"),
+        "state": page.answer.state.name,
+        "headline": page.answer.headline,
+        "reasons": list(page.answer.reasons),
+        "models": [model.name for model in page.models],
+        "cases": len(run.cases),
+        "headlines": [
+            {
+                "audit": cell.audit,
+                "model": cell.model,
+                "metric": lead.metric.name,
+                "reading": lead.reading,
+                "void": cell.state.name == "void",
+                "estimate": lead.metric.estimate.to_json(),
+            }
+            for audit in page.audits
+            for cell in audit.cells
+            for lead in cell.leads
+        ],
+    }
+
+
+def _options(run: Run) -> dict[str, Any]:
+    options = run.metadata.get("options")
+    return dict(options) if isinstance(options, dict) else {}
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary of the run in ``folder``, ``None`` where there is none that this version understands."""
+    try:
+        summary = json.loads((folder / FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return summary if isinstance(summary, dict) and summary.get("version") == VERSION else None

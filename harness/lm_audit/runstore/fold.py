@@ -1,0 +1,219 @@
+"""Folds ledger lines into cases: the last attempt stands, the earlier ones are kept as history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
+
+from lm_audit.evidence import Control, Figure
+from lm_audit.runstore.reader import Line
+from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine, Outcome, Verdict
+from lm_audit.stats.estimate import Estimate
+
+_OUTCOMES = get_args(Outcome)
+
+
+@dataclass
+class _Open:
+    """An attempt while its lines are read."""
+
+    case_id: str
+    worker: str
+    started: float
+    head: Mapping[str, Any] = field(default_factory=dict)
+    end: Mapping[str, Any] | None = None
+    ended: float | None = None
+    metrics: dict[str, Estimate] = field(default_factory=dict)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    artifacts: list[Artifact] = field(default_factory=list)
+    control: Control | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    headline: str | None = None
+    row_files: dict[str, int] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+
+    def attempt(self, number: int) -> Attempt:
+        """The attempt as a record; without an end it is unfinished."""
+        end = self.end or {}
+        outcome = end.get("outcome", "unfinished")
+        return Attempt(
+            number=number,
+            outcome=cast(Outcome, outcome if outcome in _OUTCOMES else "error"),
+            worker=self.worker,
+            duration_s=end.get("duration_s"),
+            message=str(end.get("message", "")),
+            metrics=dict(self.metrics),
+            figures=tuple(self.figures.values()),
+            artifacts=tuple(self.artifacts),
+            control=self.control,
+            parameters=dict(self.parameters),
+            notes=tuple(self.notes),
+            headline=self.headline,
+            row_files=tuple(self.row_files),
+            n_rows=sum(self.row_files.values()),
+            cause=end.get("cause"),
+            started=self.started,
+        )
+
+
+def fold(lines: Iterable[Line]) -> tuple[tuple[CaseRecord, ...], list[DamagedLine]]:
+    """The cases in order of their first start, and the lines whose content could not be used."""
+    attempts: dict[tuple[str, str, int], _Open] = {}
+    damaged: list[DamagedLine] = []
+    ordered = sorted(lines, key=lambda line: line.time)
+    for line in ordered:
+        if "case_id" not in line.record:
+            continue
+        try:
+            _take(line, attempts)
+        except (KeyError, TypeError, ValueError) as error:
+            damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
+    return tuple(_cases(attempts.values())), damaged
+
+
+def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
+    record = line.record
+    case_id = str(record["case_id"])
+    if line.kind == "case_end" and record.get("by") == "controller":
+        _end_of_dead(line, case_id, attempts)
+        return
+    if line.kind == "judged":
+        _judged(record, [attempt for attempt in attempts.values() if attempt.case_id == case_id])
+        return
+    key = (line.file, case_id, int(record["attempt"]))
+    found = attempts.get(key)
+    if found is None:
+        found = attempts[key] = _Open(case_id, line.worker, line.time)
+    _TAKERS[line.kind](found, record)
+    if line.kind == "case_end":
+        found.ended = line.time
+
+
+def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], _Open]) -> None:
+    """Give the controller's end to the attempt that the dead worker left open, or make one that never began."""
+    worker = str(line.record.get("worker", ""))
+    left_open = [
+        attempt
+        for attempt in attempts.values()
+        if attempt.case_id == case_id and attempt.end is None and attempt.worker.rpartition("-")[0] == worker
+    ]
+    if not left_open:
+        left_open = [attempts.setdefault((line.file, case_id, -line.number), _Open(case_id, worker, line.time))]
+    left_open[-1].end = line.record
+    left_open[-1].ended = line.time
+
+
+def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
+    """A resumed run held the last attempt against its own gates."""
+    last = max(attempts, key=lambda attempt: attempt.started)
+    kept = {name: record.get(name) for name in ("outcome", "message", "cause")}
+    last.end = {**(last.end or {}), **kept}
+    last.verdicts.clear()
+    for verdict in record["verdicts"]:
+        _verdict(last, verdict)
+
+
+def _start(found: _Open, record: Mapping[str, Any]) -> None:
+    found.head = record
+
+
+def _end(found: _Open, record: Mapping[str, Any]) -> None:
+    found.end = record
+
+
+def _model(found: _Open, record: Mapping[str, Any]) -> None:
+    found.model.update({name: value for name, value in record.items() if name not in ("v", "t", "kind", "case_id")})
+
+
+def _metric(found: _Open, record: Mapping[str, Any]) -> None:
+    found.metrics[str(record["name"])] = Estimate.from_json(record["estimate"])
+
+
+def _rows(found: _Open, record: Mapping[str, Any]) -> None:
+    name = str(record["file"])
+    found.row_files[name] = found.row_files.get(name, 0) + int(record["n"])
+
+
+def _figure(found: _Open, record: Mapping[str, Any]) -> None:
+    name = str(record["name"])
+    found.figures[name] = Figure(
+        name, str(record["title"]), record["figure"], record["data"], record.get("caption", "")
+    )
+
+
+def _artifact(found: _Open, record: Mapping[str, Any]) -> None:
+    found.artifacts.append(Artifact(str(record["path"]), str(record["sha256"])))
+
+
+def _control(found: _Open, record: Mapping[str, Any]) -> None:
+    control = Control(record["role"], bool(record["passed"]), str(record["expected"]), str(record["observed"]))
+    # A case may check several things; one that failed must not be hidden by a later one that passed.
+    if found.control is None or found.control.passed:
+        found.control = control
+
+
+def _parameter(found: _Open, record: Mapping[str, Any]) -> None:
+    found.parameters[str(record["name"])] = record["value"]
+
+
+def _note(found: _Open, record: Mapping[str, Any]) -> None:
+    found.notes.append(str(record["text"]))
+
+
+def _headline(found: _Open, record: Mapping[str, Any]) -> None:
+    found.headline = str(record["metric"])
+
+
+def _verdict(found: _Open, record: Mapping[str, Any]) -> None:
+    verdict = Verdict(str(record["metric"]), record["word"], str(record["limit"]), str(record["reason"]))
+    found.verdicts[f"{verdict.metric} {verdict.limit}"] = verdict
+
+
+_TAKERS = {
+    "case_start": _start,
+    "model": _model,
+    "metric": _metric,
+    "rows": _rows,
+    "figure": _figure,
+    "artifact": _artifact,
+    "control": _control,
+    "parameter": _parameter,
+    "note": _note,
+    "headline": _headline,
+    "verdict": _verdict,
+    "case_end": _end,
+}
+
+
+def _cases(attempts: Iterable[_Open]) -> Iterable[CaseRecord]:
+    by_case: dict[str, list[_Open]] = {}
+    for attempt in attempts:
+        by_case.setdefault(attempt.case_id, []).append(attempt)
+    for case_id, found in by_case.items():
+        found.sort(key=lambda attempt: attempt.started)
+        yield _case(case_id, found)
+
+
+def _case(case_id: str, found: list[_Open]) -> CaseRecord:
+    numbered = [attempt.attempt(number) for number, attempt in enumerate(found, 1)]
+    last = found[-1]
+    # A crash before its case start was written leaves no head: what earlier attempts said of the case still holds.
+    head = next((attempt.head for attempt in reversed(found) if attempt.head), {})
+    record = CaseRecord(
+        case_id=case_id,
+        audit=head.get("audit"),
+        model=head.get("model"),
+        device=head.get("device"),
+        fingerprint=head.get("fingerprint"),
+        last=numbered[-1],
+        earlier=tuple(numbered[:-1]),
+        verdicts=tuple(last.verdicts.values()),
+    )
+    return replace(record, control_role=head.get("control"), model_details=dict(last.model), markers=_markers(head))
+
+
+def _markers(head: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(marker) for marker in head.get("markers", ()))

@@ -1,0 +1,131 @@
+"""Whether runs are parts of one: the same models, sizes, seeds, versions and selection, and no case twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import UsageError
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.reader import read_lines
+from lm_audit.runstore.records import Run
+from lm_audit.runstore.run import read_run
+
+OPTIONS = ("models", "size", "seed", "dtype", "devices", "data", "audit")
+"""Options on which all parts must agree."""
+
+PACKAGES = ("pytest-lm-audit", "torch", "transformers", "tokenizers", "numpy")
+"""Packages whose versions must be the same in all parts, since the numbers depend on them."""
+
+
+@dataclass(frozen=True, order=True)
+class ShardMark:
+    """Which part of what a run is: the ``index``-th of ``of`` parts of ``cases`` cases with one ``digest``."""
+
+    index: int
+    of: int
+    cases: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """A run that is to be merged, and the shards that it holds (several if it is a merged run itself)."""
+
+    run: Run
+    shards: frozenset[ShardMark]
+
+    @property
+    def name(self) -> str:
+        """How messages call the run: by its shard, if it is one."""
+        parts = ", ".join(f"{mark.index}/{mark.of}" for mark in sorted(self.shards))
+        return f"{self.run.run_id} (shard {parts})" if parts else self.run.run_id
+
+
+def member(folder: Path) -> Member:
+    """The run in ``folder`` with its shards; ``StoreError`` where it is no run."""
+    lines, _ = read_lines(RunFolder(folder.resolve()))
+    marks = [line.record["shard"] for line in lines if line.kind == "plan" and line.record.get("shard")]
+    return Member(read_run(folder), frozenset(ShardMark(**mark) for mark in marks))
+
+
+def missing_shards(members: Sequence[Member]) -> tuple[int, ...]:
+    """The indices of shards that no member holds though they have cases; empty for runs that are no shards.
+
+    With more shards than cases some shards are empty, and leave no run.
+    """
+    marks = {mark for one in members for mark in one.shards}
+    if sum(len(one.run.planned) for one in members) == max((mark.cases for mark in marks), default=0):
+        return ()
+    of = max((mark.of for mark in marks), default=0)
+    return tuple(index for index in range(1, of + 1) if index not in {mark.index for mark in marks})
+
+
+def check_kin(members: Sequence[Member]) -> None:
+    """Raise ``UsageError`` with the reason unless the runs can be one run."""
+    if not members:
+        raise UsageError("cannot merge: no run is named")
+    for one in members:
+        if not one.run.planned and not one.shards:
+            raise UsageError(f"cannot merge {one.name}: it holds no plan, no case was ever selected in it")
+    for one, other in combinations(members, 2):
+        reason = _foreign(one, other) or _overlap(one, other)
+        if reason:
+            raise UsageError(f"cannot merge {one.name} and {other.name}: {reason}")
+
+
+def _foreign(one: Member, other: Member) -> str | None:
+    """Why two runs do not belong together, None where they do."""
+    ours, theirs = one.run.metadata, other.run.metadata
+    differences = [
+        *_differences("option --", ours.get("options"), theirs.get("options"), OPTIONS),
+        *_differences("version of ", ours.get("versions"), theirs.get("versions"), PACKAGES),
+        *_differences("", ours, theirs, ("git_commit", "schema_version")),
+        *_differences("fingerprint of model ", _fingerprints(one.run), _fingerprints(other.run)),
+    ]
+    return differences[0] if differences else _other_selection(one.shards, other.shards)
+
+
+def _differences(what: str, ours: Any, theirs: Any, names: Iterable[str] | None = None) -> list[str]:
+    """Sentences on what differs; without ``names`` on what both have."""
+    ours, theirs = ours or {}, theirs or {}
+    compared = names if names is not None else sorted(set(ours) & set(theirs))
+    return [
+        f"{what}{name} differs: {ours.get(name)!r} and {theirs.get(name)!r}"
+        for name in compared
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _fingerprints(run: Run) -> Mapping[str, str]:
+    return {
+        str(case.model): str(case.model_details["fingerprint"])
+        for case in run.cases
+        if case.model and case.model_details.get("fingerprint")
+    }
+
+
+def _other_selection(ours: frozenset[ShardMark], theirs: frozenset[ShardMark]) -> str | None:
+    if bool(ours) != bool(theirs):
+        return "one was run with --shard and the other was not"
+    for mark in ours:
+        for other in theirs:
+            if mark.of != other.of:
+                return f"they are parts of different divisions, by {mark.of} and by {other.of}"
+            if mark.digest != other.digest:
+                counts = f"{mark.cases} and {other.cases} cases"
+                return (
+                    f"they are parts of different selections ({counts}); run all shards with the same -m, -k and files"
+                )
+    return None
+
+
+def _overlap(one: Member, other: Member) -> str | None:
+    if one.run.folder == other.run.folder:
+        return "they are the same run"
+    common = sorted(set(one.run.planned) & set(other.run.planned))
+    more = f" and {len(common) - 1} more" if len(common) > 1 else ""
+    return f"they overlap: both hold {common[0]}{more}" if common else None

@@ -1,0 +1,102 @@
+"""Ledger: the append-only file into which one process writes what happens, record by record.
+
+A record is one line of JSON with the keys ``v`` (schema version), ``t`` (seconds since the epoch) and ``kind``. It is
+written with one system call, so that a process killed at any moment leaves at most one torn line, the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_audit.errors import StoreError
+from lm_audit.runstore.normalise import plain
+from lm_audit.runstore.records import SCHEMA_VERSION
+
+Kind = Literal[
+    "run_start", "plan", "case_start", "model", "metric", "rows", "figure", "artifact", "control", "parameter", "note",
+    "headline", "verdict", "judged", "case_end", "run_end",
+]  # fmt: skip
+
+
+class LineFile:
+    """A file to which whole lines are appended; a line is on its way to the disk when :meth:`append` returns."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            # A process id can come again: a file that is there may end in the torn line of a killed process.
+            self._torn = _ends_torn(path)
+            self._handle: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
+
+    def append(self, record: Any) -> None:
+        """Write ``record`` (plain JSON) as one line; ``StoreError`` where the disk refuses, earlier lines are kept."""
+        if self._handle is None:
+            raise StoreError(f"cannot write to {self.path}: it is closed")
+        line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+        # After a failed write the file may end in half a line: begin a fresh one, so that only that one is damaged.
+        data = b"\n" + line if self._torn else line
+        try:
+            while data:
+                data = data[os.write(self._handle, data) :]
+        except OSError as error:
+            self._torn = True
+            raise StoreError(
+                f"cannot write to {self.path}: {error.strerror or error}; everything recorded before is kept"
+            ) from error
+        self._torn = False
+
+    def sync(self) -> None:
+        """Force what was written onto the disk."""
+        if self._handle is not None:
+            try:
+                os.fsync(self._handle)
+            except OSError as error:
+                raise StoreError(f"cannot write to {self.path}: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Close the file; further appends fail."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _ends_torn(path: Path) -> bool:
+    """Whether a file is there whose last line has no end."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as handle:
+        handle.seek(-1, os.SEEK_END)
+        return handle.read(1) != b"\n"
+
+
+class Ledger:
+    """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``."""
+
+    def __init__(self, folder: Path, worker: str):
+        self.worker = worker
+        self.writer = f"{worker}-{os.getpid()}"
+        self._file = LineFile(folder / f"{self.writer}.jsonl")
+
+    @property
+    def path(self) -> Path:
+        """The ledger's file."""
+        return self._file.path
+
+    def write(self, kind: Kind, **fields: Any) -> None:
+        """Append one record; its fields are made plain JSON first (``StoreError`` names one that cannot be)."""
+        head = {"v": SCHEMA_VERSION, "t": round(time.time(), 6), "kind": kind}
+        self._file.append(head | {name: plain(value, name) for name, value in fields.items()})
+
+    def sync(self) -> None:
+        """Force the ledger onto the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._file.close()

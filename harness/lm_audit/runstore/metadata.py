@@ -1,0 +1,108 @@
+"""``run.json``, what a run was started with, and ``run_metadata.jsonl``, one line for every run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import StoreError
+from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.normalise import plain
+from lm_audit.runstore.records import SCHEMA_VERSION
+
+_PACKAGES = (
+    "pytest-lm-audit",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "scipy",
+    "pandas",
+    "pytest",
+    "pytest-xdist",
+)
+
+
+def start(folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Write ``run.json``, or add a session to that of a resumed run; returns its content."""
+    session = {
+        "started": _now(),
+        "command": list(command),
+        "options": plain(options, "options"),
+        "git_commit": _git_commit(root),
+        "versions": _versions(),
+        "platform": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
+    }
+    record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
+    record["sessions"].append(session)
+    record["finished"] = None
+    _replace(folder.run_json, record)
+    return record
+
+
+def finish(folder: RunFolder, exitstatus: int, **extra: Any) -> None:
+    """Complete ``run.json`` and append the run's line to ``run_metadata.jsonl`` beside the run folders."""
+    record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id}
+    record |= {"finished": _now(), "exitstatus": exitstatus, **plain(extra, "extra")}
+    _replace(folder.run_json, record)
+    line = {name: value for name, value in record.items() if name != "sessions"}
+    try:
+        with (folder.path.parent / "run_metadata.jsonl").open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise StoreError(f"cannot append to run_metadata.jsonl: {error.strerror or error}") from error
+
+
+def _read(folder: RunFolder) -> dict[str, Any] | None:
+    try:
+        record = json.loads(folder.run_json.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("sessions"), list) else None
+
+
+def _replace(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a file so that a reader sees the old content or the new, never half of it."""
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        draft.write_text(json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+        draft.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit(root: Path) -> str | None:
+    """The commit of the checkout, with ``+changes`` where the working tree differs; None outside of git."""
+    try:
+        head = _git(root, "rev-parse", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{head}+changes" if changed else head
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True, timeout=10
+    ).stdout.strip()

@@ -1,0 +1,144 @@
+"""What a run store holds, folded: a run, its cases, and the attempts of each.
+
+The ledger (``ledger/<worker>-<pid>.jsonl``) is the truth; these records are its fold, and everything shown is made of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_audit.evidence import Control, Figure
+from lm_audit.stats.estimate import Estimate
+
+SCHEMA_VERSION = 1
+
+Outcome = Literal["passed", "failed", "error", "skipped", "crashed", "unfinished"]
+"""``crashed``: its worker died; ``unfinished``: a case start without an end (the run was killed)."""
+
+VerdictWord = Literal["met", "missed", "undecided"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One gate held against one metric of one case."""
+
+    metric: str
+    word: VerdictWord
+    limit: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file the case attached: its path relative to the run folder, and its SHA-256."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One execution of a case."""
+
+    number: int
+    outcome: Outcome
+    worker: str
+    duration_s: float | None
+    message: str = ""
+    metrics: Mapping[str, Estimate] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    control: Control | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    headline: str | None = None
+    row_files: tuple[str, ...] = ()
+    n_rows: int = 0
+    cause: str | None = None
+    """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, or ``"test"``."""
+    started: float | None = None
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class CaseRecord:
+    """A case: its stable id, what it ran on, its last attempt, the earlier ones, and its verdicts.
+
+    ``case_id`` is ``evals/test_bias.py::test_x[MODEL@DEVICE-case]``; ``audit`` is the audit marker it carries.
+    ``fingerprint`` hashes case id, model, inputs and audit version; a resumed run skips a case where it is unchanged.
+    """
+
+    case_id: str
+    audit: str | None
+    model: str | None
+    device: str | None
+    fingerprint: str | None
+    last: Attempt
+    earlier: tuple[Attempt, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    control_role: str | None = None
+    """``"positive"`` or ``"negative"`` where the case is a control, whether or not it came to say so itself."""
+    model_details: Mapping[str, Any] = field(default_factory=dict)
+    """What the loaded model said of itself: ``fingerprint``, ``dtype``, ``spec``, ``device``."""
+    markers: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the last attempt."""
+        return self.last.outcome
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case that was selected, known before it runs."""
+
+    case_id: str
+    audit: str | None = None
+    model: str | None = None
+    device: str | None = None
+    control_role: str | None = None
+    pinned: bool = False
+    """Whether the case chose its model itself, so that what it shows holds for every model of the run."""
+    cost: float = 1.0
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> PlannedCase:
+        """From the fields of a ``plan`` record; fields this version does not know are ignored."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+
+
+@dataclass(frozen=True)
+class DamagedLine:
+    """A ledger line that could not be read: where, and why."""
+
+    file: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run as read back from disk.
+
+    ``planned`` lists the ids of all cases that were selected; those without a record are missing from ``cases``.
+    """
+
+    run_id: str
+    folder: Path
+    schema_version: int
+    metadata: Mapping[str, Any]
+    cases: tuple[CaseRecord, ...]
+    planned: tuple[str, ...] = ()
+    damaged: tuple[DamagedLine, ...] = ()
+    finished: bool = False
+    plan: tuple[PlannedCase, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Planned cases that never ended."""
+        ended = {case.case_id for case in self.cases if case.outcome != "unfinished"}
+        return tuple(case_id for case_id in self.planned if case_id not in ended)

@@ -1,0 +1,59 @@
+"""Which audits are void: their controls did not show that the audit works, so its numbers say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lm_audit.runstore.records import CaseRecord, PlannedCase, Run
+
+
+@dataclass(frozen=True)
+class VoidAudit:
+    """An audit whose numbers are void on ``model`` (on every model if None), and the control that says so."""
+
+    audit: str
+    model: str | None
+    case_id: str
+    reason: str
+
+
+def void_audits(run: Run) -> tuple[VoidAudit, ...]:
+    """One entry for every control that failed, could not run to its end, or was selected and never ended.
+
+    A control that was skipped, or not selected, voids nothing: it says no more than that nobody looked.
+    """
+    records = {case.case_id: case for case in run.cases}
+    plan = {case.case_id: case for case in run.plan}
+    found = [_of_record(case, plan.get(case.case_id)) for case in run.cases]
+    found += [_of_plan(case) for case in run.plan if case.case_id not in records]
+    return tuple(entry for entry in found if entry is not None)
+
+
+def void_reason(run: Run, audit: str | None, model: str | None) -> str | None:
+    """Why the numbers of ``audit`` on ``model`` are void, None where they are not."""
+    reasons = [v.reason for v in void_audits(run) if v.audit == audit and (v.model is None or v.model == model)]
+    return "; ".join(reasons) or None
+
+
+def _of_record(case: CaseRecord, planned: PlannedCase | None) -> VoidAudit | None:
+    attempt = case.last
+    control = attempt.control
+    if case.audit is None or (control is None and case.control_role is None):
+        return None
+    role = control.role if control is not None else case.control_role
+    if control is not None and not control.passed:
+        reason = f"{role} control failed: expected {control.expected}, observed {control.observed}"
+    elif attempt.outcome in ("passed", "skipped"):
+        return None
+    else:
+        word = "did not end" if attempt.outcome == "unfinished" else attempt.outcome
+        reason = f"{role} control {word}" + (f": {attempt.message}" if attempt.message else "")
+    pinned = planned is not None and planned.pinned
+    return VoidAudit(case.audit, None if pinned else case.model, case.case_id, reason)
+
+
+def _of_plan(case: PlannedCase) -> VoidAudit | None:
+    if case.control_role is None or case.audit is None:
+        return None
+    reason = f"{case.control_role} control did not run"
+    return VoidAudit(case.audit, None if case.pinned else case.model, case.case_id, reason)

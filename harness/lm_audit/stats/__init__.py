@@ -1,0 +1,154 @@
+"""Statistics for audits: intervals, tests, ranking metrics, privacy bounds. Knows nothing of models or pytest.
+
+Only :class:`Estimate` is loaded with the package; every other name loads its module, and scipy, on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lm_audit.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from lm_audit.stats.bootstrap import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
+    from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed
+    from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
+    from lm_audit.stats.crossed import (
+        ClusteredSignFlip,
+        CrossedContrast,
+        clustered_sign_flip,
+        crossed_contrast,
+        grid_mean_squares,
+        max_min,
+        max_min_permutation,
+        max_min_two_way,
+        two_way_p_value,
+    )
+    from lm_audit.stats.decision import Decision, decide
+    from lm_audit.stats.effects import Direction, PairedEffect, PairedTest, paired_effect
+    from lm_audit.stats.epsilon import epsilon_from_rates, one_run_epsilon, one_run_p_value
+    from lm_audit.stats.equivalence import crossed_equivalence, equivalence_test, within_margin
+    from lm_audit.stats.exposure import (
+        SampledExposure,
+        exposure_exact,
+        exposure_extrapolated,
+        exposure_sampled,
+        fit_skew_normal,
+        secret_entropy_bits,
+    )
+    from lm_audit.stats.lira import lira_offline, lira_online
+    from lm_audit.stats.multiple import benjamini_hochberg, holm
+    from lm_audit.stats.permutation import permutation_test, sign_flip_test
+    from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
+    from lm_audit.stats.proportions import clopper_pearson, mcnemar_exact, share_difference, wilson
+    from lm_audit.stats.ranking import (
+        DetectionRate,
+        delong_se,
+        mann_whitney_p,
+        pr_auc,
+        roc_auc,
+        tpr_at_fpr,
+        tpr_statistic,
+    )
+
+_HOMES = {
+    "bootstrap": ("bootstrap_ci", "bootstrap_paired", "bootstrap_two_sample"),
+    "clustered": ("bootstrap_clustered", "bootstrap_crossed"),
+    "comparison": ("Comparison", "compare_independent", "compare_paired"),
+    "crossed": (
+        "ClusteredSignFlip",
+        "CrossedContrast",
+        "clustered_sign_flip",
+        "crossed_contrast",
+        "grid_mean_squares",
+        "max_min",
+        "max_min_permutation",
+        "max_min_two_way",
+        "two_way_p_value",
+    ),
+    "decision": ("Decision", "decide"),
+    "effects": ("Direction", "PairedEffect", "PairedTest", "paired_effect"),
+    "epsilon": ("epsilon_from_rates", "one_run_epsilon", "one_run_p_value"),
+    "equivalence": ("crossed_equivalence", "equivalence_test", "within_margin"),
+    "exposure": (
+        "SampledExposure",
+        "exposure_exact",
+        "exposure_extrapolated",
+        "exposure_sampled",
+        "fit_skew_normal",
+        "secret_entropy_bits",
+    ),
+    "lira": ("lira_offline", "lira_online"),
+    "multiple": ("benjamini_hochberg", "holm"),
+    "permutation": ("permutation_test", "sign_flip_test"),
+    "power": ("power_auc", "power_paired_t", "power_two_sample_t"),
+    "proportions": ("clopper_pearson", "mcnemar_exact", "share_difference", "wilson"),
+    "ranking": ("DetectionRate", "delong_se", "mann_whitney_p", "pr_auc", "roc_auc", "tpr_at_fpr", "tpr_statistic"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ClusteredSignFlip",
+    "Comparison",
+    "CrossedContrast",
+    "Decision",
+    "DetectionRate",
+    "Direction",
+    "Estimate",
+    "PairedEffect",
+    "PairedTest",
+    "SampledExposure",
+    "benjamini_hochberg",
+    "bootstrap_ci",
+    "bootstrap_clustered",
+    "bootstrap_crossed",
+    "bootstrap_paired",
+    "bootstrap_two_sample",
+    "clopper_pearson",
+    "clustered_sign_flip",
+    "compare_independent",
+    "compare_paired",
+    "crossed_contrast",
+    "crossed_equivalence",
+    "decide",
+    "delong_se",
+    "epsilon_from_rates",
+    "equivalence_test",
+    "exposure_exact",
+    "exposure_extrapolated",
+    "exposure_sampled",
+    "fit_skew_normal",
+    "grid_mean_squares",
+    "holm",
+    "lira_offline",
+    "lira_online",
+    "mann_whitney_p",
+    "max_min",
+    "max_min_permutation",
+    "max_min_two_way",
+    "mcnemar_exact",
+    "one_run_epsilon",
+    "one_run_p_value",
+    "paired_effect",
+    "permutation_test",
+    "power_auc",
+    "power_paired_t",
+    "power_two_sample_t",
+    "pr_auc",
+    "roc_auc",
+    "secret_entropy_bits",
+    "share_difference",
+    "sign_flip_test",
+    "tpr_at_fpr",
+    "tpr_statistic",
+    "two_way_p_value",
+    "wilson",
+    "within_margin",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

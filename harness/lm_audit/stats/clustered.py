@@ -1,0 +1,161 @@
+"""Bootstrap intervals for values that are not independent: one-way clusters, and tables of crossed rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.errors import UsageError
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import Array, Integers, check_share, finite_array
+from lm_audit.stats.intervals import Resampled, bootstrap_interval, resolve_method
+from lm_audit.stats.resampling import as_float, counts_of, index_batches, leave_one_out, paired_batches
+
+Aggregate = str | Callable[[Any], Any]
+
+
+def bootstrap_clustered(
+    values: ArrayLike,
+    clusters: Sequence[Hashable] | ArrayLike,
+    statistic: Aggregate = "mean",
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    method: str = "percentile",
+    seed: int,
+) -> Estimate:
+    """The statistic of all values, whole clusters resampled with replacement.
+
+    ``values`` and ``clusters`` (one label a value) have shape (n,). ``statistic`` is "mean" or a callable of the pooled
+    values. Clusters are numbered by first appearance. One cluster gives no interval. ``n`` counts the values.
+    Raises ``UsageError`` where lengths differ. Source: Davison and Hinkley 1997, 3.8 (strategy 1).
+    """
+    check_share("confidence", confidence)
+    method = resolve_method(method)
+    array = finite_array(values, "values")
+    if len(list(clusters)) != np.size(values):  # type: ignore[arg-type]
+        raise UsageError(f"values has {np.size(values)} elements, clusters has {len(list(clusters))} labels")  # type: ignore[arg-type]
+    if isinstance(array, str):
+        return Estimate.not_estimable(
+            array, n=np.size(values), method=f"{method} bootstrap, clustered", confidence=confidence
+        )
+    labels = cluster_numbers(clusters)
+    groups = [array[labels == number] for number in range(labels.max() + 1)]
+    with np.errstate(all="ignore"):
+        resampled = _resample_clusters(array, groups, _aggregate(statistic), statistic == "mean", n_resamples, seed)
+        if len(groups) == 1:
+            return _without_interval(resampled.value, len(array), "one cluster: no interval", confidence)
+        return bootstrap_interval(resampled, confidence=confidence, method=method)
+
+
+def bootstrap_crossed(
+    table: ArrayLike,
+    statistic: Aggregate = "mean",
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    method: str = "percentile",
+    seed: int,
+) -> Estimate:
+    """The statistic of a table, rows and columns resampled independently (two-way or "pigeonhole" bootstrap).
+
+    ``table`` has shape (rows, columns) or (rows, columns, ...): further axes are carried along. ``statistic`` is
+    "mean" or a callable of a table of that shape. Only percentile limits exist. One row or column gives no interval.
+    Source: Owen 2007, "The pigeonhole bootstrap".
+    """
+    check_share("confidence", confidence)
+    if resolve_method(method) != "percentile":
+        raise UsageError("the two-way bootstrap has percentile limits only, method must be 'percentile'")
+    cells = finite_table(table)
+    if isinstance(cells, str):
+        return Estimate.not_estimable(cells, n=np.size(table), method="two-way bootstrap", confidence=confidence)
+    with np.errstate(all="ignore"):
+        value = as_float(_aggregate(statistic)(cells))
+        if min(cells.shape[:2]) == 1:
+            return _without_interval(
+                value, cells.size, f"a {cells.shape[0]} x {cells.shape[1]} table: no interval", confidence
+            )
+        distribution = crossed_distribution(cells, statistic, n_resamples=n_resamples, seed=seed)
+        scheme = f"{cells.shape[0]} rows x {cells.shape[1]} columns"
+        return bootstrap_interval(
+            Resampled(value, distribution, cells.size, scheme), confidence=confidence, method=method
+        )
+
+
+def crossed_distribution(cells: Array, statistic: Aggregate, *, n_resamples: int, seed: int) -> Array:
+    """The statistic of each two-way resample, shape (n_resamples,); row draws come before column draws."""
+    function, rows, columns = _aggregate(statistic), cells.shape[0], cells.shape[1]
+    pieces = []
+    for row_draws, column_draws in paired_batches(seed, rows, columns, n_resamples):
+        if statistic == "mean" and cells.ndim == 2:
+            weighted = (counts_of(row_draws, rows) @ cells) * counts_of(column_draws, columns)
+            pieces.append(weighted.sum(axis=1) / cells.size)
+        else:
+            pieces.append(_each_table(function, cells, row_draws, column_draws))
+    return np.concatenate(pieces)
+
+
+def finite_table(table: ArrayLike) -> Array | str:
+    """A table of two or more axes as float64, or why it cannot be used, with the place of the first bad cell."""
+    cells = np.asarray(table, dtype=np.float64)
+    if cells.size == 0:
+        return "the table is empty"
+    if cells.ndim < 2:
+        raise UsageError(f"table has shape {cells.shape}; rows and columns are needed")
+    bad = np.argwhere(~np.isfinite(cells))
+    if len(bad):
+        return f"the table holds {cells[tuple(bad[0])]} at {tuple(map(int, bad[0]))} ({len(bad)} cells not finite)"
+    return cells
+
+
+def cluster_numbers(clusters: Sequence[Hashable] | ArrayLike) -> Integers:
+    """Cluster labels as numbers from 0 by first appearance."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(label, len(seen)) for label in clusters], dtype=np.int64)  # type: ignore[union-attr, arg-type]
+
+
+def _resample_clusters(
+    array: Array, groups: list[Array], function: Callable[[Any], Any], mean: bool, n_resamples: int, seed: int
+) -> Resampled:
+    draws = index_batches(np.random.default_rng(seed), len(groups), n_resamples)
+    sizes = np.array([len(group) for group in groups], dtype=np.float64)
+    if mean:
+        sums = np.array([group.sum() for group in groups])
+        distribution = np.concatenate([sums[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in draws])
+        without = (sums.sum() - sums) / np.maximum(sizes.sum() - sizes, 1)
+        return Resampled(float(sums.sum() / sizes.sum()), distribution, len(array), _scheme(groups), lambda: [without])
+    answers = [as_float(function(np.concatenate([groups[i] for i in row]))) for rows in draws for row in rows]
+    numbers = np.arange(len(groups), dtype=np.float64)
+    return Resampled(
+        as_float(function(array)),
+        np.array(answers),
+        len(array),
+        _scheme(groups),
+        lambda: [leave_one_out(lambda kept: function(np.concatenate([groups[int(i)] for i in kept])), numbers)],
+    )
+
+
+def _scheme(groups: list[Array]) -> str:
+    return f"{len(groups)} clusters resampled"
+
+
+def _aggregate(statistic: Aggregate) -> Callable[[Any], Any]:
+    if not isinstance(statistic, str):
+        return statistic
+    if statistic != "mean":
+        raise UsageError(f"statistic is {statistic!r}, must be a callable or 'mean'")
+    return np.mean
+
+
+def _each_table(function: Callable[[Any], Any], cells: Array, rows: Integers, columns: Integers) -> Array:
+    answers = [as_float(function(cells[np.ix_(r, c)])) for r, c in zip(rows, columns, strict=True)]
+    return np.array(answers, dtype=np.float64)
+
+
+def _without_interval(value: float, n: int, note: str, confidence: float) -> Estimate:
+    if not np.isfinite(value):
+        return Estimate.not_estimable("the statistic is not a finite number on these data", n=n, confidence=confidence)
+    return Estimate(value, n=n, confidence=confidence, method="bootstrap", note=note)

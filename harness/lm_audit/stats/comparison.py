@@ -1,0 +1,39 @@
+"""Comparison of two runs: the difference b minus a with its interval, and a test of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.stats.bootstrap import bootstrap_paired, bootstrap_two_sample
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.permutation import permutation_test, sign_flip_test
+from lm_audit.stats.proportions import mcnemar_exact
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``difference``: mean of b minus mean of a with its interval. ``test``: the p-value of "no difference"."""
+
+    difference: Estimate
+    test: Estimate
+
+
+def compare_paired(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int) -> Comparison:
+    """Two runs on the same items in the same order: paired bootstrap, and a test of the pairs.
+
+    The test is McNemar's for answers 0 or 1, else the sign flip. Raises ``UsageError`` where the lengths differ.
+    """
+    difference = bootstrap_paired(a, b, confidence=confidence, seed=seed)
+    if np.isin(np.asarray(a, dtype=np.float64), (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all():
+        return Comparison(difference, mcnemar_exact(a, b))
+    with np.errstate(all="ignore"):
+        return Comparison(difference, sign_flip_test(np.asarray(b, np.float64) - np.asarray(a, np.float64), seed=seed))
+
+
+def compare_independent(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int) -> Comparison:
+    """Two runs on different items: bootstrap of each side on its own, and the two-sample permutation test."""
+    difference = bootstrap_two_sample(b, a, "mean_difference", confidence=confidence, method="BCa", seed=seed)
+    return Comparison(difference, permutation_test(b, a, seed=seed))
