@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 ControlRole = Literal["positive", "negative"]
@@ -55,7 +56,8 @@ class Evidence:
     """What one audit measured: metrics, the items behind them, pictures, files, and how it was done.
 
     ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs
-    are compared pairwise. ``headline`` names the metric that stands for the audit in a summary.
+    are compared pairwise. ``sources`` says of metrics how they follow from those rows. ``headline`` names the metric
+    that stands for the audit in a summary.
     """
 
     audit: str
@@ -67,12 +69,15 @@ class Evidence:
     control: Control | None = None
     headline: str | None = None
     notes: list[str] = field(default_factory=list)
+    sources: dict[str, MetricSource] = field(default_factory=dict)
 
-    def metric(self, name: str, estimate: Estimate) -> None:
-        """Add a metric; ``ValueError`` if the name is taken."""
+    def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
+        """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken."""
         if name in self.metrics:
             raise ValueError(f"metric {name!r} is already recorded in this evidence")
         self.metrics[name] = estimate
+        if source is not None:
+            self.sources[name] = source
 
     def extend_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append item rows as plain dictionaries."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import wilson
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ def repetition(model: LanguageModel, sentences: Sequence[str]) -> Evidence:
     margins = [again.total - other.total for again, other in zip(scores[::2], scores[1::2], strict=True)]
     evidence = Evidence("skeleton", headline="skeleton.repetition_rate")
     rate = wilson(sum(margin > 0 for margin in margins), len(margins))
-    evidence.metric("skeleton.repetition_rate", replace(rate, better="lower", chance=0.5))
+    rate = replace(rate, better="lower", chance=0.5)
+    evidence.metric("skeleton.repetition_rate", rate, MetricSource.mean("repeated"))
     evidence.extend_rows(
-        {"item": sentence, "margin": margin} for sentence, margin in zip(sentences, margins, strict=True)
+        {"item": sentence, "margin": margin, "repeated": margin > 0}
+        for sentence, margin in zip(sentences, margins, strict=True)
     )
     return evidence

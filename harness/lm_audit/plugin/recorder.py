@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 
@@ -24,13 +25,15 @@ class Recorder:
         self.failed_controls: list[Control] = []
         self.on_progress: Callable[[int, int, int], None] | None = None
 
-    def metric(self, name: str, estimate: Estimate) -> None:
-        """Record a metric by its dotted name; ``StoreError`` if the case has recorded it before."""
+    def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
+        """Record a metric by its dotted name, and of which rows it was made; ``StoreError`` if the case has recorded it
+        before.
+        """
         if not isinstance(estimate, Estimate):
             raise StoreError(f"metric {name}: expected an Estimate, got {type(estimate).__name__} {estimate!r}")
         if name in self.metrics:
             raise StoreError(f"metric {name!r} is recorded twice in {self._writer.case_id}")
-        self._writer.metric(name, estimate)
+        self._writer.metric(name, estimate, source)
         self.metrics[name] = estimate
 
     def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -74,7 +77,7 @@ class Recorder:
         for name, value in evidence.parameters.items():
             self.parameter(name, value)
         for name, estimate in evidence.metrics.items():
-            self.metric(name, estimate)
+            self.metric(name, estimate, evidence.sources.get(name))
         self.rows(evidence.rows)
         for figure in evidence.figures:
             self.figure(figure)

@@ -14,6 +14,7 @@ from lm_audit.runstore.layout import RunFolder, attempt_key
 from lm_audit.runstore.ledger import Ledger, LineFile
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Artifact, Verdict
+from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 
@@ -37,9 +38,10 @@ class AttemptWriter:
         """Record what is known of the model once it is loaded: fingerprint, dtype, device."""
         self._write("model", **fields)
 
-    def metric(self, name: str, estimate: Estimate) -> None:
-        """Record a metric."""
-        self._write("metric", name=name, estimate=estimate.to_json())
+    def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
+        """Record a metric, and how it follows from the rows."""
+        told = {} if source is None else {"source": source.to_json()}
+        self._write("metric", name=name, estimate=estimate.to_json(), **told)
 
     def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
         """Append item rows to the attempt's rows file and record how many; returns that number.

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 from lm_audit.evidence import Control, Figure
 from lm_audit.runstore.reader import Line
 from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine, Outcome, Verdict
+from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 _OUTCOMES = get_args(Outcome)
@@ -25,6 +26,7 @@ class _Open:
     end: Mapping[str, Any] | None = None
     ended: float | None = None
     metrics: dict[str, Estimate] = field(default_factory=dict)
+    sources: dict[str, MetricSource] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     control: Control | None = None
@@ -56,6 +58,7 @@ class _Open:
             n_rows=sum(self.row_files.values()),
             cause=end.get("cause"),
             started=self.started,
+            sources=dict(self.sources),
         )
 
 
@@ -129,7 +132,10 @@ def _model(found: _Open, record: Mapping[str, Any]) -> None:
 
 
 def _metric(found: _Open, record: Mapping[str, Any]) -> None:
-    found.metrics[str(record["name"])] = Estimate.from_json(record["estimate"])
+    name = str(record["name"])
+    found.metrics[name] = Estimate.from_json(record["estimate"])
+    if record.get("source"):
+        found.sources[name] = MetricSource.from_json(record["source"])
 
 
 def _rows(found: _Open, record: Mapping[str, Any]) -> None:

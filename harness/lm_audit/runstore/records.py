@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_audit.evidence import Control, Figure
+from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 SCHEMA_VERSION = 1
@@ -62,6 +63,8 @@ class Attempt:
     """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, or ``"test"``."""
     started: float | None = None
     """Seconds since the epoch."""
+    sources: Mapping[str, MetricSource] = field(default_factory=dict)
+    """How metrics follow from the rows, where their evidence said so."""
 
 
 @dataclass(frozen=True)

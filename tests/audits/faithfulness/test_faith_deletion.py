@@ -19,6 +19,7 @@ from lm_audit.audits.faithfulness.study import Scored, prepare, reference_weight
 from lm_audit.errors import UsageError
 from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
@@ -179,6 +180,7 @@ def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method
     json.dumps([evidence.rows, [dict(figure.data) for figure in evidence.figures]], allow_nan=False)
     kinds = [figure.kind for figure in evidence.figures]
     assert "tokens" in kinds and "vega-lite" in kinds
+    assert unreproduced(evidence) == [] and unsourced(evidence) == []
     row = evidence.rows[0]
     assert {"rise_uniform", "rise_random", "rise_gold", "mas_uniform", "mas_random", "mas_gold"} <= set(row)
 
@@ -202,6 +204,7 @@ def test_comparison_evidence(study):
         "ranking", "agreement", "hidden_by_sentences", "approximations", "methods", "side_by_side",
     }  # fmt: skip
     assert [row["method"] for row in evidence.rows] == methods
+    assert unreproduced(evidence) == [] and unsourced(evidence) == []
     json.dumps([dict(figure.data) for figure in evidence.figures], allow_nan=False)
     assert len(score_studies([study], methods, Settings(steps=3))) == 3
 

@@ -18,6 +18,7 @@ from lm_audit.audits.faithfulness.figures import (
 )
 from lm_audit.audits.faithfulness.study import Scored, Study
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 METRICS = {"rise": "lower", "mas": "lower", "rise_ap": "lower", "mas_normalised": "higher", "recovery": "higher"}
@@ -86,12 +87,20 @@ def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
     return found
 
 
+def _source(metric: str) -> MetricSource:
+    """The mean of the column over samples that are not degenerate; of the share of these over all."""
+    column = metric.removeprefix("faithfulness.")
+    if column == "degenerate_share":
+        return MetricSource.mean("degenerate")
+    return MetricSource.mean(column, {"degenerate": False})
+
+
 def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -> Evidence:
     """One method over samples: scores with intervals, references beside them, heatmap and deletion curve."""
     evidence = Evidence("faithfulness", parameters={"method": method, **settings.parameters()}, notes=[CAVEAT])
     scored = score_studies(studies, [method], settings)
     for name, estimate in _estimates(scored, settings.seed).items():
-        evidence.metric(name, estimate)
+        evidence.metric(name, estimate, _source(name))
     evidence.headline = "faithfulness.mas"
     evidence.extend_rows(
         one.row() | _reference_row(study, settings) for one, study in zip(scored, studies, strict=True)
@@ -175,7 +184,8 @@ def comparison_evidence(studies: Sequence[Study], methods: Sequence[str], settin
     ]
     for place in ranked:
         if place.metric == "mas":
-            evidence.metric(f"faithfulness.mas.{place.method}", replace(place.mean, better="lower"))
+            source = MetricSource.mean("mas", {"method": place.method, "degenerate": False})
+            evidence.metric(f"faithfulness.mas.{place.method}", replace(place.mean, better="lower"), source)
     evidence.figures.append(ranking_figure(ranked))
     evidence.figures.append(_agreement_table(studies, methods, settings))
     evidence.figures.append(_hidden_table(studies, methods, settings, scored))

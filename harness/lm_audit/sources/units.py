@@ -1,0 +1,170 @@
+"""From rows to the units whose values a statistic takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.errors import DataError
+from lm_audit.sources.record import MetricSource, Term, Where
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Row = Mapping[str, Any]
+
+
+class RowTable:
+    """The rows of a case by columns; columns, numbers and filters are made once."""
+
+    def __init__(self, rows: Sequence[Row]):
+        self.rows = list(rows)
+        self._columns: dict[str, NDArray[np.object_]] = {}
+        self._numbers: dict[str, Floats] = {}
+
+    def column(self, name: str) -> NDArray[np.object_]:
+        """The column's values as they are, ``None`` where a row lacks it."""
+        if name not in self._columns:
+            made = np.empty(len(self.rows), dtype=object)
+            for index, row in enumerate(self.rows):
+                made[index] = row.get(name)
+            self._columns[name] = made
+        return self._columns[name]
+
+    def numbers(self, name: str) -> Floats:
+        """The column as floats, NaN where it holds no finite number."""
+        if name not in self._numbers:
+            self._numbers[name] = numbers(self.column(name))
+        return self._numbers[name]
+
+    def mask(self, where: Where) -> Mask:
+        """Which rows match."""
+        return matching(self.column, where, len(self.rows))
+
+
+class Units:
+    """Units with one value each.
+
+    ``keys`` names each unit (shape n), ``values`` has shape (n,), ``column`` gives what the first row of each unit
+    holds under a name.
+    """
+
+    def __init__(self, keys: Sequence[Hashable], values: Floats, column: Callable[[str], NDArray[np.object_]]):
+        self.keys = list(keys)
+        self.values = values
+        self.column = column
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def numbers(self, name: str) -> Floats:
+        """A column as floats, NaN where it holds no number."""
+        return numbers(self.column(name))
+
+    def mask(self, where: Where) -> Mask:
+        """Which units match, by their first rows."""
+        return matching(self.column, where, len(self))
+
+    def take(self, indices: Integers) -> Units:
+        """Some of the units, in the order given."""
+        return Units([self.keys[i] for i in indices], self.values[indices], lambda name: self.column(name)[indices])
+
+    def then(self, other: Units) -> Units:
+        """These units followed by others."""
+        return Units(
+            [*self.keys, *other.keys],
+            np.concatenate([self.values, other.values]),
+            lambda name: np.concatenate([self.column(name), other.column(name)]),
+        )
+
+
+def units_of(source: MetricSource, table: RowTable) -> Units:
+    """The units of a source; ``DataError`` where a column that it names is in no row."""
+    _check_columns(source, table)
+    chosen = np.flatnonzero(table.mask(source.where))
+    codes, first, keys = _unit_codes(source.unit or ("item",), table, chosen)
+    values = np.zeros(len(keys))
+    for term in source.terms or (Term(),):
+        values += term.weight * _term_values(term, source, table, chosen, codes, len(keys))
+    values = _transformed(values, source.transform)
+    known = np.flatnonzero(np.isfinite(values))
+    rows = chosen[first[known]]
+    return Units([keys[i] for i in known], values[known], lambda name: table.column(name)[rows])
+
+
+def numbers(column: NDArray[np.object_]) -> Floats:
+    """Values as floats; text, ``None`` and what is not finite become NaN, truth values 0 and 1."""
+    return np.array([_number(value) for value in column], dtype=np.float64)
+
+
+def matching(column: Callable[[str], NDArray[np.object_]], where: Where, n: int) -> Mask:
+    """Which of ``n`` entries hold for all columns of ``where``."""
+    found = np.ones(n, dtype=bool)
+    for name, wanted in where.items():
+        allowed = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+        found &= np.array([value in allowed for value in column(name)], dtype=bool)
+    return found
+
+
+def _check_columns(source: MetricSource, table: RowTable) -> None:
+    named = {*source.where, *source.unit, *source.clusters, *(name for term in source.terms for name in term.where)}
+    named |= {term.column or source.column or "" for term in source.terms} if source.terms else {source.column or ""}
+    if "" in named:
+        raise DataError(f"source of a metric by {source.statistic!r}: it names no column")
+    present = set().union(*(row.keys() for row in table.rows)) if table.rows else set()
+    missing = sorted(named - present)
+    if missing:
+        raise DataError(f"source of a metric by {source.statistic!r}: no row has the column {', '.join(missing)}")
+
+
+def _unit_codes(names: tuple[str, ...], table: RowTable, chosen: Integers) -> tuple[Integers, Integers, list[Hashable]]:
+    """Of each chosen row its unit's number; of each unit its first chosen row and its key."""
+    columns = [table.column(name)[chosen] for name in names]
+    seen: dict[Hashable, int] = {}
+    first: list[int] = []
+    codes = np.empty(len(chosen), dtype=np.int64)
+    for index, key in enumerate(zip(*columns, strict=True)):
+        name: Hashable = str(key[0]) if len(key) == 1 else tuple(map(str, key))
+        number = seen.setdefault(name, len(seen))
+        if number == len(first):
+            first.append(index)
+        codes[index] = number
+    return codes, np.array(first, dtype=np.int64), list(seen)
+
+
+def _term_values(
+    term: Term, source: MetricSource, table: RowTable, chosen: Integers, codes: Integers, count: int
+) -> Floats:
+    column = table.numbers(term.column or source.column or "")[chosen]
+    used = np.isfinite(column)
+    if term.where:
+        used &= table.mask(term.where)[chosen]
+    where, values = codes[used], column[used]
+    sizes = np.bincount(where, minlength=count)
+    if source.within in ("max", "min"):
+        extreme = np.full(count, -np.inf if source.within == "max" else np.inf)
+        (np.maximum if source.within == "max" else np.minimum).at(extreme, where, values)
+        return np.where(sizes > 0, extreme, np.nan)
+    sums = np.bincount(where, weights=values, minlength=count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sizes > 0, sums / sizes if source.within == "mean" else sums, np.nan)
+
+
+def _transformed(values: Floats, transform: str | None) -> Floats:
+    if transform == "abs":
+        return np.abs(values)
+    if transform == "negate":
+        return -values
+    if transform == "sign_share":
+        return np.asarray((np.sign(values) + 1) / 2, dtype=np.float64)
+    return values
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, int | float | np.number | np.bool_) and math.isfinite(value):
+        return float(value)
+    return math.nan
