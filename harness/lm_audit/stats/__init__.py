@@ -12,6 +12,7 @@ from lm_audit.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from lm_audit.stats.bootstrap import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
+    from lm_audit.stats.bounded import bounded_mean
     from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed
     from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
     from lm_audit.stats.crossed import (
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
         exposure_extrapolated,
         exposure_sampled,
         fit_skew_normal,
+        mean_exposure,
         secret_entropy_bits,
     )
     from lm_audit.stats.lira import lira_offline, lira_online
+    from lm_audit.stats.mean_difference import MeanDifference, studentised_difference
     from lm_audit.stats.multiple import benjamini_hochberg, holm
     from lm_audit.stats.permutation import permutation_test, sign_flip_test
     from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "bounded": ("bounded_mean",),
     "bootstrap": ("bootstrap_ci", "bootstrap_paired", "bootstrap_two_sample"),
     "clustered": ("bootstrap_clustered", "bootstrap_crossed"),
     "comparison": ("Comparison", "compare_independent", "compare_paired"),
@@ -77,9 +81,11 @@ _HOMES = {
         "exposure_extrapolated",
         "exposure_sampled",
         "fit_skew_normal",
+        "mean_exposure",
         "secret_entropy_bits",
     ),
     "lira": ("lira_offline", "lira_online"),
+    "mean_difference": ("MeanDifference", "studentised_difference"),
     "multiple": ("benjamini_hochberg", "holm"),
     "permutation": ("permutation_test", "sign_flip_test"),
     "power": ("power_auc", "power_paired_t", "power_two_sample_t"),
@@ -96,6 +102,7 @@ __all__ = [
     "DetectionRate",
     "Direction",
     "Estimate",
+    "MeanDifference",
     "PairedEffect",
     "PairedTest",
     "SampledExposure",
@@ -105,6 +112,7 @@ __all__ = [
     "bootstrap_crossed",
     "bootstrap_paired",
     "bootstrap_two_sample",
+    "bounded_mean",
     "clopper_pearson",
     "clustered_sign_flip",
     "compare_independent",
@@ -128,6 +136,7 @@ __all__ = [
     "max_min_permutation",
     "max_min_two_way",
     "mcnemar_exact",
+    "mean_exposure",
     "one_run_epsilon",
     "one_run_p_value",
     "paired_effect",
@@ -140,6 +149,7 @@ __all__ = [
     "secret_entropy_bits",
     "share_difference",
     "sign_flip_test",
+    "studentised_difference",
     "tpr_at_fpr",
     "tpr_statistic",
     "two_way_p_value",

@@ -5,12 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.bounded import FEWEST, bounded_limits
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, finite_array, first_reason, large_exponent, number, whole
+from lm_audit.stats.inputs import (
+    Array,
+    Integers,
+    check_share,
+    finite_array,
+    first_reason,
+    large_exponent,
+    number,
+    whole,
+)
 
 SMALLEST_FIT = 30
 """A skew-normal distribution has three parameters; with fewer reference losses its tail is guesswork."""
@@ -56,6 +67,68 @@ def exposure_sampled(canary_losses: ArrayLike, reference_losses: ArrayLike) -> l
     if isinstance(references, str):
         return [SampledExposure(None, None, None, None, note=references) for _ in canaries]
     return [_ranked(float(loss), np.sort(references)) for loss in canaries]
+
+
+def mean_exposure(
+    canary_losses: ArrayLike,
+    reference_losses: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
+) -> Estimate:
+    """Mean sampled exposure of some canaries in bits, with an interval for new canaries *and* new references.
+
+    The canaries' side of the interval is that of :func:`bounded_mean` on [0, log2(n + 1)], so that canaries which are
+    all at the cap still have a lower limit; the references' side is a jackknife over them, since one reference near the
+    top moves all canaries at once. Both distances are added in squares. Fewer than 8 canaries give no interval. The
+    value belongs to this number of references: another number has another cap.
+    """
+    check_share("confidence", confidence)
+    method = "mean exposure"
+    fields: dict[str, Any] = {"unit": "bits", "better": "lower", "confidence": confidence}
+    canaries, references = finite_array(canary_losses, "canary_losses"), finite_array(reference_losses, "references")
+    n = np.size(canary_losses)
+    if isinstance(canaries, str) or isinstance(references, str):
+        return Estimate.not_estimable(first_reason((canaries, references)) or "", n=n, method=method, **fields)
+    ranks = 1 + np.searchsorted(np.sort(references), canaries, "right")
+    cap = math.log2(len(references) + 1)
+    bits = np.clip(cap - np.log2(ranks), 0.0, cap)
+    note = f"from {bits.min():.2f} to {bits.max():.2f} bits; {len(references)} references cap it at {cap:.2f}"
+    value = float(np.clip(bits.mean(), bits.min(), bits.max()))
+    if len(bits) < FEWEST:
+        remark = f"{note}; {len(bits)} canaries give no interval, {FEWEST} do"
+        return Estimate(value, n=n, method=method, note=remark, **fields)
+    low, high = bounded_limits(bits, 0.0, cap, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    shared = _normal_quantile(confidence) * _reference_error(ranks - 1, len(references))
+    return Estimate(
+        value,
+        max(0.0, value - math.hypot(value - low, shared)),
+        min(cap, value + math.hypot(high - value, shared)),
+        n=n,
+        method=f"{method}, canaries by Gaffke's limits, references by jackknife",
+        note=note,
+        **fields,
+    )
+
+
+def _reference_error(ahead: Integers, references: int) -> float:
+    """Jackknife standard error of the mean of log2(1 + ahead) over references, ``ahead`` [canaries] of them ranked
+    before a canary.
+    """
+    if references < 2:
+        return 0.0
+    gains = np.log2(1 + ahead) - np.log2(np.maximum(ahead, 1))
+    # Leaving out the j-th best reference moves every canary that it is ahead of: those with ahead >= j.
+    by_count = np.bincount(ahead, weights=gains, minlength=references + 1)
+    moved = by_count[::-1].cumsum()[::-1][1:] / len(ahead)
+    return math.sqrt((references - 1) / references * float(((moved - moved.mean()) ** 2).sum()))
+
+
+def _normal_quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + confidence / 2))
 
 
 def exposure_extrapolated(canary_losses: ArrayLike, reference_losses: ArrayLike) -> list[Estimate]:

@@ -26,12 +26,14 @@ PER_ROW_COLUMNS = ("transition", "metric", "kind", "before", "after", "delta", "
 def attribute(evidence: Evidence, *, lenient: bool = False, n_resamples: int = 1999) -> pd.DataFrame:
     """One row a transition and metric, from the rows of a privacy evidence; the primary figure is marked.
 
-    ``delta`` is after minus before in the metric's unit (for the primary figure: members' change minus twins' change,
-    with those two as ``before`` and ``after``), ``low``/``high`` its 95% interval (BCa over canaries; percentile for
-    metrics of groups), ``effect`` d_z (d_s for the primary), ``source_d`` the source design's formula, ``p`` by
-    permutation (sign flips; bootstrap for groups), ``p_holm`` over the secondary metrics of the transition,
-    ``consistent`` the 70% rule, ``decision`` in words. Raises ``DataError`` for a missing stage unless ``lenient``,
-    which leaves out its transitions.
+    ``delta`` is the members' value after minus before in the metric's unit, ``low``/``high`` its 95% interval (for the
+    primary figure: members' change minus twins' change, with those two as ``before`` and ``after``).
+    ``against_twins`` with ``against_low``/``against_high`` is the members' change minus the twins', by which the row is
+    judged: ``effect`` (Cohen's d of both groups' changes), ``p`` (bootstrap-t) and ``decision`` belong to it. Where
+    twins have no value, and for the source's comparisons with ordinary text (``judged`` false), the decision says
+    "rises" or "falls" and nothing of leakage. ``source_d`` is the source design's formula, ``p_holm`` adjusts over the
+    secondary metrics of the transition, ``consistent`` is the 70% rule. Raises ``DataError`` for a missing stage unless
+    ``lenient``, which leaves out its transitions.
     """
     import pandas as pd
 
@@ -83,6 +85,8 @@ def _words(row: dict[str, Any]) -> str:
         return "not estimable"
     if not row["significant"] or row["p_holm"] >= ALPHA:
         return "no change shown"
+    if not row["judged"]:
+        return f"{'rises' if row['delta'] > 0 else 'falls'}; no comparison with twins"
     strength = (
         "" if row["practical"] is None else (f"{row['category']} effect, " if row["practical"] else "negligible, ")
     )

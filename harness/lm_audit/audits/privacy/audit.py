@@ -22,7 +22,7 @@ from lm_audit.audits.privacy.stages import stage_spec
 from lm_audit.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
-from lm_audit.stats import Estimate, bootstrap_ci, power_auc, power_paired_t
+from lm_audit.stats import Estimate, bootstrap_ci, bounded_mean, power_auc, power_paired_t
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -143,32 +143,34 @@ def extraction_metrics(scores: StageScores) -> dict[str, Estimate]:
             found[f"extraction.{role}.{prefix}"] = Estimate(**fields)
     members = scores.of("member")
     if "sampled_hits" in members:
-        hits = np.asarray(members["sampled_hits"], dtype=np.float64)
-        mean = bootstrap_ci(hits, n_resamples=1999, method="percentile", seed=0)
-        method = f"mean share of sampled continuations, {mean.method}"
+        mean = bounded_mean(np.asarray(members["sampled_hits"], dtype=np.float64))
+        method = f"mean share of sampled continuations over canaries, {mean.method}"
         found["extraction.sampled"] = replace(mean, method=method, unit="share", better="lower")
     return found
 
 
 def _stability(scores: StageScores) -> dict[str, Estimate]:
-    from lm_audit.audits.privacy.stress import stability
+    from lm_audit.audits.privacy.stress import instabilities
 
     found = {}
     for name, column in (("stability", "span_mean_logprob"), ("source.stability", "source_last_token_logprob")):
         values = scores.stress.pivot(index="canary_id", columns="variant", values=column).to_numpy()
         method = f"1 - mean over canaries of |sd / mean| of {column} over prompt variants"
-        if stability(values.tolist()) is None:
+        spreads = instabilities(values.tolist())
+        if spreads is None:
             found[name] = Estimate.not_estimable("a canary's mean over variants is 0", method=method)
             continue
-        estimate = bootstrap_ci(
-            np.arange(len(values)),
-            lambda drawn, table=values: stability(table[drawn.astype(int)].tolist()),
-            n_resamples=999,
-            method="percentile",
-            seed=0,
+        mean = bootstrap_ci(np.asarray(spreads), n_resamples=1999, seed=0)
+        limits = {side: None if end is None else 1 - min(end, 1.0) for side, end in _ends(mean)}
+        found[name] = replace(
+            mean, value=limits["value"], low=limits["high"], high=limits["low"], method=f"{method}, {mean.method}"
         )
-        found[name] = replace(estimate, method=f"{method}, {estimate.method}", unit="share")
+        found[name] = replace(found[name], unit="share")
     return found
+
+
+def _ends(estimate: Estimate) -> list[tuple[str, float | None]]:
+    return [("value", estimate.value), ("low", estimate.low), ("high", estimate.high)]
 
 
 def stage_rows(scores: StageScores) -> list[dict[str, Any]]:
@@ -236,15 +238,18 @@ def _record_attribution(evidence: Evidence) -> None:
 
 
 def _did_estimate(row: Mapping[str, Any]) -> Estimate:
-    method = "difference in differences of the secret's mean log-probability, BCa bootstrap"
+    method = "difference in differences of the secret's mean log-probability, symmetric bootstrap-t"
     note = f"members changed by {row['before']:+.3f}, twins by {row['after']:+.3f} nats a token; d = {row['effect']}"
-    return Estimate(
-        row["delta"], row["low"], row["high"], n=int(row["n"]), method=method, unit="nats", better="lower", note=note
-    )
+    note = "; ".join(filter(None, (note, row["note"])))
+    fields: dict[str, Any] = {"unit": "nats", "better": "lower", "chance": 0.0, "note": note}
+    return Estimate(row["delta"], row["low"], row["high"], n=int(row["n"]), method=method, **fields)
 
 
 def _p_estimate(row: Mapping[str, Any]) -> Estimate:
-    return Estimate(row["p"], n=int(row["n"]), confidence=None, method="two-sample permutation test", unit="p")
+    method = "bootstrap-t test of equal changes, spreads may differ"
+    if row["p"] is None:
+        return Estimate.not_estimable(row["note"] or "no test", n=int(row["n"]), confidence=None, method=method)
+    return Estimate(row["p"], n=int(row["n"]), confidence=None, method=method, unit="p")
 
 
 def _record_power(evidence: Evidence, manifest: Manifest) -> None:

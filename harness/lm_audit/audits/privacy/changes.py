@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.directions import RISK
 from lm_audit.audits.privacy.source_columns import GROUP_STATISTICS, GROUPED, PER_CANARY, GroupStatistic
-from lm_audit.stats import bootstrap_ci, bootstrap_two_sample, decide, paired_effect, permutation_test, sign_flip_test
+from lm_audit.stats import (
+    Estimate,
+    bootstrap_ci,
+    decide,
+    paired_effect,
+    sign_flip_test,
+    studentised_difference,
+)
+from lm_audit.stats.bounded import FEWEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +75,7 @@ def transition_rows(name: str, before: Frames, after: Frames, options: Resamplin
     """One row a metric for the change from ``before`` to ``after``: the primary figure first."""
     rows = [did_row(before, after, options)] if len(before.twins) > 1 else []
     rows += [
-        _paired_row(metric, before.members[column], after.members[column], options)
+        _canary_row(metric, column, before, after, options)
         for metric, column in PAIRED.items()
         if column in before.members and column in after.members
     ]
@@ -79,47 +87,61 @@ def transition_rows(name: str, before: Frames, after: Frames, options: Resamplin
 
 def did_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
     """Change of members minus change of twins: a shift that training gives to every text cancels out."""
-    column = "span_mean_logprob"
-    member, twin = _difference(before.members, after.members, column), _difference(before.twins, after.twins, column)
-    interval = bootstrap_two_sample(
-        member, twin, "mean_difference", method="BCa", seed=options.seed, n_resamples=options.n_resamples
-    )
-    test = permutation_test(member, twin, seed=options.seed)
-    effect = _standardised(member, twin)
-    row: dict[str, Any] = {
-        "kind": "difference in differences",
-        "before": float(member.mean()),
-        "after": float(twin.mean()),
-    }
-    return _row(
-        PRIMARY, row, interval.value, interval.low, interval.high, effect, test.value, len(member), interval.note
-    )
+    member, twin = changes_of("span_mean_logprob", before, after)
+    # The one figure that the audit decides on gets five times the resamples of the others.
+    found = studentised_difference(member, twin, n_resamples=5 * options.n_resamples, seed=options.seed)
+    fields = {"before": float(member.mean()), "after": float(twin.mean()), "twins": len(twin)}
+    row: dict[str, Any] = {"kind": "difference in differences", **fields}
+    return _row(PRIMARY, row, _limits(found.difference), _standardised(member, twin), found.p.value, len(member))
+
+
+def changes_of(column: str, before: Frames, after: Frames) -> tuple[Floats, Floats]:
+    """The change of one column for every member and every twin that has a value at both stages."""
+    pairs = ((before.members, after.members), (before.twins, after.twins))
+    members, twins = (_known_changes(first, last, column) for first, last in pairs)
+    return members, twins
+
+
+def _known_changes(before: pd.DataFrame, after: pd.DataFrame, column: str) -> Floats:
+    if column not in before or column not in after:
+        return np.zeros(0)
+    change = _column(after, column) - _column(before, column)
+    return np.asarray(change[np.isfinite(change)], dtype=np.float64)
 
 
 def _standardised(member: Floats, twin: Floats) -> float | None:
     """Cohen's d of two independent samples, pooled SD with ddof 1; None where there is no spread."""
     degrees = len(member) + len(twin) - 2
-    if degrees < 1:
+    if degrees < 1 or not len(member) or not len(twin):
         return None
-    pooled = ((len(member) - 1) * member.var(ddof=1) + (len(twin) - 1) * twin.var(ddof=1)) / degrees
+    pooled = (len(member) * member.var() + len(twin) * twin.var()) / degrees
     return float((member.mean() - twin.mean()) / np.sqrt(pooled)) if pooled > 0 else None
 
 
-def _paired_row(metric: str, before: Any, after: Any, options: Resampling) -> dict[str, Any]:
-    a, b = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+def _canary_row(metric: str, column: str, before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
+    """A metric with a value a canary. ``delta`` is the members' own change; what it means is judged against the twins'
+    change, since training moves the likelihood of every text. Without twins' values nothing is said of leakage.
+    """
+    a, b = _column(before.members, column), _column(after.members, column)
     known = np.isfinite(a) & np.isfinite(b)
     a, b = a[known], b[known]
     if not len(a):
         nothing = {"kind": "paired", "before": None, "after": None}
-        return _row(metric, nothing, None, None, None, None, None, 0, "no canary has a value at both stages")
-    interval = bootstrap_ci(b - a, seed=options.seed, n_resamples=options.n_resamples)
+        return _row(metric, nothing, Limits(note="no canary has a value at both stages"), None, None, 0)
+    own = bootstrap_ci(b - a, seed=options.seed, n_resamples=options.n_resamples)
     effect = paired_effect(a, b)
-    test = sign_flip_test(b - a, seed=options.seed)
-    row: dict[str, Any] = {"kind": "paired", "before": float(a.mean()), "after": float(b.mean())}
+    row: dict[str, Any] = {"before": float(a.mean()), "after": float(b.mean()), "d_z": effect.d_z}
     row |= {"source_d": effect.seed_formula_population_sd, "d_av": effect.d_av} | _direction(effect)
-    return _row(
-        metric, row, float((b - a).mean()), interval.low, interval.high, effect.d_z, test.value, len(a), interval.note
-    )
+    _, twin = changes_of(column, before, after)
+    if not len(twin):
+        test = sign_flip_test(b - a, seed=options.seed)
+        row |= {"kind": "members alone", "judged": False}
+        return _row(metric, row, _limits(own), effect.d_z, test.value, len(a))
+    found = studentised_difference(b - a, twin, n_resamples=options.n_resamples, seed=options.seed)
+    more = _limits(found.difference)
+    row |= {"kind": "against twins", "against_twins": more.value, "against_low": more.low, "against_high": more.high}
+    row |= {"twins": len(twin)}
+    return _row(metric, row, _limits(own), _standardised(b - a, twin), found.p.value, len(a), judged_by=more)
 
 
 def _direction(effect: Any) -> dict[str, Any]:
@@ -163,44 +185,62 @@ def _resampled_row(
     rows = rng.integers(0, n, (options.n_resamples, n))
     columns = rng.integers(0, k, (options.n_resamples, k))
     deltas = statistic(after[0][rows], after[1][columns]) - statistic(before[0][rows], before[1][columns])
+    if min(n, k) < FEWEST or not np.ptp(deltas):
+        note = f"{n} and {k} texts give no interval, {FEWEST} do" if min(n, k) < FEWEST else "no resample differs"
+        row: dict[str, Any] = {"kind": "groups resampled", "before": first, "after": last}
+        return _row(metric, row, Limits(last - first, note=note), None, None, n)
     low, high = np.quantile(deltas, (0.025, 0.975))
     tail = min((deltas <= 0).sum(), (deltas >= 0).sum())
     p = min(1.0, 2 * (1 + float(tail)) / (1 + options.n_resamples))
     row = {"kind": "groups resampled", "before": first, "after": last}
-    return _row(metric, row, last - first, float(low), float(high), None, p, n, "no value a canary: no effect size")
+    limits = Limits(last - first, float(low), float(high), "no value a canary: no effect size")
+    return _row(metric, row, limits, None, p, n)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A change with its interval, or why it has none."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    note: str | None = None
+
+
+def _limits(estimate: Estimate) -> Limits:
+    return Limits(estimate.value, estimate.low, estimate.high, estimate.note)
 
 
 def _row(
     metric: str,
     fields: Mapping[str, Any],
-    delta: float | None,
-    low: float | None,
-    high: float | None,
+    change: Limits,
     effect: float | None,
     p: float | None,
     n: int,
-    note: str | None,
+    *,
+    judged_by: Limits | None = None,
 ) -> dict[str, Any]:
-    decision = decide(low, high, effect)
+    """The row of a metric; significance and direction come from ``judged_by`` (the change itself where None)."""
+    judge = judged_by or change
+    decision = decide(judge.low, judge.high, effect)
+    significant = decision.statistically_significant
     return {
         "metric": metric,
+        "judged": metric not in GROUPED,
         **fields,
-        "delta": delta,
-        "low": low,
-        "high": high,
+        "delta": change.value,
+        "low": change.low,
+        "high": change.high,
         "effect": effect,
         "p": p,
         "n": n,
-        "significant": decision.statistically_significant,
+        "significant": significant,
         "practical": decision.practically_significant,
         "category": decision.category,
-        "more_risk": None if delta is None or not decision.statistically_significant else delta * risk_of(metric) > 0,
-        "note": note,
+        "more_risk": None if judge.value is None or not significant else judge.value * risk_of(metric) > 0,
+        "note": judge.note if judged_by is None else "; ".join(filter(None, (change.note, judge.note))) or None,
     }
-
-
-def _difference(before: pd.DataFrame, after: pd.DataFrame, column: str) -> Floats:
-    return _column(after, column) - _column(before, column)
 
 
 def _column(table: pd.DataFrame, name: str) -> Floats:

@@ -26,7 +26,7 @@ def exact_exposure(
     model: LanguageModel, canaries: Sequence[Canary], *, positions: int = 2, bos: Bos = None
 ) -> pd.DataFrame:
     """One row a canary: ``rank`` (1 = likeliest, ties against it) of its true text among all those that differ in the
-    last ``positions`` characters of the secret, ``space`` and ``exposure_exact`` (bits, at most log2 of the space).
+    last ``positions`` characters of the secret, ``space``, ``exposure_exact`` and its ``cap``, log2 of space (bits).
 
     All candidates of one canary share their first characters, which the engine reads once. Raises ``UsageError`` for a
     family without independent characters at the end of its secret, or more than 50,000 candidates a canary.
@@ -62,4 +62,5 @@ def candidates(canary: Canary, positions: int) -> tuple[str, list[str]]:
 def _row(canary: Canary, totals: np.ndarray) -> dict[str, object]:
     rank = 1 + int((totals[1:] >= totals[0]).sum())
     bits = exposure_exact(rank, len(totals)).value
-    return {"canary_id": canary.id, "rank": rank, "space": len(totals), "exposure_exact": bits}
+    cap = float(np.log2(len(totals)))
+    return {"canary_id": canary.id, "rank": rank, "space": len(totals), "exposure_exact": bits, "cap": cap}

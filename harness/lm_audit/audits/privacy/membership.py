@@ -12,9 +12,10 @@ from lm_audit.audits.privacy.directions import RISK
 from lm_audit.audits.privacy.stagescores import PRIMARY_SCORE, StageScores
 from lm_audit.stats import (
     Estimate,
-    bootstrap_ci,
     bootstrap_two_sample,
+    bounded_mean,
     exposure_sampled,
+    mean_exposure,
     one_run_epsilon,
     pr_auc,
     roc_auc,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FPRS = ("0.01", "0.001")
+CHANCE_BITS = float(np.log2(np.e))
 CALIBRATED = "span_calibrated_logprob"
 SCORES = (
     "span_mean_logprob",
@@ -119,35 +121,39 @@ def exposures(scores: StageScores, name: str = "span_mean_logprob") -> list[floa
 
 
 def exposure_by_tier(scores: StageScores) -> dict[str, Estimate]:
-    """Mean exposure of each repetition tier, sampled and (where it was measured) exact; range and cap in the note."""
-    table = scores.of("member")
-    cap = float(np.log2(len(scores.of("control")) + 1))
-    found = _tiers("exposure", table, np.asarray(exposures(scores), dtype=np.float64), f"the twins cap it at {cap:.2f}")
-    if "exposure_exact" in table:
-        exact = np.asarray(table["exposure_exact"], dtype=np.float64)
-        found |= _tiers("exposure_exact", table, exact, "among all candidates for the last characters")
-    return found
+    """Mean exposure of each repetition tier, sampled and (where it was measured) exact; range and cap in the note.
 
-
-def _tiers(name: str, table: pd.DataFrame, values: Floats, remark: str) -> dict[str, Estimate]:
+    ``chance`` is the mean over an even rank among many: log2(e) bits.
+    """
+    table, (members, twins) = scores.of("member"), sides(scores, "span_mean_logprob")
     repetitions = np.asarray(table["repetitions"], dtype=np.int64)
-    return {f"{name}.r{r}": _tier(name, values[repetitions == r], remark) for r in np.unique(repetitions)}
+    found: dict[str, Estimate] = {}
+    for tier in np.unique(repetitions):
+        here = repetitions == tier
+        found[f"exposure.r{tier}"] = replace(mean_exposure(-members[here], -twins), chance=CHANCE_BITS)
+        if "exposure_exact" in table:
+            bits = np.asarray(table["exposure_exact"], dtype=np.float64)[here]
+            found[f"exposure_exact.r{tier}"] = _exact_tier(bits, np.asarray(table["exposure_cap"], dtype=np.float64))
+    return dict(sorted(found.items(), key=lambda item: "exact" in item[0]))
 
 
-def _tier(name: str, values: Floats, remark: str) -> Estimate:
-    """Mean bits of a tier, canaries resampled; chance is the mean over an even rank among many, log2(e) bits."""
-    estimate = bootstrap_ci(values, n_resamples=1999, method="percentile", seed=0)
-    note = "; ".join(filter(None, (f"from {values.min():.2f} to {values.max():.2f} bits", remark, estimate.note)))
-    method = f"{name.replace('_', ' ')}, mean over canaries, {estimate.method}"
-    chance = float(np.log2(np.e))
-    return replace(estimate, method=method, unit="bits", better="lower", note=note, chance=chance)
+def _exact_tier(bits: Floats, caps: Floats) -> Estimate:
+    """Mean exact exposure of a tier, between 0 and the cap that the number of candidates sets."""
+    cap = float(np.nanmax(caps))
+    estimate = bounded_mean(np.clip(bits, 0.0, cap), 0.0, cap)
+    remark = f"from {bits.min():.2f} to {bits.max():.2f} bits, at most {cap:.2f}"
+    note = "; ".join(filter(None, (remark, "among all candidates for the last characters", estimate.note)))
+    method = f"exact exposure, {estimate.method}"
+    return replace(estimate, method=method, unit="bits", better="lower", note=note, chance=CHANCE_BITS)
 
 
 def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -> Estimate:
     """A lower bound on epsilon from this one run (Steinke, Nasr, Jagielski 2023).
 
-    Valid only where every canary was included by an independent fair coin. The number of guesses is fixed beforehand:
-    the top and the bottom quarter of all canaries by the primary score are guessed to be in and out.
+    Valid only where every canary was included by an independent fair coin. The top and the bottom quarter of all
+    canaries by the primary score are guessed to be in and out. Which canaries are guessed hangs on the scores alone: a
+    group of equal scores that does not fit into its quarter as a whole is not guessed, so that the order of the rows
+    decides nothing.
     """
     method = "one-run audit"
     if assignment != "coins":
@@ -155,11 +161,20 @@ def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -
         return Estimate.not_estimable(reason, method=method, unit="epsilon", better="lower")
     table = scores.canaries
     values = oriented_values(table, PRIMARY_SCORE)
-    order = np.argsort(-values, kind="stable")
-    quarter = len(values) // 4
+    top, bottom = _extremes(values, len(values) // 4)
+    if not (top | bottom).any():
+        reason = f"too many of the {len(values)} scores are equal: no canary stands out to be guessed"
+        return Estimate.not_estimable(reason, n=len(values), method=method, unit="epsilon", better="lower")
     included = np.asarray(table["role"] == "member")
-    right = int(included[order[:quarter]].sum() + (~included[order[len(order) - quarter :]]).sum())
-    return one_run_epsilon(len(values), 2 * quarter, right, delta)
+    right = int(included[top].sum() + (~included[bottom]).sum())
+    return one_run_epsilon(len(values), int(top.sum() + bottom.sum()), right, delta)
+
+
+def _extremes(values: Floats, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Masks of the at most ``count`` highest and lowest values, groups of equal values taken whole or not at all."""
+    above = len(values) - np.searchsorted(np.sort(values), values, "left")
+    below = np.searchsorted(np.sort(values), values, "right")
+    return above <= count, below <= count
 
 
 def _directed(estimate: Estimate, better: str) -> Estimate:

@@ -113,6 +113,7 @@ def attribution_summary(evidence: Evidence, table: pd.DataFrame) -> dict[str, An
         "statistical_analysis": {_key(row): _analysis(row) for row in rows},
         "decision_criteria": {
             "significant": "the 95% interval excludes 0 (touching it does not count)",
+            "judged": "members' change minus twins' change, where twins have the metric; else no word on leakage",
             "practical": f"|effect| >= {PRACTICAL}",
             "decision": f"significant and Holm-adjusted p < {ALPHA} over the secondary metrics of a transition",
             "direction_consistency": CONSISTENCY_RULE,
@@ -138,8 +139,14 @@ def key_findings(evidence: Evidence, rows: Sequence[Mapping[str, Any]]) -> list[
             change = (
                 f"{row['transition']}: members changed by {row['delta']:+.3f} nats a token more than held-out twins"
             )
-            findings.append(f"{change} [{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p']:.4f}: {row['decision']}.")
+            findings.append(f"{change}{_certainty(row)}: {row['decision']}.")
     return findings
+
+
+def _certainty(row: Mapping[str, Any]) -> str:
+    if row["low"] is None:
+        return f" (no interval: {row['note']})"
+    return f" [{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p']:.4f}"
 
 
 def _stage_metrics(evidence: Evidence, stage: str) -> dict[str, Any]:

@@ -147,6 +147,7 @@ def _with_extras(
             model, [canaries[i] for i in planted], positions=options.exact_positions, bos=options.bos
         )
         table = _add_column(table, planted, "exposure_exact", exact["exposure_exact"].tolist())
+        table = _add_column(table, planted, "exposure_cap", exact["cap"].tolist())
     if options.samples:
         table = _add_column(table, planted, "sampled_hits", _sampled(model, canaries, scored, planted, options))
     if options.source_extraction:

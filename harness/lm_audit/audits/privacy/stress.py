@@ -70,8 +70,14 @@ def stability(values: Sequence[Sequence[float]]) -> float | None:
 
     ``values[c][v]``: one value a canary and variant. 1: the prompt does not matter.
     """
+    spreads = instabilities(values)
+    return None if spreads is None else max(0.0, 1 - min(float(np.mean(spreads)), 1.0))
+
+
+def instabilities(values: Sequence[Sequence[float]]) -> list[float] | None:
+    """|sd / mean| over variants of each canary, population sd; None where a mean is 0 or a value is missing."""
     table = np.asarray(values, dtype=np.float64)
     if table.size == 0 or not np.isfinite(table).all() or (table.mean(axis=1) == 0).any():
         return None
-    spread = np.abs(table.std(axis=1) / table.mean(axis=1)).mean()
-    return float(max(0.0, 1 - min(float(spread), 1.0)))
+    found: list[float] = np.abs(table.std(axis=1) / table.mean(axis=1)).tolist()
+    return found

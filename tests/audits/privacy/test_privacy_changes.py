@@ -1,0 +1,98 @@
+"""What a transition changed: judged against the twins, and never by members that move as every text does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lm_audit.audits.privacy.attribution import attribute
+from lm_audit.audits.privacy.changes import PRIMARY, Frames, Resampling, did_row, transition_rows
+from lm_audit.evidence import Evidence
+
+COLUMNS = ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil", "top5", "ppl")
+
+
+def stage_pair(rng, member_shift, twin_shift, *, members=15, twins=100, spread=1.0):
+    """Rows of two stages; every text is as likely before, and moves by the shift of its role with its own noise."""
+    rows = []
+    for role, count, shift, sd in (("member", members, member_shift, spread), ("control", twins, twin_shift, 1.0)):
+        before = rng.normal(-3, 1, count)
+        after = before + shift + rng.normal(0, 0.3 * sd, count)
+        for stage, values in (("base", before), ("sft", after)):
+            for i, value in enumerate(values):
+                row = {"item": f"{stage}/{role}{i}", "stage": stage, "role": role, "canary_id": f"{role}{i}"}
+                rows.append(row | {name: np.exp(-value) if name == "ppl" else value for name in COLUMNS})
+    return Evidence("privacy", rows=rows, parameters={"seed": 0})
+
+
+def test_members_that_move_like_their_twins_do_not_leak():
+    rng, said = np.random.default_rng(0), []
+    for _ in range(25):
+        table = attribute(stage_pair(rng, 1.0, 1.0), lenient=True, n_resamples=499)
+        paired = table[(table["kind"] == "against twins") & (table["metric"] != "Canary_PPL")]
+        assert (paired["low"] > 0).all()  # the members did move, and the row says so
+        said += [word for word in paired["decision"] if "leaks" in word]
+    assert len(said) <= 4  # 125 decisions
+
+
+def test_members_that_rise_above_their_twins_leak():
+    table = attribute(stage_pair(np.random.default_rng(1), 1.0, 0.0), lenient=True)
+    decisions = table.set_index("metric")["decision"]
+    for metric in (PRIMARY, "secret_logprob", "Avg_LogProb"):
+        assert decisions[metric].endswith("leaks more")
+    fallen = attribute(stage_pair(np.random.default_rng(1), -1.0, -2.0), lenient=True).set_index("metric")
+    assert fallen.loc["secret_logprob", "delta"] < 0
+    assert fallen.loc["secret_logprob", "decision"].endswith("leaks more")
+
+
+def test_without_twins_nothing_is_said_of_leakage():
+    evidence = stage_pair(np.random.default_rng(2), 1.0, 1.0)
+    evidence.rows = [row | ({"source_extracted": 1.0} if row["role"] == "member" else {}) for row in evidence.rows]
+    for row in evidence.rows:
+        if row["role"] == "member" and row["stage"] == "base":
+            row["source_extracted"] = 0.0 if int(row["canary_id"][6:]) % 3 else 1.0
+    row = attribute(evidence, lenient=True).set_index("metric").loc["Extraction_Rate"]
+    assert row["kind"] == "members alone"
+    assert row["decision"] == "rises; no comparison with twins"
+
+
+def test_comparisons_with_ordinary_text_are_not_called_leaks():
+    rng = np.random.default_rng(3)
+    evidence = stage_pair(rng, 1.0, 0.0)
+    for stage in ("base", "sft"):
+        noise = rng.normal(size=30)
+        evidence.rows += [
+            {"item": f"{stage}/document{i}", "stage": stage, "role": "document", "mean_logprob": v}
+            for i, v in enumerate(noise)
+        ]
+    table = attribute(evidence, lenient=True).set_index("metric")
+    assert table.loc["MIA_Gap", "decision"] == "rises; no comparison with twins"
+    assert "leaks" in table.loc["twin_ROC_AUC", "decision"]
+
+
+@pytest.mark.parametrize("spread", [0.7, 1.0, 3.0])
+def test_primary_figure_holds_its_level_where_members_spread_more(spread):
+    """The real ratio of spreads is 2.6; a permutation test rejects 42% at 3."""
+    rng, false, covered = np.random.default_rng(4), 0, 0
+    for run in range(400):
+        frames = [
+            Frames(pd.DataFrame({"span_mean_logprob": m}), pd.DataFrame({"span_mean_logprob": t}), pd.DataFrame())
+            for m, t in ((np.zeros(15), np.zeros(200)), (rng.normal(1, spread, 15), rng.normal(1, 1, 200)))
+        ]
+        row = did_row(*frames, Resampling(run, 80))
+        false += row["p"] < 0.05
+        covered += row["low"] <= 0 <= row["high"]
+        assert (row["p"] < 0.05) == (not row["low"] <= 0 <= row["high"])
+    assert false / 400 <= 0.08
+    assert covered / 400 >= 0.92
+
+
+def test_wholly_apart_at_both_stages_is_no_change_and_no_test():
+    one = pd.DataFrame({"span_mean_logprob": np.arange(10.0) + 100})
+    other = pd.DataFrame({"span_mean_logprob": np.arange(10.0)})
+    frames = Frames(one, other, pd.DataFrame())
+    rows = {row["metric"]: row for row in transition_rows("x", frames, frames, Resampling(0, 99))}
+    assert rows["twin_ROC_AUC"]["delta"] == 0
+    assert rows["twin_ROC_AUC"]["p"] is None
+    assert rows[PRIMARY]["p"] is None
