@@ -64,9 +64,9 @@ def test_bytes_of_no_encoding(tmp_path: Path) -> None:
     [
         ("1,q,a,,c,d,A", "option B is empty"),
         ("1,,a,b,c,d,A", "the question is empty"),
-        ("1,q,a,b,,,D", "the answer names 'D', which is beyond the options A to B"),
-        ("1,q,a,,,,A", "1 options; 2 to 10 are expected"),
-        ("1,q,a,b,c,d,maybe", "the answer names 'maybe', which is none of the options A to D"),
+        ("1,q,a,b,,,D", "the answer is 'D', which is none of the options A to B"),
+        ("1,q,a,,,,A", "1 options; 2 to 26 are expected"),
+        ("1,q,a,b,c,d,maybe", "the answer is 'maybe', which is none of the options A to D"),
     ],
 )
 def test_unusable_rows_are_counted_and_listed(tmp_path: Path, row: str, reason: str) -> None:
@@ -122,7 +122,7 @@ def test_a_broken_table_names_its_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ({"question": "q", "choices": ["a", "b", "c"], "answer": 2}, ("a", "b", "c", "C")),
+        ({"question": "q", "choices": ["a", "b", "c"], "answer": 0}, ("a", "b", "c", "A")),
         ({"question": "q", "options": {"B": "b", "A": "a"}, "answer": "B"}, ("a", "b", "B")),
         ({"question": "q", "choices": {"text": ["a", "b"], "label": ["1", "2"]}, "answerKey": "2"}, ("a", "b", "B")),
         ({"question": "q", "choices": ["a", "b"], "answer": "b"}, ("a", "b", "B")),
@@ -157,11 +157,11 @@ def test_a_folder_is_one_benchmark_with_a_subject_a_file(tmp_path: Path) -> None
 def test_a_data_set_through_the_hubs_client(tmp_path: Path) -> None:
     import pandas as pd
 
-    from lm_audit.audits.leakage.reading import _hub
+    from lm_audit.audits.leakage.hubrows import hub_splits
 
     pytest.importorskip("datasets")
     pd.DataFrame({"question": ["q"], "choices": [["a", "b"]], "answer": [1]}).to_parquet(tmp_path / "test.parquet")
-    [(name, stem, rows)] = list(_hub(str(tmp_path)))
+    [(name, stem, rows)] = list(hub_splits(str(tmp_path)))
     assert stem in name
     assert [(number, row["choices"]) for number, row in rows] == [(1, ["a", "b"])]
 

@@ -6,12 +6,11 @@ Such options stay where they are when the others are shuffled, and so does every
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from lm_audit.audits.leakage.items import LETTERS, Item
 
-_LETTER = r"(?:[(（\[]?[A-J][)）\]]?[.、]?|[(（\[][a-j][)）\]])"
 _JOIN = r"\s*(?:,|，|、|;|/|&|\+|和|与|及|或|以及|,?\s*\b(?:and|or|nor)\b)\s*"
-_LIST = rf"{_LETTER}(?:{_JOIN}(?:options?\s+|选项|both\s+)?{_LETTER})+"
 _HEAD = (
     r"(?:(?:both|either|neither|only|just|all of|none of|not)\s+)?"
     r"(?:(?:the\s+)?(?:options?|answers?|choices?|statements?)\s*|选项|答案|仅|只有|除)?\s*"
@@ -23,13 +22,25 @@ _TAIL = (
     rf"(?:均|都|皆|全)?{_VERDICT}?)?\s*[.。！!]?"
 )
 
-_LISTED = re.compile(rf"^\s*{_HEAD}{_LIST}{_TAIL}\s*$")
-_SINGLE = re.compile(
-    rf"^\s*(?:(?:(?i:only|just|not|options?|answers?|choices?)\s+{_LETTER}(?:\s+only)?|(?:选项|答案|仅|只有){_LETTER})"
-    rf"{_TAIL}|{_LETTER}\s+(?:only|is\s+(?:correct|true|right|wrong|false))|{_LETTER}(?:项)?(?:正确|错误|对|错|不对))"
-    r"\s*[.。]?\s*$"
-)
-_RUN = re.compile(rf"^\s*(?:选项)?[A-J]{{2,}}(?:两项|三项|项)?(?:均|都|皆|全){_VERDICT}\s*[。.]?\s*$")
+
+@cache
+def _naming(last: str) -> tuple[re.Pattern[str], ...]:
+    """The patterns of an option that names others by letters, of which ``last`` is the last there is."""
+    upper, lower = f"A-{last}", f"a-{last.lower()}"
+    letter = rf"(?:[(（\[]?[{upper}][)）\]]?[.、]?|[(（\[][{lower}][)）\]])"
+    listed = rf"{letter}(?:{_JOIN}(?:options?\s+|选项|both\s+)?{letter})+"
+    single = (
+        rf"(?:(?i:only|just|not|options?|answers?|choices?)\s+{letter}(?:\s+only)?|(?:选项|答案|仅|只有){letter})"
+        rf"{_TAIL}|{letter}\s+(?:only|is\s+(?:correct|true|right|wrong|false))|{letter}(?:项)?(?:正确|错误|对|错|不对)"
+    )
+    run = rf"(?:选项)?[{upper}]{{2,}}(?:两项|三项|项)?(?:均|都|皆|全){_VERDICT}\s*[。.]?"
+    return (
+        re.compile(rf"^\s*{_HEAD}{listed}{_TAIL}\s*$"),
+        re.compile(rf"^\s*(?:{single})\s*[.。]?\s*$"),
+        re.compile(rf"^\s*{run}\s*$"),
+    )
+
+
 _ABOVE = re.compile(
     r"\b(?:all|none|any|both|neither|either|some|one|two|three|more than one|each|not? ?any)\s+(?:of\s+)?(?:the\s+)?"
     r"(?:other\s+|two\s+|three\s+)?(?:above|preceding|previous|foregoing|below)\b"
@@ -43,33 +54,36 @@ _ABOVE_ZH = re.compile(
     rf"|^\s*(?:均|都|全)(?:{_VERDICT}|不{_VERDICT})\s*[。.]?\s*$|^\s*(?:其他|其余)(?:选项|三项|各项|答案)"
     rf"|(?:以上|上述)(?:各项|选项|答案)?(?:均|都|皆)(?:不是|{_VERDICT})\s*[。.]?\s*$"
 )
-_SMALL = re.compile(r"[(（\[]([a-j])[)）\]]")
-_NAMED = re.compile(r"(?<![A-Za-z])([A-J])(?![A-Za-z])")
+_SMALL = re.compile(r"[(（\[]([a-z])[)）\]]")
+_NAMED = re.compile(r"(?<![A-Za-z])([A-Z])(?![A-Za-z])")
+_TEN = LETTERS[9]
+"""Letters up to here name options in any set; later ones ("T", "X") only where there are as many options."""
 
 
-def is_order_dependent(option: str) -> bool:
+def is_order_dependent(option: str, last: str = _TEN) -> bool:
     """Whether the option speaks of other options by letter or place, so that it must not move when they do."""
-    return names_letters(option) or bool(_ABOVE.search(option) or _ABOVE_ZH.search(option))
+    return names_letters(option, last) or bool(_ABOVE.search(option) or _ABOVE_ZH.search(option))
 
 
-def names_letters(option: str) -> bool:
-    """Whether the option names other options by their letters: "both A and B", "选项A、C均正确"."""
+def names_letters(option: str, last: str = _TEN) -> bool:
+    """Whether the option names other options by their letters, up to ``last``: "both A and B", "选项A、C均正确"."""
     text = re.sub(r"(?i)\b(both|either|neither|only|just|options?|answers?|choices?)\b", _lower, option)
-    return bool(_LISTED.match(text) or _SINGLE.match(text) or _RUN.match(text))
+    return any(pattern.match(text) for pattern in _naming(last))
 
 
 def anchored_slots(item: Item) -> frozenset[int]:
     """Slots (0-based) that keep their option in any shuffle: order-dependent options and those they name."""
+    last = max(_TEN, LETTERS[len(item.options) - 1])
     fixed: set[int] = set()
     for slot, option in enumerate(item.options):
-        if not is_order_dependent(option):
+        if not is_order_dependent(option, last):
             continue
         fixed.add(slot)
-        if names_letters(option):
+        if names_letters(option, last):
             named = [
                 *_NAMED.findall(option),
                 *(c.upper() for c in _SMALL.findall(option)),
-                *(c for run in re.findall(r"[A-J]{2,}", option) for c in run),
+                *(c for run in re.findall(r"[A-Z]{2,}", option) for c in run),
             ]
             fixed.update(LETTERS.index(letter) for letter in named if LETTERS.index(letter) < len(item.options))
     return frozenset(fixed)

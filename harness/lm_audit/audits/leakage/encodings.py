@@ -16,10 +16,17 @@ def encoding_of(path: Path) -> str:
     first = {"utf-8": 0, "gb18030": 0}
     plausible_utf8 = 0
     with path.open("rb") as handle:
-        if handle.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+        start = handle.read(4)
+        if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+            raise DataError("is UTF-32; save the file as UTF-8", file=path)
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return "utf-16"
         handle.seek(0)
         for number, line in enumerate(handle, start=1):
+            if b"\0" in line:
+                raise DataError(
+                    "holds NUL bytes (UTF-16 without its mark?); save the file as UTF-8", file=path, row=number
+                )
             if line.isascii():
                 continue
             found = _encoding_of_line(line)

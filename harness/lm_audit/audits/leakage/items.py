@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lm_audit.errors import DataError, UsageError
 
-LETTERS = "ABCDEFGHIJ"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
