@@ -50,3 +50,7 @@ class GateError(HarnessError):
 
 class StoreError(HarnessError):
     """A run store that cannot be written or read."""
+
+
+class DataWarning(UserWarning):
+    """Input that was read by a guess, or of which much could not be used; said once, at collection."""

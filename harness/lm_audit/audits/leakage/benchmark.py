@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,14 @@ from lm_audit.audits.leakage.columns import (
 )
 from lm_audit.audits.leakage.items import Item
 from lm_audit.audits.leakage.reading import Row, Source, sources
-from lm_audit.errors import DataError
+from lm_audit.errors import DataError, DataWarning
 
 LISTED = 200
 """So many excluded rows are listed; all are counted."""
+
+
+MANY = 0.05
+"""A larger share of rows that could not be used is said aloud."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,14 @@ class Benchmark:
     by_file: Mapping[str, int] = field(default_factory=dict)
     guesses: tuple[str, ...] = ()
     places: tuple[int, ...] = ()
+
+    def loss(self) -> str | None:
+        """What could not be used and why, where that is more than a few rows."""
+        lost = sum(self.excluded.values())
+        if lost <= MANY * self.rows:
+            return None
+        reasons = ", ".join(f"{count} because {reason}" for reason, count in self.excluded.items())
+        return f"{lost} of {self.rows} rows ({lost / self.rows:.0%}) could not be used: {reasons}"
 
     def __repr__(self) -> str:
         return f"Benchmark({self.name!r}, {len(self.items)} of {self.usable} usable items, {self.rows} rows)"
@@ -97,8 +110,12 @@ def load_benchmark(
 def cached_benchmark(
     benchmark: str, columns: str | None, limit: int | None, seed: int, drawn: Drawn = "items"
 ) -> Benchmark:
-    """The same, read once in a process: collection checks what the cases then use."""
-    return load_benchmark(benchmark, columns=columns, limit=limit, seed=seed, drawn=drawn)
+    """The same, read once in a process: collection checks what the cases then use, and warns of what was guessed."""
+    found = load_benchmark(benchmark, columns=columns, limit=limit, seed=seed, drawn=drawn)
+    for remark in (*found.guesses, found.loss()):
+        if remark:
+            warnings.warn(f"{benchmark}: {remark}", DataWarning, stacklevel=2)
+    return found
 
 
 class _Reading:
@@ -180,6 +197,13 @@ class _Reading:
         if not items:
             why = f": {dict(self._reasons)}" if self._reasons else ""
             raise DataError(f"has no usable item in {self._rows} rows{why}", file=source)
+        if 2 * sum(self._reasons.values()) > self._rows:
+            first = self._listed[0]
+            raise DataError(
+                f"more than half of the rows cannot be used: {dict(self._reasons)} of {self._rows}; the first is row "
+                f"{first.row} of {first.file}: {first.reason}",
+                file=source,
+            )
         subjects = [subject for subject, count in self._by_file.items() if count]
         named = (
             list(files) if set(subjects) <= set(files) else list(dict.fromkeys([*_without(files, subjects), *subjects]))

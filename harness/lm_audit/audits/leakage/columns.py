@@ -145,7 +145,7 @@ def _mapped_options(mapping: Mapping[str, str]) -> tuple[str, ...]:
 
 def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str]) -> tuple[str, ...]:
     for form in OPTION_FORMS:
-        for series in (LETTERS.lower(), [str(k) for k in range(1, 27)], [str(k) for k in range(26)]):
+        for series in (LETTERS.lower(), [str(k) for k in range(26)], [str(k) for k in range(1, 27)]):
             found: list[str] = []
             for name in series:
                 there = known.get(form.format(name), [])

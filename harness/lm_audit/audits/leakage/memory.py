@@ -147,6 +147,10 @@ def describe(evidence: Evidence, benchmark: Benchmark, excluded: dict[str, str],
         "sampled": len(benchmark.items),
         "excluded_rows": dict(benchmark.excluded),
     }
+    evidence.notes += [f"{benchmark.name}: {guess}" for guess in benchmark.guesses]
+    loss = benchmark.loss()
+    if loss:
+        evidence.notes.append(f"Warning: {benchmark.name}: {loss}")
     if benchmark.exclusions:
         listed = "; ".join(f"{e.file} row {e.row}: {e.reason}" for e in benchmark.exclusions[:20])
         evidence.notes.append(f"{sum(benchmark.excluded.values())} rows were left out: {listed}")

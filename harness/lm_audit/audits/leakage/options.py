@@ -7,15 +7,16 @@ from lm_audit.audits.option import AuditOption
 OPTIONS = (
     AuditOption(
         "--benchmark",
-        "a multiple-choice set to audit: CSV, TSV, JSONL or Parquet file, folder of such files (one a subject), or hub "
-        "id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]; NAME=... names it; may be repeated (default: the questions in "
-        "fixtures/leakage)",
+        "a multiple-choice set to audit: CSV, TSV, JSON, JSONL or Parquet file, folder of such files (one a "
+        "subject), or hub id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]; NAME=... names it; may be repeated (default: "
+        "the questions in fixtures/leakage)",
         action="append",
     ),
     AuditOption(
         "--leakage-columns",
         "columns of the sets where they are not called question, A, B, C, ... (or options) and answer: "
-        "question=Q,options=A1|A2|A3,answer=Key,id=No,subject=Topic",
+        "question=Q,options=A1|A2|A3,answer=Key,id=No,subject=Topic; answer-base=0 or 1 says where numbers as answers "
+        "count from; header=no reads a table by position (columns 1, 2, ...)",
     ),
     AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=int),
     AuditOption(

@@ -65,8 +65,8 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
     elif file:
         yield _source(path, header)
     elif _HUB.fullmatch(str(benchmark)) and path.suffix.lower() not in SUFFIXES:
-        for name, part, rows in hub_splits(str(benchmark)):
-            yield Source(name, part, rows)
+        for name, split, rows in hub_splits(str(benchmark)):
+            yield Source(name, split, rows)
     else:
         raise DataError("no such file or folder, and no hub id (owner/name)", file=str(benchmark))
 

@@ -1,0 +1,305 @@
+"""What real multiple-choice files look like: answers of every form, labels in options, missing headers, odd shapes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.audits.leakage import load_benchmark, shuffled_orders
+from lm_audit.audits.leakage.benchmark import cached_benchmark
+from lm_audit.audits.leakage.columns import parse_mapping
+from lm_audit.audits.leakage.optionlists import without_labels
+from lm_audit.errors import DataError, DataWarning, UsageError
+from tests.shared_data import shared
+
+FOUR = ["red clay", "blue sand", "green loam", "grey silt"]
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def answers(path: Path, **options: Any) -> list[str]:
+    return [item.answer for item in load_benchmark(path, **options).items]
+
+
+def ask(*given: Any, options: Any = FOUR, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"question": f"Which soil {k}?", "choices": options, "answer": value, **more} for k, value in enumerate(given)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ([1, 4, 2], ["A", "D", "B"]),
+        ([0, 3, 1], ["A", "D", "B"]),
+        (["1", "4", "2"], ["A", "D", "B"]),
+        ([0.0, 2.0], ["A", "C"]),
+        (["0", "2.0"], ["A", "C"]),
+        (["b", "(C)", "D.", "Option A"], ["B", "C", "D", "A"]),
+        (["ABD", "C、A", "B,C", ["A", "C"]], ["A,B,D", "A,C", "B,C", "A,C"]),
+        (["blue sand", "Grey  Silt", "red clay"], ["B", "D", "A"]),
+        ([[0, 2], [1], [3]], ["A,C", "B", "D"]),
+        (["1,3", "4", "2"], ["A,C", "D", "B"]),
+        ([None, "", "B", float("nan"), -1], ["", "", "B", "", ""]),
+    ],
+)
+def test_forms_of_answers(tmp_path: Path, given: list[Any], right: list[str]) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
+
+
+def test_where_numbers_count_from_is_said_and_can_be_changed(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask(1, 4, 2))
+    [guess] = load_benchmark(path).guesses
+    assert guess == "answers read as 1-based numbers: `--leakage-columns answer-base=0` to change"
+    with pytest.warns(DataWarning, match="answers read as 1-based numbers"):
+        cached_benchmark(str(path), None, None, 0)
+    benchmark = load_benchmark(path, columns="answer-base=0")
+    assert [item.answer for item in benchmark.items] == ["B", "C"]
+    assert benchmark.excluded == {"the answer cannot be read in the way of the others": 1}
+    assert not benchmark.guesses
+
+
+@pytest.mark.parametrize("given", [[1, 2, 1], [0, 4, 1]])
+def test_numbers_that_may_count_from_either_are_asked_for(tmp_path: Path, given: list[int]) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask(*given))
+    with pytest.raises(DataError, match="answer-base=0 or answer-base=1") as error:
+        load_benchmark(path)
+    assert error.value.file == str(path)
+
+
+def test_the_whole_set_decides_between_letters_and_texts(tmp_path: Path) -> None:
+    words = [
+        {"question": "How?", "choices": ["Good", "Bad", "Fair", "Dab"], "answer": w} for w in ("Bad", "Good", "Dab")
+    ]
+    assert answers(jsonl(tmp_path / "words.jsonl", *words)) == ["B", "A", "D"]
+    letters = [{"question": "Which letter?", "choices": ["B", "A", "C"], "answer": "A"}, *ask("D", "C")]
+    assert answers(jsonl(tmp_path / "letters.jsonl", *letters)) == ["A", "D", "C"]
+
+
+def test_columns_without_values_are_passed_over(tmp_path: Path) -> None:
+    rows = [{"question": "Which?", "query": None, "options": FOUR, "choices": None, "answer": None, "label": "C"}] * 3
+    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == ["C"] * 3
+    late = [{"question": "Which?", "choices": FOUR}, *ask("B")]
+    assert answers(jsonl(tmp_path / "late.jsonl", *late)) == ["", "B"]
+
+
+LABELLED = [
+    ["(A)red", "(B)blue", "(C)green"],
+    ["A) red", "B) blue", "C) green"],
+    ["A. red", "B. blue", "C. green"],
+    ["a: red", "b: blue", "c: green"],
+    ["A、red", "B、blue", "C、green"],
+    ["1) red", "2) blue", "3) green"],
+    ["① red", "② blue", "③ green"],
+    ["[i] red", "[ii] blue", "[iii] green"],
+]
+UNLABELLED = [
+    ["1.5 m", "2.5 m", "3.5 m"],
+    ["1:30", "2:30", "3:30"],
+    ["1 apple", "2 apples", "3 apples"],
+    ["A. Lincoln", "G. Washington", "T. Jefferson"],
+    ["Both A and B", "A only", "B only"],
+    ["A", "B", "C"],
+]
+
+
+@pytest.mark.parametrize("options", LABELLED)
+def test_labels_are_taken_off(tmp_path: Path, options: list[str]) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask("B", options=options))
+    benchmark = load_benchmark(path)
+    assert benchmark.items[0].options == ("red", "blue", "green")
+    assert "labels such as (A) were taken off" in benchmark.guesses[0]
+
+
+@pytest.mark.parametrize("options", UNLABELLED)
+def test_what_only_looks_like_labels_stays(options: list[str]) -> None:
+    assert without_labels(options) is None
+
+
+@pytest.mark.parametrize("options", [["(B) red", "(A) blue", "(C) green"], ["(A) red", "(B) blue", "green"]])
+def test_labels_that_do_not_fit_are_left_out(tmp_path: Path, options: list[str]) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask("B", options=options), *ask("C", "D"))
+    benchmark = load_benchmark(path)
+    assert len(benchmark.items) == 2 and "label" in next(iter(benchmark.excluded))
+
+
+def test_a_question_that_lists_its_options_is_left_out(tmp_path: Path) -> None:
+    listing = {"question": "Which? (A) red clay (B) blue sand (C) green loam (D) grey silt", "choices": FOUR, "gold": 0}
+    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", listing, *ask("B")))
+    assert len(benchmark.items) == 1
+    assert "the question itself lists the options" in next(iter(benchmark.excluded))
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("plorb?,red,blue,green,grey,B\nvint?,1,2,3,4,C\n", None),
+        ("7,plorb?,red,blue,green,grey,2\n8,vint?,1,2,3,4,4\n", "header=no,question=2,options=3|4|5|6,answer=7"),
+    ],
+)
+def test_files_without_a_header(tmp_path: Path, text: str, base: str | None) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text(text, encoding="utf-8")
+    benchmark = load_benchmark(path, columns=base)
+    assert [item.question for item in benchmark.items] == ["plorb?", "vint?"]
+    assert [item.options[0] for item in benchmark.items] == ["red", "1"]
+    assert [item.answer for item in benchmark.items] == (["B", "C"] if base is None else ["B", "D"])
+    if base is None:
+        assert "no header, read by position" in benchmark.guesses[0]
+        with pytest.raises(DataError, match="no column for question"):
+            load_benchmark(path, columns="header=yes")
+
+
+PRINTED = [
+    "['0' '4' '2' '6']",
+    "[0 4 2 6]",
+    "['the first, of the long ones'\n 'the second' 'the third']",
+    "[\"a plorb's nose\" 'b' 'c']",
+    "{'text': array(['a', 'b'], dtype=object), 'label': array(['A', 'B'], dtype=object)}",
+    "['a', 'b', ..., 'y', 'z']",
+]
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_printed_arrays_are_refused_by_name(tmp_path: Path, printed: str) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask("A", options=printed))
+    with pytest.raises(DataError, match="printed array") as error:
+        load_benchmark(path)
+    assert (error.value.file, error.value.row) == (str(path), 1)
+
+
+@pytest.mark.parametrize(
+    "written", [str(FOUR), json.dumps(FOUR), "\n".join(FOUR), "['np.array([1])', 'x ... y', 'c', 'd']"]
+)
+def test_lists_written_as_text_are_read(tmp_path: Path, written: str) -> None:
+    [item] = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("B", options=written))).items
+    assert len(item.options) == 4 and item.answer == "B"
+
+
+SHAPES: list[tuple[Any, Any, str]] = [
+    ({"text": FOUR, "label": ["1", "2", "3", "4"]}, "4", "D"),
+    ({"label": ["A", "B", "C", "D"], "text": FOUR}, "B", "B"),
+    ({"choices": FOUR, "labels": ["p", "q", "r", "s"]}, "r", "C"),
+    ([{"label": label, "text": text} for label, text in zip("WXYZ", FOUR, strict=True)], "Y", "C"),
+    ({str(k): text for k, text in enumerate(FOUR)}, "2", "C"),
+    ({f"{k}": f"no {k}" for k in range(1, 13)}, "11", "K"),
+    ([*FOUR, None, ""], "D", "D"),
+]
+
+
+@pytest.mark.parametrize(("options", "answer", "right"), SHAPES)
+def test_shapes_of_options(tmp_path: Path, options: Any, answer: Any, right: str) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask(answer, options=options))) == [right]
+
+
+def test_the_first_release_of_arc(tmp_path: Path) -> None:
+    choices = [{"text": text, "label": label} for text, label in zip(FOUR, "1234", strict=True)]
+    row = {"id": "Q7", "question": {"stem": "Which soil?", "choices": choices}, "answerKey": "3"}
+    [item] = load_benchmark(jsonl(tmp_path / "arc.jsonl", row)).items
+    assert (item.id, item.question, item.answer, item.options) == ("Q7", "Which soil?", "C", tuple(FOUR))
+
+
+@pytest.mark.parametrize(
+    ("columns", "value", "right"),
+    [
+        (("ans0", "ans1", "ans2"), [1, 1], ["B", "B"]),
+        (("sol1", "sol2"), [0, 1], ["A", "B"]),
+        (("option1", "option2"), ["1", "2"], ["A", "B"]),
+        (("opa", "opb", "opc"), ["c", "a"], ["C", "A"]),
+        (("answer_a", "answer_b"), ["a", "b"], ["A", "B"]),
+    ],
+)
+def test_columns_of_public_sets(tmp_path: Path, columns: tuple[str, ...], value: list[Any], right: list[str]) -> None:
+    rows = [{"question": "Which?", **dict(zip(columns, FOUR, strict=False)), "label": v} for v in value]
+    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == right
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        ask("B", "C"),
+        {"data": ask("B", "C")},
+        {"rows": [{"row_idx": k, "row": row} for k, row in enumerate(ask("B", "C"))]},
+        {"question": ["x?", "y?"], "choices": [FOUR, FOUR], "answer": ["B", "C"]},
+    ],
+)
+def test_json_documents(tmp_path: Path, document: Any) -> None:
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert answers(path) == ["B", "C"]
+    if isinstance(document, dict) and "question" in document:
+        assert answers(jsonl(tmp_path / "columns.jsonl", document)) == ["B", "C"]
+
+
+def test_more_than_ten_options(tmp_path: Path) -> None:
+    options = [f"stone {k}" for k in range(14)] + ["Both K and L", "None of the above"]
+    [item] = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("M", options=options))).items
+    assert item.answer == "M" and len(item.options) == 16
+    for order in shuffled_orders(item, 20, seed=0):
+        assert [order[k] for k in (10, 11, 14, 15)] == [10, 11, 14, 15]
+
+
+def test_class_numbers_get_their_names(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {
+            "question": datasets.Value("string"),
+            "choices": datasets.Sequence(datasets.Value("string")),
+            "answer": datasets.ClassLabel(names=["D", "C", "B", "A"]),
+        }
+    )
+    table = {"question": ["x?", "y?"], "choices": [FOUR, FOUR], "answer": [0, 3]}
+    datasets.Dataset.from_dict(table, features=features).to_parquet(str(tmp_path / "set.parquet"))
+    assert answers(tmp_path / "set.parquet") == ["D", "A"]
+
+
+def test_more_than_half_unusable_is_refused_and_less_is_said(tmp_path: Path) -> None:
+    bad = [{"question": "", "choices": FOUR, "answer": "A"}]
+    with pytest.raises(DataError, match="more than half of the rows cannot be used"):
+        load_benchmark(jsonl(tmp_path / "most.jsonl", *bad * 3, *ask("A")))
+    loss = load_benchmark(jsonl(tmp_path / "some.jsonl", *bad, *ask("A", "B", "C"))).loss()
+    assert loss == "1 of 4 rows (25%) could not be used: 1 because the question is empty"
+
+
+@pytest.mark.parametrize("wrong", ["answer-base=2", "header=maybe", "question=A,question=B", "answer=", "base=1"])
+def test_mappings_that_are_none(wrong: str) -> None:
+    with pytest.raises(UsageError, match="column mapping"):
+        parse_mapping(wrong)
+
+
+def test_columns_named_alike_are_asked_for(tmp_path: Path) -> None:
+    row = {"question": "x?", "choices": FOUR, "Answer": "A", "answer": "B"}
+    path = jsonl(tmp_path / "set.jsonl", row)
+    with pytest.raises(DataError, match="several columns for the answer"):
+        load_benchmark(path)
+    assert answers(path, columns="answer=Answer") == ["A"]
+
+
+SEEN = {
+    "kmmlu.csv": ["A", "D", "B", "C"],
+    "anstext.jsonl": ["B", "A", "A", "A", "A"],
+    "label_and_null_answer.jsonl": ["B", "B", "B"],
+    "mmlu_noheader.csv": ["B", "C", "A"],
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_inputs_that_gave_a_wrong_answer(name: str) -> None:
+    assert answers(shared(f"cases/data/{name}")) == SEEN[name]
+
+
+def test_the_same_questions_with_and_without_labels() -> None:
+    plain = load_benchmark(shared("cases/data/options_plain.jsonl")).items
+    labelled = load_benchmark(shared("cases/data/options_with_labels.jsonl")).items
+    assert [item.options for item in plain] == [item.options for item in labelled]
+
+
+def test_the_printed_arrays_of_a_real_export() -> None:
+    with pytest.raises(DataError, match="row 2: the options are a printed array"):
+        load_benchmark(shared("cases/data/mmlu_pandas_numpy.csv"))
