@@ -1,18 +1,29 @@
-"""Rows of the public bias benchmarks, read from their published files as plain dictionaries.
+"""Rows of the public bias benchmarks as plain dictionaries, whatever published form they come in.
 
-A file that cannot be read as its format raises ``DataError`` with the row's number. Rows that parse but are unusable
-(two blanks, no group metadata) are kept: each benchmark excludes them by name and counts them.
+Published files, folders of them, Parquet copies and data sets of the hub give the same rows. What cannot be read as its
+format raises ``DataError`` with the row's number. Rows that parse but are unusable (two blanks, no group metadata) are
+kept: each benchmark excludes them by name and counts them.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.bias.formats import (
+    Numbered,
+    Reader,
+    json_document,
+    json_lines,
+    json_or_lines,
+    table,
+    text_of,
+    winobias_lines,
+)
+from lm_audit.audits.bias.winobias_items import bracketed
+from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
 
 Row = dict[str, Any]
@@ -27,150 +38,138 @@ _COLUMNS = {
 }
 KINDS = tuple(_COLUMNS)
 
+_OTHER_NAMES = {"bbq": {"answer_label": "label"}, "cbbq": {"answer_label": "label"}}
+"""Columns that copies of a set call otherwise."""
+
+_NESTED = {
+    "stereoset": ("sentences",),
+    "bbq": ("answer_info", "additional_metadata"),
+    "cbbq": ("answer_info", "additional_metadata"),
+    "winobias": ("tokens", "coreference_clusters"),
+}
+"""Columns that hold structures, and that copies store as text."""
+
+_WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
+
 
 def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
-    """The rows of a public benchmark, from a file, a folder of its files, or a hub data set.
+    """The rows of a public benchmark, from a file, a folder of its files, or a data set of the hub.
 
-    Every row carries ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an
-    unknown kind, ``DataError`` for a file that is absent, broken or lacks a column.
+    A hub set is named ``OWNER/NAME@REVISION:CONFIG:SPLIT``; what is not named is read whole. Every row carries
+    ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an unknown kind,
+    ``DataError`` for a file that is absent, broken or lacks a column.
     """
     if kind not in _COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
-    path = Path(path_or_hub_id)
+    path, hub = Path(path_or_hub_id), hub_set(path_or_hub_id)
     if path.is_dir():
-        rows = [row for file in _files_of(path, kind) for row in _read(file, kind)]
+        rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
     elif path.is_file():
-        rows = list(_read(path, kind))
-    elif is_hub_id(path_or_hub_id):
-        rows = _from_hub(str(path_or_hub_id), kind)
+        rows = list(_read(path, kind, path.name))
+    elif hub is not None:
+        rows = list(_from_hub(hub, kind))
     else:
-        raise DataError("no such file or folder", file=path_or_hub_id)
+        raise DataError("no such file or folder, and no hub id (OWNER/NAME@REVISION:CONFIG:SPLIT)", file=path)
     if not rows:
         raise DataError(f"holds no {kind} rows", file=path_or_hub_id)
     return rows
 
 
 def is_hub_id(path_or_hub_id: str | Path) -> bool:
-    """Whether a source can only be a data set of the hub: ``owner/name``, and nothing of that name on this machine."""
-    path = Path(path_or_hub_id)
-    relative = not path.is_absolute() and not str(path_or_hub_id).startswith(".")
-    return "/" in str(path_or_hub_id) and relative and not path.suffix and not path.exists()
+    """Whether a source can only be a data set of the hub: it has the form, and nothing of that name is here."""
+    return hub_set(path_or_hub_id) is not None
 
 
 _PATTERNS = {
-    "crows_pairs": "*.csv",
-    "stereoset": "*.json",
-    "winobias": "*_stereotyped_type*.txt*",
-    "winogender": "all_sentences.tsv",
-    "bbq": "*.jsonl",
-    "cbbq": "*.json",
+    "crows_pairs": ("*.csv", "*.tsv", "*.parquet"),
+    "stereoset": ("*.json", "*.jsonl", "*.parquet"),
+    "winobias": ("*_stereotyped_type*.txt*", "*.parquet"),
+    "winogender": ("all_sentences.tsv", "*.parquet"),
+    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.csv"),
+    "cbbq": ("*.json", "*.jsonl", "*.parquet", "*.csv"),
 }
+"""The files of a folder: those of the first pattern that any file has, there or in the folders below."""
 
 
 def _files_of(folder: Path, kind: str) -> list[Path]:
-    files = sorted(folder.glob(_PATTERNS[kind]))
-    if not files:
-        raise DataError(f"the folder has no file {_PATTERNS[kind]!r}, which {kind} rows come in", file=folder)
-    return files
+    for pattern in _PATTERNS[kind]:
+        files = sorted(folder.glob(pattern)) or sorted(folder.rglob(pattern))
+        if files:
+            return files
+    raise DataError(f"the folder has no file {_PATTERNS[kind][0]!r}, which {kind} rows come in", file=folder)
 
 
-def _read(path: Path, kind: str) -> Iterator[Row]:
-    try:
-        # utf-8-sig: several published files begin with a byte-order mark.
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"is not UTF-8: byte {error.start} cannot be decoded", file=path) from error
-    for number, row in _READERS[kind](text, path):
-        row = {key.lstrip("\ufeff"): value for key, value in row.items()}
+_READERS: dict[str, dict[str, Reader]] = {
+    ".csv": dict.fromkeys(KINDS, table(",")),
+    ".tsv": dict.fromkeys(KINDS, table("\t")),
+    ".jsonl": dict.fromkeys(KINDS, json_lines),
+    ".json": dict.fromkeys(KINDS, json_or_lines),
+}
+_PUBLISHED: dict[str, Reader] = {
+    "crows_pairs": table(","),
+    "stereoset": json_document,
+    "winobias": winobias_lines,
+    "winogender": table("\t"),
+    "bbq": json_lines,
+    "cbbq": json_document,
+}
+"""How a file is read whose ending says nothing."""
+
+
+def _read(path: Path, kind: str, name: str) -> Iterator[Row]:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        yield from _rows(parquet_rows(path), kind, name, path, config=path.parent.name)
+        return
+    # WinoBias' lines carry their part as an ending (.txt.dev).
+    reader = _READERS.get(ending, {}).get(kind, _PUBLISHED[kind])
+    yield from _rows(reader(text_of(path), path), kind, name, path)
+
+
+def _from_hub(source: HubSet, kind: str) -> Iterator[Row]:
+    for part in hub_parts(source):
+        place = ":".join([str(source).split(":")[0], *filter(None, (part.config, part.split))])
+        yield from _rows(part.rows, kind, place, place, config=part.config)
+
+
+def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: str | None = None) -> Iterator[Row]:
+    """Rows in the published form; the first place where one is not stops the reading."""
+    for number, raw in numbered:
+        row: Row = {str(key).lstrip("\ufeff"): value for key, value in raw.items()}
+        for other, column in _OTHER_NAMES.get(kind, {}).items():
+            if row.get(column) is None and row.get(other) is not None:
+                row[column] = row[other]
+        for column in _NESTED.get(kind, ()):
+            if column in row:
+                row[column] = structured(row[column])
+        if kind == "stereoset":
+            row["sentences"] = records(row.get("sentences"))
+            if config in ("intrasentence", "intersentence"):
+                row.setdefault("task", config)
+        if kind == "winobias":
+            row.update(_winobias(row, config, file, number))
         missing = [column for column in _COLUMNS[kind] if row.get(column) is None]
         if missing:
-            raise DataError(f"lacks {missing}; {kind} rows have {list(_COLUMNS[kind])}", file=path, row=number)
-        yield {**row, "_file": path.name, "_row": number}
+            raise DataError(f"lacks {missing}; {kind} rows have {list(_COLUMNS[kind])}", file=file, row=number)
+        yield {**row, "_file": name, "_row": number}
 
 
-def _read_table(delimiter: str) -> Callable[[str, Path], Iterator[tuple[int, Row]]]:
-    def read(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-        # newline="" leaves line ends inside quoted fields alone; csv itself accepts LF and CRLF.
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        number = 1
+def _winobias(row: Mapping[str, Any], config: str | None, file: str | Path, number: int) -> Row:
+    """What the hub's form (tokens, and spans by the numbers of their tokens) lacks of the published one."""
+    found: Row = {}
+    named = _WINOBIAS_CONFIG.search(str(config or ""))
+    if named:
+        found = {"type": int(named[1]), "condition": named[2]}
+    if row.get("sentence") is None and row.get("tokens") is not None:
         try:
-            for number, row in enumerate(reader, start=2):
-                if None in row:
-                    raise DataError(f"has more fields than the {len(row) - 1} columns", file=path, row=number)
-                yield number, {key: value for key, value in row.items() if key}
-        except csv.Error as error:
-            raise DataError(f"cannot be read as a table: {error}", file=path, row=number + 1) from error
-
-    return read
+            found["sentence"] = bracketed(row["tokens"], row.get("coreference_clusters") or ())
+        except DataError as error:
+            raise DataError(str(error), file=file, row=number) from error
+    return found
 
 
-def _read_jsonl(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, _mapping(_json(line, path, number), path, number)
-
-
-def _read_json(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-    document = _json(text, path, None)
-    if isinstance(document, dict) and "data" in document:  # StereoSet's own release nests by task
-        document = [{**item, "task": task} for task, items in document["data"].items() for item in items]
-    if not isinstance(document, list):
-        raise DataError(f"holds a JSON {type(document).__name__}; a list of items is expected", file=path)
-    for number, item in enumerate(document, start=1):
-        yield number, _mapping(item, path, number)
-
-
-def _read_winobias(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-    condition, _, rest = path.name.partition("_stereotyped_type")
-    if condition not in ("pro", "anti") or rest[:1] not in ("1", "2"):
-        raise DataError(
-            "the name must begin with pro_ or anti_stereotyped_type1 or 2, which says its condition", file=path
-        )
-    for number, line in enumerate(text.splitlines(), start=1):
-        head, _, sentence = line.strip().partition(" ")
-        if line.strip():
-            if not head.isdigit() or not sentence:
-                raise DataError(f"must be a number, a space and a sentence, found {line!r}", file=path, row=number)
-            yield number, {"sentence": sentence, "condition": condition, "type": int(rest[0]), "index": int(head)}
-
-
-_READERS: dict[str, Callable[[str, Path], Iterator[tuple[int, Row]]]] = {
-    "crows_pairs": _read_table(","),
-    "stereoset": _read_json,
-    "winobias": _read_winobias,
-    "winogender": _read_table("\t"),
-    "bbq": _read_jsonl,
-    "cbbq": _read_json,
-}
-
-
-def _json(text: str, path: Path, row: int | None) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"is not JSON: {error}", file=path, row=row) from error
-
-
-def _mapping(item: Any, path: Path, row: int) -> Row:
-    if not isinstance(item, dict):
-        raise DataError(f"is a JSON {type(item).__name__}; an object is expected", file=path, row=row)
-    return item
-
-
-def _from_hub(hub_id: str, kind: str) -> list[Row]:
-    try:
-        from datasets import concatenate_datasets, load_dataset
-    except ImportError as error:
-        raise UsageError(f"{hub_id!r} is no file here; reading it from the hub needs the package `datasets`") from error
-    name, _, revision = hub_id.partition("@")
-    try:
-        splits = load_dataset(name, revision=revision or None)
-    except Exception as error:  # the hub's client raises a dozen types; each means that the rows are not to be had
-        raise DataError(f"could not be loaded from the hub: {error}", file=hub_id) from error
-    table = concatenate_datasets(list(splits.values()))
-    missing = [column for column in _COLUMNS[kind] if column not in table.column_names]
-    if missing:
-        raise DataError(f"lacks {missing}; {kind} rows have {list(_COLUMNS[kind])}", file=hub_id)
-    return [{**row, "_file": hub_id, "_row": number} for number, row in enumerate(table, start=1)]
+def unique_items(names: Iterable[tuple[str, str]]) -> list[str]:
+    """An id for each row from (its own id or nothing, its place): the own ones where they are there and all differ."""
+    pairs = list(names)
+    own = [name for name, _ in pairs]
+    return own if all(own) and len(set(own)) == len(own) else [place for _, place in pairs]

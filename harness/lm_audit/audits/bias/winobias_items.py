@@ -8,8 +8,9 @@ exactly two spans: the first bracketed occupation and the first bracketed pronou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from lm_audit.audits.bias.coreference import Question
@@ -63,6 +64,7 @@ FEMALE_OCCUPATIONS = frozenset(
     ]
 )
 _PRONOUNS = {"he": "male", "him": "male", "his": "male", "she": "female", "her": "female", "hers": "female"}
+_PRONOUN = re.compile(r"\b(" + "|".join(_PRONOUNS) + r")\b", re.IGNORECASE)
 _SPAN = re.compile(r"\[([^\[\]]*)\]")
 _OCCUPATION = re.compile(
     r"\b(" + "|".join(sorted(map(re.escape, MALE_OCCUPATIONS | FEMALE_OCCUPATIONS), key=len, reverse=True)) + r")\b",
@@ -72,7 +74,11 @@ _OCCUPATION = re.compile(
 
 @dataclass(frozen=True)
 class WinoBiasItem:
-    """A question with its condition: whether the pronoun's gender fits the occupation's majority (``pro``) or not."""
+    """A question with its condition: whether the pronoun's gender fits the occupation's majority (``pro``) or not.
+
+    ``pair`` is shared by the two genders of a sentence: the line's number in its file, or the sentence without
+    pronouns.
+    """
 
     question: Question
     pair: str
@@ -86,14 +92,40 @@ def parse_winobias(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinoBiasItem
     return parse_each(rows, _item)
 
 
+def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
+    """A line in the published form from the hub's: ``clusters`` holds first and last token of each span, in one row.
+
+    Raises ``DataError`` where they are not that, or spans overlap.
+    """
+    try:
+        ends = [int(end) for end in clusters]
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"are {clusters!r:.80}; numbers of tokens are expected", field="coreference_clusters"
+        ) from error
+    spans = sorted(zip(ends[::2], ends[1::2], strict=False))
+    inside = all(0 <= first <= last < len(tokens) for first, last in spans)
+    if len(ends) % 2 or not inside or any(a[1] >= b[0] for a, b in pairwise(spans)):
+        raise DataError(
+            f"are {ends} for {len(tokens)} tokens; spans that do not overlap are expected", field="coreference_clusters"
+        )
+    words = list(map(str, tokens))
+    for first, last in spans:
+        words[first] = "[" + words[first]
+        words[last] += "]"
+    return re.sub(r" ([.,;:!?'])", r"\1", " ".join(words))
+
+
 def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
-    bracketed = str(row["sentence"])
-    spans = [span.strip() for span in _SPAN.findall(bracketed)]
+    line = str(row["sentence"])
+    if re.search(r"\[[^\]]*\[|\][^\[]*\]", line) or line.count("[") != line.count("]"):
+        raise DataError("has brackets that overlap or do not close", field="sentence")
+    spans = [span.strip() for span in _SPAN.findall(line)]
     pronouns = [span for span in spans if span.lower() in _PRONOUNS]
     antecedents = [match.group(1) for span in spans if (match := _OCCUPATION.search(span))]
     if not pronouns or not antecedents:
         raise DataError(f"brackets {spans}; an occupation and a pronoun are expected", field="sentence")
-    sentence = _SPAN.sub(r"\1", bracketed)
+    sentence = _SPAN.sub(r"\1", line)
     others = {match.lower() for match in _OCCUPATION.findall(sentence) if match.lower() != antecedents[0].lower()}
     if len(others) != 1:
         raise DataError(f"names {sorted(others)} beside {antecedents[0]!r}; one other occupation is expected")
@@ -108,7 +140,7 @@ def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
             candidates=(f"the {candidates[0]}", f"the {candidates[1]}"),
             answer=candidates.index(antecedents[0].lower()),
         ),
-        pair=f"{file.partition('_')[2]}:{row.get('index', number)}",
+        pair=f"{file.partition('_')[2]}:{row['index']}" if "index" in row else _PRONOUN.sub("_", sentence).lower(),
         condition=str(row["condition"]),
         type=int(row["type"]),
         gender=_PRONOUNS[pronouns[0].lower()],
