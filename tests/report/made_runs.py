@@ -16,6 +16,7 @@ from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.records import Verdict
+from lm_audit.sources import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 SUBJECTS = ("the nurse", "the engineer", "the baker", "the pilot", "the clerk", "the judge")
@@ -42,6 +43,8 @@ class MadeCase:
     seconds: float = 3.2
     cause: str | None = None
     files: Iterable[Path] = ()
+    sources: Mapping[str, MetricSource] = field(default_factory=dict)
+    headline: str | None = None
 
 
 def write_run(
@@ -74,7 +77,7 @@ def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     if case.model:
         attempt.model(fingerprint="c0ffee" * 6, dtype="float32", spec=case.model)
     for name, estimate in case.metrics.items():
-        attempt.metric(name, estimate)
+        attempt.metric(name, estimate, case.sources.get(name))
     attempt.rows(case.rows)
     for figure in case.figures:
         attempt.figure(figure)
@@ -87,7 +90,7 @@ def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     if case.control:
         attempt.control(case.control)
     if case.metrics:
-        attempt.headline(next(iter(case.metrics)))
+        attempt.headline(case.headline or next(iter(case.metrics)))
     for verdict in case.verdicts:
         attempt.verdict(verdict)
     if case.outcome:

@@ -16,6 +16,7 @@ from lm_audit.report.compare_text import comparison_lines
 from lm_audit.report.interval_difference import difference_of
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
+from lm_audit.sources import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 from .made_runs import MadeCase, write_run
@@ -35,7 +36,9 @@ def case(
     """A case whose metric is the mean of its items' hits."""
     value = scale * sum(int(str(row["hit"])) for row in rows) / len(rows)
     estimate = Estimate(value, max(0.0, value - 0.07 * scale), value + 0.07 * scale, len(rows), better=better)
-    return replace(MadeCase(CASE, "bias", "m", metrics={"bias.hit": estimate}, rows=rows), **more)  # type: ignore[arg-type]
+    source = {"bias.hit": MetricSource.mean("hit", scale=scale)}
+    made = MadeCase(CASE, "bias", "m", metrics={"bias.hit": estimate}, rows=rows, sources=source)
+    return replace(made, **more)  # type: ignore[arg-type]
 
 
 def compared(tmp_path: Path, a: list[MadeCase], b: list[MadeCase], **options: bool) -> RunComparison:
@@ -73,7 +76,7 @@ def test_direction_follows_what_is_better(tmp_path: Path, better: str | None, di
 def test_a_target_is_compared_by_distance_also_across_it(tmp_path: Path) -> None:
     a = case(hits(0.40), better="target:50", scale=100.0)
     near = only(compared(tmp_path / "1", [a], [case(hits(0.61), better="target:50", scale=100.0)]))
-    assert near.difference.value == pytest.approx(21) and near.direction == "same"
+    assert near.difference.value == pytest.approx(21) and near.direction == "not shown"
     far = only(compared(tmp_path / "2", [a], [case(hits(0.85), better="target:50", scale=100.0)]))
     assert far.direction == "worse" and far.basis == "paired"
 
@@ -106,13 +109,14 @@ def test_the_interval_of_a_difference_matches_the_textbook() -> None:
     assert p is not None and 0.004 < p < 0.015
 
 
-def test_holm_counts_all_tests(tmp_path: Path) -> None:
+def test_what_cannot_differ_makes_no_test_harder(tmp_path: Path) -> None:
     names = [CASE.replace("-c]", f"-c{k}]") for k in range(5)]
     a = [replace(case(hits(0.40, seed=k)), case_id=name) for k, name in enumerate(names)]
     b = [replace(case(hits(0.43 if k == 0 else 0.40, seed=k)), case_id=name) for k, name in enumerate(names)]
     changes = compared(tmp_path, a, b).changes
-    assert changes[0].p == pytest.approx(2 * 0.5**6) and changes[0].adjusted == pytest.approx(5 * 2 * 0.5**6)
-    assert not any(change.significant for change in changes)
+    # The four cases without any difference cannot be significant and take nothing from the first.
+    assert changes[0].p == pytest.approx(2 * 0.5**6) and changes[0].adjusted == pytest.approx(2 * 0.5**6)
+    assert [change.direction for change in changes] == ["worse", "same", "same", "same", "same"]
 
 
 def test_void_numbers_and_controls_fail_nothing(tmp_path: Path) -> None:
@@ -150,7 +154,7 @@ def test_models_of_other_names_are_matched_only_when_asked(tmp_path: Path) -> No
 def test_a_value_that_is_not_estimable_is_unknown(tmp_path: Path) -> None:
     none = MadeCase(CASE, "bias", "m", metrics={"bias.hit": Estimate.not_estimable("too few items")})
     change = only(compared(tmp_path, [case(hits(0.3))], [none]))
-    assert change.direction == "unknown" and change.adjusted is None
+    assert change.direction == "not comparable" and change.adjusted is None
 
 
 def test_the_command_exits_with_one_on_a_regression_and_writes_the_page(
@@ -171,5 +175,5 @@ def test_the_same_run_twice_shows_no_change(shown: Path) -> None:
     run = read_run(shown)
     comparison = compare_runs(run, run)
     assert comparison.states == comparison.appeared == comparison.vanished == ()
-    assert {change.direction for change in comparison.changes} <= {"same", "unknown"}
+    assert {change.direction for change in comparison.changes} <= {"same", "not comparable"}
     assert comparison_lines(comparison)[-1].startswith("0 significant regressions")

@@ -18,7 +18,8 @@ def register(subparsers: Any) -> None:
     _reports_option(report)
     report.set_defaults(run=run_report)
     compare = subparsers.add_parser(
-        "compare", help="what changed from one run to another; exit code 1 on a significant regression"
+        "compare",
+        help="what changed from one run to another; exit code 1 where it got worse",
     )
     compare.add_argument("before", metavar="RUN", help="the run to compare with: a folder or a run id")
     compare.add_argument("after", metavar="RUN", help="the run that may be better or worse")
@@ -55,7 +56,7 @@ def run_report(args: argparse.Namespace) -> int:
 
 
 def run_compare(args: argparse.Namespace) -> int:
-    """Print what changed; 1 where a metric got significantly worse, else 0."""
+    """Print what changed; 1 where a headline got significantly worse or an audit became void, else 0."""
     from lm_audit.report.compare import compare_runs
     from lm_audit.report.compare_page import render_comparison
     from lm_audit.report.compare_text import comparison_lines
@@ -69,7 +70,7 @@ def run_compare(args: argparse.Namespace) -> int:
     if args.html:
         args.html.parent.mkdir(parents=True, exist_ok=True)
         print(write_text(args.html, render_comparison(comparison)))
-    return 1 if comparison.regressions else 0
+    return 1 if comparison.failed else 0
 
 
 def run_allure(args: argparse.Namespace) -> int:

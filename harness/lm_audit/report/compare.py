@@ -1,71 +1,25 @@
 """Compares two runs metric by metric: how much changed, how sure that is, and whether it got worse.
 
-Paired by item where both runs hold the items behind a metric, on two samples where they hold other items, and from the
-two intervals alone where the items are not recorded. Holm's adjustment over all tests of the comparison.
+A metric whose evidence names its source is recomputed from the rows of both runs: paired where they hold the same
+items, with whole clusters exchanged or resampled, else on two samples. Without a source the intervals are compared.
+Headlines are decided, all other metrics are exploratory (:mod:`lm_audit.report.deciding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from lm_audit.report.interval_difference import difference_of, scaled
+from lm_audit.report.deciding import adjusted, decides, resolution_of
 from lm_audit.report.items import case_rows
-from lm_audit.report.oriented import turn
-from lm_audit.report.paired_items import Column, Rows, all_values, column_of, matched
+from lm_audit.report.matching import keyed
+from lm_audit.report.metric_change import Comparing, MetricChange, Outcome
 from lm_audit.report.states import State, case_state
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
-from lm_audit.stats.estimate import Estimate
+from lm_audit.sources.units import RowTable
 
-Basis = Literal["paired", "two samples", "intervals", "none"]
-Direction = Literal["worse", "better", "changed", "same", "unknown"]
-LEVEL = 0.05
-ENOUGH = 5
-"""Items that both runs must share before they are compared in pairs."""
-
-
-@dataclass(frozen=True)
-class MetricChange:
-    """One metric of one case in both runs; ``difference`` is b minus a in the metric's own unit."""
-
-    case_id: str
-    case_id_b: str
-    audit: str | None
-    metric: str
-    a: Estimate
-    b: Estimate
-    difference: Estimate
-    p: float | None
-    basis: Basis
-    pairs: int = 0
-    only_a: int = 0
-    only_b: int = 0
-    void: bool = False
-    adjusted: float | None = None
-
-    @property
-    def significant(self) -> bool:
-        """Whether the adjusted p-value is at most 0.05."""
-        return self.adjusted is not None and self.adjusted <= LEVEL
-
-    @property
-    def direction(self) -> Direction:
-        """What a significant change means; ``same`` where none was shown."""
-        if self.difference.value is None:
-            return "unknown"
-        if not self.significant:
-            return "same"
-        before, after = turn(self.a), turn(self.b)
-        if before.sign == 0 or self.a.value is None or self.b.value is None:
-            return "changed"
-        return "worse" if after.apply(self.b.value) > before.apply(self.a.value) else "better"
-
-    @property
-    def regression(self) -> bool:
-        """A significant change for the worse, of numbers that are not void."""
-        return self.direction == "worse" and not self.void
+__all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "compare_runs"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +29,15 @@ class StateChange:
     case_id: str
     before: State
     after: State
+
+
+@dataclass(frozen=True)
+class LostAudit:
+    """An audit that was measured in the first run and is void in the second, with the reasons."""
+
+    audit: str
+    model: str | None
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -88,97 +51,76 @@ class RunComparison:
     appeared: tuple[str, ...]
     vanished: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    lost: tuple[LostAudit, ...] = ()
 
     @property
     def regressions(self) -> tuple[MetricChange, ...]:
-        """The significant changes for the worse."""
+        """The significant changes for the worse of what is decided."""
         return tuple(change for change in self.changes if change.regression)
+
+    @property
+    def failed(self) -> bool:
+        """Whether run ``b`` is worse: a regression, or an audit whose numbers are void now and were not before."""
+        return bool(self.regressions or self.lost)
 
 
 def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) -> RunComparison:
-    """What changed from ``a`` to ``b``; cases are matched by id, with ``across_models`` without model and device."""
-    cases_a, cases_b = _keyed(a, across_models), _keyed(b, across_models)
+    """What changed from ``a`` to ``b``; cases are matched by id, with ``across_models`` without model and device.
+
+    ``UsageError`` where ``across_models`` leaves it open which model of one run goes with which of the other.
+    """
+    cases_a, cases_b = keyed(a, b, across_models)
     voids_a, voids_b = Voids(a), Voids(b)
     both = [key for key in cases_a if key in cases_b]
+    resolution = resolution_of([cases_a[key] for key in both if not _is_control(cases_a[key])])
     changes: list[MetricChange] = []
     for key in both:
         before, after = cases_a[key], cases_b[key]
         void = before in voids_a or after in voids_b
-        changes += (replace(change, void=void) for change in _case_changes(a, b, before, after, seed))
+        found = _case_changes(a, b, before, after, resolution, seed)
+        changes += (replace(change, void=void, decided=decides(after, change.metric)) for change in found)
     return RunComparison(
         a=a.run_id,
         b=b.run_id,
-        changes=tuple(_adjusted(changes)),
+        changes=tuple(adjusted(changes)),
         states=tuple(_state_changes(cases_a, cases_b, both, voids_a, voids_b)),
         appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
         vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),
         remarks=tuple(_remarks(a, b, cases_a, cases_b, both)),
+        lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
     )
 
 
-def _keyed(run: Run, across_models: bool) -> dict[str, CaseRecord]:
-    if not across_models:
-        return {case.case_id: case for case in run.cases}
-    return {case.case_id.replace(f"[{case.model}@{case.device}", "[", 1).replace("[-", "["): case for case in run.cases}
+def _is_control(case: CaseRecord) -> bool:
+    return bool(case.control_role or case.last.control)
 
 
-def _case_changes(a: Run, b: Run, before: CaseRecord, after: CaseRecord, seed: int) -> list[MetricChange]:
-    shared = [name for name in before.last.metrics if name in after.last.metrics]
+def _case_changes(
+    a: Run, b: Run, before: CaseRecord, after: CaseRecord, resolution: float, seed: int
+) -> list[MetricChange]:
+    # A p-value is no metric: it says how sure a number was, not how large.
+    shared = [
+        name
+        for name, metric in before.last.metrics.items()
+        if name in after.last.metrics and metric.unit != "p" and after.last.metrics[name].unit != "p"
+    ]
     # A control has a planted effect: its numbers may move without the model being better or worse.
-    if not shared or before.control_role or before.last.control:
+    if not shared or _is_control(before):
         return []
-    rows_a, rows_b = case_rows(a, before).rows, case_rows(b, after).rows
-    return [_change(before, after, name, rows_a, rows_b, seed) for name in shared]
+    tables = RowTable(case_rows(a, before).rows), RowTable(case_rows(b, after).rows)
+    comparing = Comparing(before, after, *tables, resolution=resolution, seed=seed)
+    return [comparing.change(name) for name in shared]
 
 
-def _change(before: CaseRecord, after: CaseRecord, name: str, rows_a: Rows, rows_b: Rows, seed: int) -> MetricChange:
-    a, b = before.last.metrics[name], after.last.metrics[name]
-    nothing = Estimate.not_estimable("no value in one of the runs")
-    change = MetricChange(before.case_id, after.case_id, before.audit, name, a, b, nothing, None, "none")
-    if a.value is None or b.value is None:
-        return change
-    column = column_of(name, a, b, rows_a, rows_b)
-    if column is None:
-        return _by_intervals(change)
-    return _by_items(change, rows_a, rows_b, column, seed)
-
-
-def _by_items(change: MetricChange, rows_a: Rows, rows_b: Rows, column: Column, seed: int) -> MetricChange:
-    from lm_audit.stats import compare_independent, compare_paired
-
-    pairs = matched(column, rows_a, rows_b)
-    paired = len(pairs.a) >= ENOUGH
-    a, b = (pairs.a, pairs.b) if paired else (all_values(column, rows_a), all_values(column, rows_b))
-    compare = compare_paired if paired else compare_independent
-    result = compare(a, b, seed=seed)
-    p = result.test.value
-    before, after = turn(change.a), turn(change.b)
-    if before != after:
-        # The values lie on either side of a target: their distances from it are tested, not the values.
-        distances = [before.apply(x * column.scale) for x in a], [after.apply(x * column.scale) for x in b]
-        p = compare(*distances, seed=seed).test.value
-    return replace(
-        change,
-        difference=scaled(result.difference, column.scale),
-        p=p,
-        basis="paired" if paired else "two samples",
-        pairs=len(pairs.a),
-        only_a=pairs.only_a,
-        only_b=pairs.only_b,
-    )
-
-
-def _by_intervals(change: MetricChange) -> MetricChange:
-    difference, p = difference_of(change.a, change.b)
-    return replace(change, difference=difference, p=p, basis="none" if difference.low is None else "intervals")
-
-
-def _adjusted(changes: list[MetricChange]) -> list[MetricChange]:
-    from lm_audit.stats import holm
-
-    # Void numbers are shown, but they neither fail a comparison nor make the others' tests harder.
-    p = holm([None if change.void else change.p for change in changes])
-    return [replace(change, adjusted=value) for change, value in zip(changes, p, strict=True)]
+def _lost(cases: list[tuple[CaseRecord, CaseRecord]], voids_a: Voids, voids_b: Voids) -> list[LostAudit]:
+    """Audits with values in the first run whose numbers became void."""
+    found: dict[tuple[str, str | None], LostAudit] = {}
+    for before, after in cases:
+        measured = any(metric.value is not None for metric in before.last.metrics.values())
+        if after.audit and measured and before not in voids_a and after in voids_b:
+            reasons = voids_b.reasons(after.audit, after.model)
+            found.setdefault((after.audit, after.model), LostAudit(after.audit, after.model, reasons))
+    return list(found.values())
 
 
 def _state_changes(

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from markupsafe import Markup
 
 from lm_audit.report.compare import MetricChange, RunComparison
-from lm_audit.report.compare_text import change_text, p_text
+from lm_audit.report.compare_text import ORDER, change_text, counts_text, lost_text, p_text
 from lm_audit.report.interval import Scale, bar, common_scale
 from lm_audit.report.names import metric_label
 from lm_audit.report.numbers import interval_text, value_text
 from lm_audit.report.page import environment, policy, resource
 from lm_audit.report.states import State
 
-ORDER = ("worse", "changed", "better", "unknown", "same")
-TONES = {"worse": "missed", "better": "met", "changed": "undecided", "same": "reported", "unknown": "skipped"}
+TONES = {
+    "worse": "missed",
+    "better": "met",
+    "changed": "undecided",
+    "same": "reported",
+    "not shown": "reported",
+    "not comparable": "skipped",
+}
 
 
 def render_comparison(comparison: RunComparison) -> str:
     """The comparison as HTML, worst first; it holds no script but the theme button's and makes no request."""
     script = resource("static/theme.js")
-    changes = sorted(comparison.changes, key=lambda change: (change.void, ORDER.index(change.direction)))
+    changes = sorted(
+        comparison.changes, key=lambda change: (change.void, not change.decided, ORDER.index(change.direction))
+    )
     html: str = (
         environment()
         .get_template("compare.html.j2")
         .render(
             c=comparison,
             headline=_headline(comparison),
-            tone="missed" if comparison.regressions else "met",
-            rows=[_row(change) for change in changes],
-            counts=Counter("void" if change.void else change.direction for change in changes),
+            tone="missed" if comparison.failed else "met",
+            parts=[
+                (title, [_row(change) for change in changes if change.decided == decided])
+                for title, decided in (("Headlines: decided", True), ("All other metrics: exploratory", False))
+            ],
+            counts=counts_text(comparison),
+            lost=[lost_text(lost) for lost in comparison.lost],
             css=Markup(resource("static/page.css")),
             js=Markup(script),
             csp=policy(script),
@@ -41,9 +52,11 @@ def render_comparison(comparison: RunComparison) -> str:
 
 
 def _headline(comparison: RunComparison) -> str:
-    count = len(comparison.regressions)
-    if count:
-        return f"Worse: {count} significant regression{'' if count == 1 else 's'}."
+    count, lost = len(comparison.regressions), len(comparison.lost)
+    if comparison.failed:
+        parts = [f"{count} significant regression{'' if count == 1 else 's'}"] if count else []
+        parts += [f"{lost} audit{'' if lost == 1 else 's'} void that were measured before"] if lost else []
+        return f"Worse: {', '.join(parts)}."
     if not comparison.changes:
         return "Nothing to compare."
     return "No significant regression."

@@ -107,7 +107,7 @@ def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
     before = read_run(find_run(baseline, audit.folder.path.parent))
     comparison = compare_runs(before, read_run(audit.folder.path), seed=audit.options.seed)
     page = write_text(audit.folder.path / "baseline.html", render_comparison(comparison))
-    if comparison.regressions and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
+    if comparison.failed and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     writer = session.config.get_terminal_writer()
     lines = comparison_lines(comparison, width=writer.fullwidth, color=writer.hasmarkup)

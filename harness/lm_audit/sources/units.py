@@ -29,10 +29,7 @@ class RowTable:
     def column(self, name: str) -> NDArray[np.object_]:
         """The column's values as they are, ``None`` where a row lacks it."""
         if name not in self._columns:
-            made = np.empty(len(self.rows), dtype=object)
-            for index, row in enumerate(self.rows):
-                made[index] = row.get(name)
-            self._columns[name] = made
+            self._columns[name] = column_of(self.rows, name)
         return self._columns[name]
 
     def numbers(self, name: str) -> Floats:
@@ -49,17 +46,20 @@ class RowTable:
 class Units:
     """Units with one value each.
 
-    ``keys`` names each unit (shape n), ``values`` has shape (n,), ``column`` gives what the first row of each unit
-    holds under a name.
+    ``keys`` names each unit (shape n), ``values`` has shape (n,), ``rows`` holds the first row of each unit.
     """
 
-    def __init__(self, keys: Sequence[Hashable], values: Floats, column: Callable[[str], NDArray[np.object_]]):
+    def __init__(self, keys: Sequence[Hashable], values: Floats, rows: Sequence[Row]):
         self.keys = list(keys)
         self.values = values
-        self.column = column
+        self.rows = list(rows)
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def column(self, name: str) -> NDArray[np.object_]:
+        """What the first row of each unit holds under ``name``, ``None`` where it lacks it."""
+        return column_of(self.rows, name)
 
     def numbers(self, name: str) -> Floats:
         """A column as floats, NaN where it holds no number."""
@@ -69,17 +69,14 @@ class Units:
         """Which units match, by their first rows."""
         return matching(self.column, where, len(self))
 
-    def take(self, indices: Integers) -> Units:
+    def take(self, indices: Sequence[int] | Integers) -> Units:
         """Some of the units, in the order given."""
-        return Units([self.keys[i] for i in indices], self.values[indices], lambda name: self.column(name)[indices])
+        return Units([self.keys[i] for i in indices], self.values[indices], [self.rows[i] for i in indices])
 
     def then(self, other: Units) -> Units:
         """These units followed by others."""
-        return Units(
-            [*self.keys, *other.keys],
-            np.concatenate([self.values, other.values]),
-            lambda name: np.concatenate([self.column(name), other.column(name)]),
-        )
+        values = np.concatenate([self.values, other.values])
+        return Units([*self.keys, *other.keys], values, [*self.rows, *other.rows])
 
 
 def units_of(source: MetricSource, table: RowTable) -> Units:
@@ -92,8 +89,15 @@ def units_of(source: MetricSource, table: RowTable) -> Units:
         values += term.weight * _term_values(term, source, table, chosen, codes, len(keys))
     values = _transformed(values, source.transform)
     known = np.flatnonzero(np.isfinite(values))
-    rows = chosen[first[known]]
-    return Units([keys[i] for i in known], values[known], lambda name: table.column(name)[rows])
+    return Units([keys[i] for i in known], values[known], [table.rows[i] for i in chosen[first[known]]])
+
+
+def column_of(rows: Sequence[Row], name: str) -> NDArray[np.object_]:
+    """A column of rows, ``None`` where a row lacks it."""
+    made = np.empty(len(rows), dtype=object)
+    for index, row in enumerate(rows):
+        made[index] = row.get(name)
+    return made
 
 
 def numbers(column: NDArray[np.object_]) -> Floats:

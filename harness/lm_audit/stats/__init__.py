@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         mean_exposure,
         secret_entropy_bits,
     )
+    from lm_audit.stats.families import able, family_weights, weighted_holm
     from lm_audit.stats.lira import lira_offline, lira_online
     from lm_audit.stats.mean_difference import MeanDifference, studentised_difference
     from lm_audit.stats.multiple import benjamini_hochberg, holm
@@ -80,10 +81,12 @@ _HOMES = {
         "exposure_exact",
         "exposure_extrapolated",
         "exposure_sampled",
+        "family_weights",
         "fit_skew_normal",
         "mean_exposure",
         "secret_entropy_bits",
     ),
+    "families": ("able", "family_weights", "weighted_holm"),
     "lira": ("lira_offline", "lira_online"),
     "mean_difference": ("MeanDifference", "studentised_difference"),
     "multiple": ("benjamini_hochberg", "holm"),
@@ -106,6 +109,7 @@ __all__ = [
     "PairedEffect",
     "PairedTest",
     "SampledExposure",
+    "able",
     "benjamini_hochberg",
     "bootstrap_ci",
     "bootstrap_clustered",
@@ -126,6 +130,7 @@ __all__ = [
     "exposure_exact",
     "exposure_extrapolated",
     "exposure_sampled",
+    "family_weights",
     "fit_skew_normal",
     "grid_mean_squares",
     "holm",
@@ -153,6 +158,7 @@ __all__ = [
     "tpr_at_fpr",
     "tpr_statistic",
     "two_way_p_value",
+    "weighted_holm",
     "wilson",
     "within_margin",
 ]

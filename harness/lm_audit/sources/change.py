@@ -1,0 +1,243 @@
+"""How a metric changed from one run to another, from the rows of both.
+
+Paired wherever the runs hold the same units: an exact test that exchanges the runs within clusters
+(:mod:`lm_audit.sources.swaps`), or for two crossed factors a t-test on the two-way variance; the interval is the change
+plus or minus t times the standard error of the paired change (:mod:`lm_audit.sources.spread`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lm_audit.sources.clusters import Clustering, clusterings
+from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
+from lm_audit.sources.record import MetricSource
+from lm_audit.sources.spread import ROUGH, Spread, spread_of
+from lm_audit.sources.statistics import STATISTICS, Evaluate
+from lm_audit.sources.swaps import Tested, drawn_test, swap_test, swap_test_of_mean
+from lm_audit.sources.units import Floats, Mask, RowTable, Units
+from lm_audit.stats.estimate import Estimate
+
+Basis = Literal["paired", "two samples"]
+BESIDE = ("weight", "denominator", "other", "group")
+"""Options that name a column which a statistic reads beside the values."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """``difference`` is b minus a in the metric's unit; ``p`` is ``None`` where too little is known for a test.
+
+    ``floor`` is the smallest p that these data could have given. ``pairs`` counts the units of both runs, ``clusters``
+    what was exchanged or resampled. ``error`` and ``df``: standard error of the difference, degrees of freedom.
+    """
+
+    difference: Estimate
+    p: float | None
+    floor: float
+    basis: Basis
+    pairs: int
+    only_a: int
+    only_b: int
+    clusters: int
+    identical: bool = False
+    error: float | None = None
+    df: float | None = None
+
+    def within(self, margin: float) -> bool:
+        """Whether the change is shown to be smaller than ``margin``: two one-sided t-tests at 5 % (Schuirmann 1987)."""
+        if self.difference.value is None or self.error is None or self.df is None or self.clusters < SMALLEST:
+            return False
+        from scipy.special import stdtrit
+
+        return bool(abs(self.difference.value) + float(stdtrit(self.df, 0.95)) * self.error < margin)
+
+
+def change_between(
+    source: MetricSource,
+    a: RowTable,
+    b: RowTable,
+    *,
+    target: float | None = None,
+    resolution: float = 0.001,
+    seed: int = 0,
+) -> Change | str:
+    """The change from run ``a`` to run ``b``, or why there is none; with ``target`` the distance from it is tested.
+
+    ``resolution`` is the smallest p-value that matters to the caller. Raises ``DataError`` for a source that the rows
+    do not know.
+    """
+    units_a, units_b = gathered(source, a), gathered(source, b)
+    if not len(units_a) or not len(units_b):
+        return f"no row of {'the first' if not len(units_a) else 'the second'} run has a value"
+    place = {key: index for index, key in enumerate(units_b.keys)}
+    both = [(i, place[key]) for i, key in enumerate(units_a.keys) if key in place]
+    work = _Work(source, target, resolution, seed)
+    if 2 * len(both) >= min(len(units_a), len(units_b)):
+        first, second = units_a.take([i for i, _ in both]), units_b.take([j for _, j in both])
+        return _paired(work, first, second, len(units_a) - len(both), len(units_b) - len(both))
+    return _independent(work, units_a, units_b)
+
+
+@dataclass(frozen=True)
+class _Work:
+    source: MetricSource
+    target: float | None
+    resolution: float
+    seed: int
+
+    @property
+    def slow(self) -> bool:
+        return self.source.statistic not in STATISTICS
+
+    @property
+    def rough(self) -> bool:
+        return self.source.statistic in ROUGH
+
+    def plain(self, before: Floats, after: Floats) -> Floats:
+        """The change in the metric's unit."""
+        return self.source.scale * (after - before)
+
+    def tested(self, before: Floats, after: Floats) -> Floats:
+        """What is tested: the change, or that of the distance from the target."""
+        if self.target is None:
+            return self.plain(before, after)
+        origin = self.source.offset - self.target
+        return np.abs(origin + self.source.scale * after) - np.abs(origin + self.source.scale * before)
+
+
+def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change | str:
+    source, n = work.source, len(a)
+    evaluate = statistic_of(source)(a.then(b), source.options)
+    nothing = np.zeros((1, n))
+
+    def change(kind: Callable[[Floats, Floats], Floats]) -> Evaluate:
+        def of(weights: Floats) -> Floats:
+            none = np.broadcast_to(nothing, weights.shape)
+            return kind(evaluate(np.hstack([weights, none])), evaluate(np.hstack([none, weights])))
+
+        return of
+
+    ones = np.ones((1, n))
+    value = float(change(work.plain)(ones)[0])
+    if not math.isfinite(value):
+        return "the statistic has no value on the items of both runs"
+    found = clusterings(source, a)
+    moved = _moved(source, a, b)
+    fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b}
+    clusters = min(c.count for c in found[:2])
+    if not moved.any():
+        same = Estimate(0.0, 0.0, 0.0, n=n, method="paired: every item is the same")
+        return Change(same, 1.0, 1.0, clusters=clusters, identical=True, **fields)
+    spread = spread_of(change(work.plain), found, rough=work.rough, seed=work.seed)
+    if len(found) == 1:
+        tested = _exchanged(work, evaluate, a, b, found[0], moved)
+        method = f"paired, {found[0].count} {'clusters' if source.clusters else 'items'} exchanged; t interval"
+    else:
+        distance = spread
+        if work.target is not None:
+            distance = spread_of(change(work.tested), found, rough=work.rough, seed=work.seed)
+        # With fewer rows or columns the two-way variance is too rough an estimate for its t-test to hold its level.
+        known = clusters >= SMALLEST
+        tested = Tested(t_p_value(float(change(work.tested)(ones)[0]), distance) if known else math.nan, 0.0)
+        method = f"paired, two-way t of {found[0].count} x {found[1].count} clusters"
+    p = tested.p if math.isfinite(tested.p) else None
+    difference = interval_of(value, spread, p if work.target is None else None, n=n, method=method)
+    return Change(difference, p, tested.floor, clusters=clusters, **_error(spread), **fields)
+
+
+def _exchanged(work: _Work, evaluate: Evaluate, a: Units, b: Units, clustering: Clustering, moved: Mask) -> Tested:
+    source = work.source
+    if source.statistic == "mean" and "weight" not in source.options and work.target is None:
+        changes = b.values - a.values
+        sums: Floats = np.bincount(clustering.codes, weights=changes, minlength=clustering.count).astype(np.float64)
+        # Sums of clusters that rounding alone sets apart from 0 did not move.
+        sums[np.abs(sums) <= 1e-12 * np.abs(np.concatenate([a.values, b.values])).max() * len(a)] = 0.0
+        return swap_test_of_mean(sums, resolution=work.resolution, seed=work.seed)
+    numbers = np.flatnonzero(np.bincount(clustering.codes, weights=moved, minlength=clustering.count))
+
+    def change(exchanged: Floats) -> Floats:
+        swapped = np.zeros((len(exchanged), clustering.count))
+        swapped[:, numbers] = exchanged
+        of_b = clustering.spread(swapped)
+        of_a = 1.0 - of_b
+        return work.tested(evaluate(np.hstack([of_a, of_b])), evaluate(np.hstack([of_b, of_a])))
+
+    return swap_test(change, len(numbers), width=2 * len(a), resolution=work.resolution, slow=work.slow, seed=work.seed)
+
+
+def _independent(work: _Work, a: Units, b: Units) -> Change | str:
+    source, prepare = work.source, statistic_of(work.source)
+    evaluate = [prepare(units, source.options) for units in (a, b)]
+    values = [of(np.ones((1, len(units)))) for of, units in zip(evaluate, (a, b), strict=True)]
+    value = float(work.plain(*values)[0])
+    if not math.isfinite(value):
+        return "the statistic has no value in one of the runs"
+    cut = [clusterings(source, units) for units in (a, b)]
+    spreads = [
+        spread_of(lambda w, of=of: source.scale * of(w), found, rough=work.rough, seed=work.seed)  # type: ignore[misc]
+        for of, found in zip(evaluate, cut, strict=True)
+    ]
+    spread = _sum(*spreads)
+    p = t_p_value(float(work.tested(*values)[0]), spread)
+    tested = Tested(p, 0.0)
+    if len(cut[0]) == len(cut[1]) == 1:
+        moved = _relabelled(work, a, b, cut[0][0], cut[1][0])
+        tested = Tested(max(moved.p, p if math.isfinite(p) else 0.0), moved.floor)
+    method = "two samples, Welch's t on clusters, and their labels permuted"
+    known = tested.p if math.isfinite(tested.p) and spread.clusters >= SMALLEST else None
+    difference = interval_of(value, spread, known if work.target is None else None, n=len(a) + len(b), method=method)
+    counts: dict[str, Any] = {"pairs": 0, "only_a": len(a), "only_b": len(b), "clusters": spread.clusters}
+    return Change(difference, known, tested.floor, "two samples", **counts, **_error(spread))
+
+
+def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clustering) -> Tested:
+    """Clusters of both runs dealt out anew, as many to each run (of each stratum) as it had."""
+    evaluate = statistic_of(work.source)(a.then(b), work.source.options)
+    codes = np.concatenate([first.codes, second.codes + first.count])
+    strata = np.concatenate([first.strata, second.strata])
+    own = np.concatenate([np.zeros(first.count), np.ones(second.count)])
+
+    def draw(rng: np.random.Generator, size: int) -> Floats:
+        dealt = np.broadcast_to(own, (size, len(own))).copy()
+        for stratum in np.unique(strata):
+            here = strata == stratum
+            dealt[:, here] = rng.permuted(dealt[:, here], axis=1)
+        turned: Floats = np.abs(dealt - own)
+        return turned
+
+    def change(turned: Floats) -> Floats:
+        of_b = np.abs(turned - own)[:, codes]
+        return work.tested(evaluate(1.0 - of_b), evaluate(of_b))
+
+    options: dict[str, Any] = {"width": len(codes), "resolution": work.resolution, "slow": work.slow}
+    return drawn_test(change, draw, len(own), seed=work.seed, **options)
+
+
+def _moved(source: MetricSource, a: Units, b: Units) -> Mask:
+    """Units that differ between the runs in anything that the statistic reads."""
+    if source.statistic not in STATISTICS:
+        return np.array([dict(x) != dict(y) for x, y in zip(a.rows, b.rows, strict=True)], dtype=bool)
+    moved = a.values != b.values
+    for name in BESIDE:
+        if name in source.options:
+            moved = moved | (a.column(str(source.options[name])) != b.column(str(source.options[name])))
+    return np.asarray(moved, dtype=bool)
+
+
+def _sum(first: Spread, second: Spread) -> Spread:
+    """Variance of a difference of independent statistics, with Welch's degrees of freedom."""
+    variance = first.variance + second.variance
+    below = sum(part.variance**2 / part.df for part in (first, second) if part.variance > 0)
+    df = variance**2 / below if below > 0 else float(min(first.df, second.df))
+    return Spread(variance, df, min(first.clusters, second.clusters))
+
+
+def _error(spread: Spread) -> Mapping[str, Any]:
+    known = math.isfinite(spread.variance) and spread.variance > 0
+    return {"error": math.sqrt(spread.variance), "df": spread.df} if known else {}

@@ -1,0 +1,93 @@
+"""The standard error of any statistic, from leaving out or redrawing whole clusters, and its degrees of freedom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lm_audit.sources.clusters import Clustering
+from lm_audit.sources.units import Floats
+
+ROUGH = frozenset({"quantile", "median", "max_min", "tpr_at_fpr", "exposure"})
+"""Statistics that do not change smoothly with their units: the jackknife fails them, the bootstrap does not."""
+
+DRAWS = 799
+"""Bootstrap draws for a standard error, which needs far fewer than a percentile."""
+
+BATCH = 2**21
+"""Weights held at a time."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A variance and the degrees of freedom of its estimate; ``clusters`` is the number of independent ones."""
+
+    variance: float
+    df: float
+    clusters: int
+
+
+def spread_of(
+    statistic: Callable[[Floats], Floats], clusterings: Sequence[Clustering], *, rough: bool = False, seed: int = 0
+) -> Spread:
+    """The variance of ``statistic``, a function of unit weights (B, n) to (B,).
+
+    Of crossed factors: rows plus columns minus cells (Cameron, Gelbach and Miller 2011), but no less than the larger of
+    the first two. Degrees of freedom by Satterthwaite, of the sum that is used; the jackknife by Efron and Tibshirani
+    1993, 11.5.
+    """
+    find = _bootstrap if rough else _jackknife
+    parts = [find(statistic, clustering, seed) for clustering in clusterings]
+    if len(parts) == 1:
+        return parts[0]
+    rows, columns, cells = parts
+    variance = max(rows.variance + columns.variance - cells.variance, rows.variance, columns.variance)
+    below = rows.variance**2 / rows.df + columns.variance**2 / columns.df
+    df = variance**2 / below if below > 0 else min(rows.df, columns.df)
+    return Spread(variance, df, min(rows.clusters, columns.clusters))
+
+
+def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:
+    count, pieces = clustering.count, []
+    step = max(1, BATCH // max(1, len(clustering.codes)))
+    for start in range(0, count, step):
+        kept = np.ones((min(step, count - start), count))
+        kept[np.arange(len(kept)), start + np.arange(len(kept))] = 0.0
+        pieces.append(statistic(clustering.spread(kept)))
+    found = np.concatenate(pieces)
+    variance = satterthwaite = 0.0
+    for stratum in np.unique(clustering.strata):
+        own = found[clustering.strata == stratum]
+        if len(own) < 2 or not np.isfinite(own).all():
+            return Spread(np.nan, np.nan, count)
+        part = (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
+        variance += part
+        satterthwaite += part**2 / (len(own) - 1)
+    df = variance**2 / satterthwaite if satterthwaite > 0 else float(count - 1)
+    return Spread(variance, df, _smallest(clustering))
+
+
+def _bootstrap(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:
+    rng = np.random.default_rng(seed)
+    sizes = {stratum: np.flatnonzero(clustering.strata == stratum) for stratum in np.unique(clustering.strata)}
+    if min(map(len, sizes.values())) < 2:
+        return Spread(np.nan, np.nan, clustering.count)
+    pieces = []
+    step = max(1, BATCH // max(1, len(clustering.codes)))
+    for start in range(0, DRAWS, step):
+        counts = np.zeros((min(step, DRAWS - start), clustering.count))
+        for members in sizes.values():
+            counts[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), len(counts))
+        pieces.append(statistic(clustering.spread(counts)))
+    found = np.concatenate(pieces)
+    found = found[np.isfinite(found)]
+    smallest = _smallest(clustering)
+    # The bootstrap's variance divides by n where n - 1 is due.
+    variance = float(found.var()) * smallest / (smallest - 1) if len(found) > DRAWS / 2 else np.nan
+    return Spread(variance, float(smallest - 1), smallest)
+
+
+def _smallest(clustering: Clustering) -> int:
+    return int(np.unique(clustering.strata, return_counts=True)[1].min())
