@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.chat import template_source
 from lm_audit.models.decoding import StepModel
-from lm_audit.models.prompts import Prompt, encode_prompts
+from lm_audit.models.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.sampling import Picker
-from lm_audit.models.stopping import Continuation, end_ids
+from lm_audit.models.scoring.reach import context_window
+from lm_audit.models.stopping import Continuation, Room, end_ids
+from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, opening_state, split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
 
 FinishReason = Literal["eos", "stop", "length"]
+Begin = Callable[[int], Continuation]
+"""The empty continuation of a prompt, by its index."""
 
 _BATCH_TOKENS = 16_384
 """Cached positions a batch may hold: rows times (longest prompt + new tokens)."""
@@ -27,13 +33,41 @@ _BATCH_TOKENS = 16_384
 class Generation:
     """One continuation.
 
+    ``text`` is what the model wrote, its thought included; ``thought`` and ``answer`` are the parts of it.
     ``token_ids`` are the generated ids, without the EOS that ended them; after a stop string they run through the token
-    that completed it, while ``text`` ends before it. ``finish_reason``: "eos", "stop" or "length".
+    that completed it, while ``text`` ends before it. ``finish_reason``: "eos", "stop" or "length". ``opened``: the
+    markers of the thought that the prompt had opened. ``thought_cut``: the thought was closed at its limit; the marker
+    that closed it is part of text and ids.
     """
 
     text: str
     token_ids: tuple[int, ...]
     finish_reason: FinishReason
+    opened: ThoughtMarkers | None = None
+    thought_cut: bool = False
+
+    @cached_property
+    def _reply(self) -> Reply:
+        reply = split_reply(self.text, opened=self.opened)
+        if self.finish_reason == "length" and reply.answer is not None and self._cut_before_answer(reply):
+            return Reply(reply.thought, None)
+        return reply
+
+    def _cut_before_answer(self, reply: Reply) -> bool:
+        begun = (reply.answer or "").strip()
+        if reply.thought is not None:
+            return not begun
+        return len(begun) > 1 and not begun[0].isalnum() and opening_state(begun) is True
+
+    @property
+    def thought(self) -> str | None:
+        """What the model wrote for itself, ``None`` where it wrote no thought."""
+        return self._reply.thought
+
+    @property
+    def answer(self) -> str | None:
+        """What follows the thought (the whole text where there is none); ``None`` where the answer never came."""
+        return self._reply.answer
 
 
 def generate(
@@ -45,6 +79,7 @@ def generate(
     temperature: float = 0.0,
     seed: int = 0,
     chat: bool = False,
+    thinking_tokens: int | None = None,
 ) -> list[Generation]:
     """One continuation a prompt, in their order: greedy at temperature 0, else from softmax(logits / temperature).
 
@@ -52,17 +87,50 @@ def generate(
     that becomes a user's turn or a list of messages, through the chat template with the generation prompt. A sampled
     continuation depends on ``seed``, its own prompt and how often that prompt occurred before in the list, not on the
     rest of the batch. Generation ends at the model's EOS, at a stop string, after ``max_new_tokens`` or where the
-    context is full. Raises ``UsageError`` for arguments or a prompt that does not fit the context (its index is named),
-    ``ModelError`` where the model answers with NaN.
+    context is full.
+
+    ``thinking_tokens`` (with ``chat``, those of the model's ``chat_settings`` unless given here) is room for a thought
+    beyond ``max_new_tokens``: a thought of so many tokens is closed by its marker and the answer follows; stop strings
+    then end the answer alone. At 0 a thought is closed as soon as it opens. With ``None`` thought and answer share
+    ``max_new_tokens``. Raises ``UsageError`` for arguments or a prompt that does not fit the context (its index is
+    named), ``ModelError`` where the model answers with NaN or its chat template fails.
     """
     _check(max_new_tokens, stop, temperature)
+    if chat and thinking_tokens is None:
+        thinking_tokens = model.chat_settings.thinking_tokens
+    if thinking_tokens is not None and thinking_tokens < 0:
+        raise UsageError(f"thinking_tokens is {thinking_tokens}; expected 0 or more")
     encoded = encode_prompts(model, prompts, chat=chat)
-    picker = Picker(encoded, temperature=temperature, seed=seed)
+    ids = [prompt.ids for prompt in encoded]
+    picker = Picker(ids, temperature=temperature, seed=seed)
+    begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop))
+    longest = max_new_tokens + (_room_to_think(model, encoded, thinking_tokens) if thinking_tokens else 0)
     done: dict[int, Generation] = {}
-    for batch in _batches(encoded, max_new_tokens):
-        done |= _decode_batch(model, encoded, batch, max_new_tokens, tuple(stop), picker)
-        _report(model, done, encoded)
+    for batch in _batches(ids, longest):
+        done |= _decode_batch(model, ids, batch, begin, picker)
+        _report(model, done, ids)
     return [done[index] for index in range(len(encoded))]
+
+
+def _begin(
+    model: LanguageModel,
+    encoded: Sequence[EncodedPrompt],
+    max_new_tokens: int,
+    thinking_tokens: int | None,
+    stop: tuple[str, ...],
+    index: int,
+) -> Continuation:
+    prompt, context = encoded[index], context_window(model.module.config)
+    # The last token is never read, so it may stand one past the context.
+    left = None if context is None else context - len(prompt.ids) + 1
+    room = Room(max_new_tokens, thought=thinking_tokens, context=left)
+    return Continuation(model.tokenizer, end_ids(model), stop, room, opened=prompt.opened)
+
+
+def _room_to_think(model: LanguageModel, encoded: Sequence[EncodedPrompt], thinking_tokens: int) -> int:
+    """Cached positions to plan for: none for a model that knows no thought."""
+    opened = any(prompt.opened for prompt in encoded)
+    return thinking_tokens if opened or may_think(model.tokenizer, template_source(model.tokenizer)) else 0
 
 
 def _check(max_new_tokens: int, stop: Sequence[str], temperature: float) -> None:
@@ -91,53 +159,40 @@ def _decode_batch(
     model: LanguageModel,
     encoded: Sequence[Sequence[int]],
     batch: Sequence[int],
-    max_new_tokens: int,
-    stop: tuple[str, ...],
+    begin: Begin,
     picker: Picker,
 ) -> Mapping[int, Generation]:
     try:
-        return _decode(model, encoded, batch, max_new_tokens, stop, picker)
+        return _decode(model, encoded, batch, begin, picker)
     except torch.OutOfMemoryError as error:
         if len(batch) == 1:
             raise ModelError(f"model {model.name}: no memory for prompt {batch[0]} alone") from error
     torch.cuda.empty_cache()
     half = len(batch) // 2
-    first = _decode_batch(model, encoded, batch[:half], max_new_tokens, stop, picker)
-    return {**first, **_decode_batch(model, encoded, batch[half:], max_new_tokens, stop, picker)}
+    first = _decode_batch(model, encoded, batch[:half], begin, picker)
+    return {**first, **_decode_batch(model, encoded, batch[half:], begin, picker)}
 
 
 @torch.inference_mode()
 def _decode(
-    model: LanguageModel,
-    encoded: Sequence[Sequence[int]],
-    batch: Sequence[int],
-    max_new_tokens: int,
-    stop: tuple[str, ...],
-    picker: Picker,
+    model: LanguageModel, encoded: Sequence[Sequence[int]], batch: Sequence[int], begin: Begin, picker: Picker
 ) -> dict[int, Generation]:
-    ends, context = end_ids(model), getattr(model.module.config, "max_position_embeddings", None)
-    rows = {
-        index: Continuation(model.tokenizer, ends, stop, _room(len(encoded[index]), max_new_tokens, context))
-        for index in batch
-    }
+    rows = {index: begin(index) for index in batch}
     steps = StepModel(model, [encoded[index] for index in batch])
     alive = [index for index in batch if not rows[index].finished]
     while alive:
         logits = steps.next_logits()
         _check_finite(model, logits, alive)
         chosen = picker.pick(logits, alive, [len(rows[index].ids) for index in alive])
-        for index, token in zip(alive, chosen, strict=True):
-            rows[index].add(token)
+        for place, index in enumerate(alive):
+            forced = rows[index].forced()
+            chosen[place] = chosen[place] if forced is None else forced
+            rows[index].add(chosen[place])
         kept = [place for place, index in enumerate(alive) if not rows[index].finished]
         alive = [alive[place] for place in kept]
         if alive:
             steps.feed([chosen[place] for place in kept], kept)
-    return {index: Generation(*row.result()) for index, row in rows.items()}
-
-
-def _room(length: int, max_new_tokens: int, context: int | None) -> int:
-    """New tokens that fit: the last one is never read, so it may stand one past the context."""
-    return max_new_tokens if context is None else min(max_new_tokens, context - length + 1)
+    return {index: Generation(*row.result(), row.opened, row.thought_cut) for index, row in rows.items()}
 
 
 def _check_finite(model: LanguageModel, logits: torch.Tensor, indices: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
+from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
 from lm_audit.models.scoring.requests import Bos, Request
@@ -26,7 +27,8 @@ class LanguageModel:
     """Any ``transformers`` causal language model, its tokenizer, and the two things audits ask of it.
 
     ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done,
-    requests in the call, tokens that the model has read for it so far.
+    requests in the call, tokens that the model has read for it so far. ``chat_settings`` (arguments of its chat
+    template, room for its thought) hold wherever the model is asked in its chat template.
     """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
@@ -34,6 +36,7 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.name = name
         self.on_progress: Progress | None = None
+        self.chat_settings = ChatSettings()
         self._fingerprint = fingerprint
 
     @property
@@ -56,6 +59,19 @@ class LanguageModel:
 
             self._fingerprint = module_fingerprint(self.module, self.tokenizer)
         return self._fingerprint
+
+    @property
+    def chat_template(self) -> ChatTemplate:
+        """The chat template with the arguments of ``chat_settings``; ``UsageError`` where the tokenizer has none."""
+        return ChatTemplate(self.tokenizer, self.chat_settings.arguments, name=self.name)
+
+    def render_chat(self, messages: str | Messages, *, answering: bool = False) -> str:
+        """A conversation (or one user's turn) in the chat template, up to where the model's turn begins.
+
+        ``answering``: up to where its answer begins; a thought that the template opens is closed without a word in it.
+        """
+        turns: Messages = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        return self.chat_template.opening(turns) if answering else self.chat_template.render(turns)
 
     @cached_property
     def _engine(self) -> ScoringEngine:
@@ -110,6 +126,7 @@ class LanguageModel:
         temperature: float = 0.0,
         seed: int = 0,
         chat: bool = False,
+        thinking_tokens: int | None = None,
     ) -> list[Generation]:
         """The continuation of each prompt, greedy by default; see ``lm_audit.models.generation.generate``."""
         from lm_audit.models.generation import generate
@@ -122,6 +139,7 @@ class LanguageModel:
             temperature=temperature,
             seed=seed,
             chat=chat,
+            thinking_tokens=thinking_tokens,
         )
 
     def __repr__(self) -> str:

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
+from lm_audit.models.thinking import ThoughtMarkers, opened_thought
 
 if TYPE_CHECKING:
+    from lm_audit.models.chat import ChatTemplate
     from lm_audit.models.language_model import LanguageModel
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 """Text, token ids, or the messages of a conversation."""
 
 
-def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: bool) -> list[list[int]]:
-    """The ids of each prompt; ``UsageError`` naming the index of one that is empty, malformed or too long."""
+@dataclass(frozen=True)
+class EncodedPrompt:
+    """A prompt's ids, and the markers of the thought that its end opens, if it does."""
+
+    ids: list[int]
+    opened: ThoughtMarkers | None
+
+
+_TAIL = 24
+"""Tokens at a prompt's end in which an opened thought is looked for."""
+
+
+def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: bool) -> list[EncodedPrompt]:
+    """The ids of each prompt; ``UsageError`` naming the index of one that is empty, malformed or too long.
+
+    With ``chat`` also what :class:`lm_audit.models.chat.ChatTemplate` raises.
+    """
     if isinstance(prompts, str):
         raise UsageError("prompts is one string; expected a sequence of prompts")
     encoded = [_encode(model, prompt, index, chat) for index, prompt in enumerate(prompts)]
@@ -25,7 +43,18 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
             raise UsageError(f"prompt {index} has no token, and the tokenizer adds no BOS; expected at least one token")
         if context is not None and len(ids) > context:
             raise UsageError(f"prompt {index} has {len(ids)} tokens; the context of model {model.name} holds {context}")
-    return encoded
+    template = model.chat_template if chat and encoded else None
+    return [
+        EncodedPrompt(ids, _opened(model, prompt, ids, template)) for prompt, ids in zip(prompts, encoded, strict=True)
+    ]
+
+
+def _opened(
+    model: LanguageModel, prompt: Prompt, ids: Sequence[int], template: ChatTemplate | None
+) -> ThoughtMarkers | None:
+    if template is not None and (isinstance(prompt, str) or dict(prompt[-1]).get("role") == "user"):  # type: ignore[call-overload]
+        return template.opened
+    return opened_thought(model.tokenizer.decode(list(ids[-_TAIL:]), skip_special_tokens=False))
 
 
 def _encode(model: LanguageModel, prompt: Prompt, index: int, chat: bool) -> list[int]:
@@ -42,13 +71,11 @@ def _encode(model: LanguageModel, prompt: Prompt, index: int, chat: bool) -> lis
 
 
 def _chat_ids(model: LanguageModel, prompt: Prompt, index: int) -> list[int]:
-    if not getattr(model.tokenizer, "chat_template", None):
-        raise UsageError(f"the tokenizer of model {model.name} has no chat template; call generate with chat=False")
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    template = model.chat_template
+    messages: Any = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     if not messages or not all(isinstance(message, Mapping) for message in messages):
         raise UsageError(f"prompt {index}: with chat=True expected text or a list of messages with role and content")
-    text = model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    return list(model.tokenizer(text, add_special_tokens=False).input_ids)
+    return list(model.tokenizer(template.render(messages), add_special_tokens=False).input_ids)
 
 
 def _without_double_bos(ids: list[int], bos: int | None) -> list[int]:

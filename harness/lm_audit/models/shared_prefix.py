@@ -18,7 +18,7 @@ import torch
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.stopping import Continuation, end_ids
+from lm_audit.models.stopping import Continuation, Room, end_ids
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -115,7 +115,7 @@ class Reader:
         self, logits: torch.Tensor, max_new_tokens: int, enough: Callable[[str], bool] | None
     ) -> tuple[str, tuple[int, ...], Literal["eos", "length", "enough"]]:
         """Greedy continuation; text, ids and why it ended."""
-        row = Continuation(self._model.tokenizer, self._ends, (), max_new_tokens)
+        row = Continuation(self._model.tokenizer, self._ends, (), Room(max_new_tokens))
         length, reason = len(self._ids), None
         while not row.finished:
             token = int(logits.argmax())

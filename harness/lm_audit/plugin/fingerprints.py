@@ -38,6 +38,7 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "size": options.size,
         "seed": options.seed,
         "dtype": options.dtype,
+        "chat": [options.chat, options.chat_settings.key],
         "data": {name: [where, _file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),
         "audit": audit_version(audit) if audit else None,

@@ -60,12 +60,14 @@ class ModelStore:
         if key in self._failures:
             raise self._failures[key]
         try:
-            return self._models().get(
+            model = self._models().get(
                 selection.model.spec,
                 device=selection.device,
                 dtype=self._options.dtype,
                 trust_remote_code=self._options.trust_remote_code,
             )
+            model.chat_settings = self._options.chat_settings
+            return model
         except HarnessError as error:
             self._failures[key] = error
             raise

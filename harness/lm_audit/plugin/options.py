@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from typing import Any
 
 import pytest
 
 from lm_audit.audits.option import AuditOption
+from lm_audit.models.chat import CHAT_MODES
 from lm_audit.plugin.audit_options import audit_options
-from lm_audit.plugin.run_options import DEFAULT_MODEL, SIZES
+from lm_audit.plugin.run_options import DEFAULT_MODEL, SIZES, THINKING_TOKENS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options of every audit run, then those that single audits declare."""
     group = parser.getgroup("lm-audit", "audits of language models")
     _what_to_audit(group)
+    _how_to_ask(group)
     _verdicts(group)
     _run_store(group)
     own = parser.getgroup("lm-audit-audits", "options of single audits")
@@ -60,6 +63,37 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
         action="store_true",
         help="let a checkpoint run code that it brings along",
     )
+
+
+def _how_to_ask(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--chat",
+        dest="lm_audit_chat",
+        choices=CHAT_MODES,
+        help="prompts in the model's chat template: in every audit (on), in none (off), or as each audit's page says "
+        "(auto, default)",
+    )
+    group.addoption(
+        "--chat-args",
+        dest="lm_audit_chat_args",
+        action="append",
+        metavar="KEY=VALUE",
+        help="argument of the chat template, its value as JSON (else text), as enable_thinking=false; repeatable",
+    )
+    group.addoption(
+        "--thinking-tokens",
+        dest="lm_audit_thinking_tokens",
+        type=_count,
+        metavar="N",
+        help="a thought of so many tokens is closed and the answer asked for; 0: no thought "
+        f"(default {THINKING_TOKENS})",
+    )
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
 
 
 def _verdicts(group: pytest.OptionGroup) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +59,9 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
         "size": options.get("size"),
         "seed": options.get("seed"),
         "dtype": options.get("dtype"),
+        "chat": options.get("chat"),
+        "chat_args": [f"{key}={json.dumps(value)}" for key, value in options.get("chat_args", {}).items()] or None,
+        "thinking_tokens": options.get("thinking_tokens"),
         "data": data or None,
         "shard": options.get("shard"),
     }

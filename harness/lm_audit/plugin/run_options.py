@@ -10,12 +10,15 @@ from typing import Any, Literal, cast, get_args
 import pytest
 
 from lm_audit.errors import UsageError
+from lm_audit.models.chat import ChatMode, ChatSettings, parse_chat_arguments
 from lm_audit.plugin.audit_options import audit_options
 from lm_audit.plugin.model_choice import ModelChoice, parse_choices
 
 Size = Literal["smoke", "standard", "full"]
 SIZES: tuple[str, ...] = get_args(Size)
 DEFAULT_MODEL = "smollm2"
+THINKING_TOKENS = 1024
+"""Room for a thought where ``--thinking-tokens`` gives none."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class RunOptions:
     """The options of a run.
 
     ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
-    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`.
+    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`. ``chat``,
+    ``chat_args`` and ``thinking_tokens`` say how a model is talked to; see :meth:`chat_mode` and ``chat_settings``.
     """
 
     size: Size = "smoke"
@@ -34,11 +38,27 @@ class RunOptions:
     audit: Mapping[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False
     dtype: str = "auto"
+    chat: ChatMode = "auto"
+    chat_args: Mapping[str, Any] = field(default_factory=dict)
+    thinking_tokens: int = THINKING_TOKENS
 
     @property
     def device(self) -> str:
         """The first device."""
         return self.devices[0]
+
+    @property
+    def chat_settings(self) -> ChatSettings:
+        """How every model of the run is talked to."""
+        return ChatSettings(dict(self.chat_args), self.thinking_tokens)
+
+    def chat_mode(self, own: ChatMode | None = None, flag: str = "") -> ChatMode:
+        """``--chat``, or what an audit's ``own`` older option ``flag`` says; ``UsageError`` where the two disagree."""
+        if own is None or own == self.chat:
+            return self.chat
+        if self.chat != "auto":
+            raise UsageError(f"--chat {self.chat} and {flag} say different things; leave {flag} out")
+        return own
 
     def option(self, name: str) -> Any:
         """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
@@ -65,6 +85,7 @@ def parse_data(entries: list[str]) -> dict[str, str]:
 
 def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
     """The options of this pytest call; ``UsageError`` for any that cannot be used."""
+    thinking = config.getoption("lm_audit_thinking_tokens")
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
         data=parse_data(config.getoption("lm_audit_data") or []),
@@ -74,6 +95,9 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
         dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
+        chat=config.getoption("lm_audit_chat") or "auto",
+        chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),
+        thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
     )
 
 

@@ -1,0 +1,223 @@
+"""Thought and answer of a reply: what a model writes for itself before it answers is never its answer.
+
+The markers below are those of the models' own chat templates and model cards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ThoughtMarkers:
+    """How a family of models opens and closes its thought.
+
+    ``opening`` and ``closing`` are regular expressions. ``written`` is the opening as a model or a template writes it,
+    ``close`` what closes a thought from outside. ``whole``: these are words of ordinary prose, which mark a thought
+    only where a text begins with the opening and the closing follows.
+    """
+
+    name: str
+    opening: str
+    closing: str
+    written: str
+    close: str
+    whole: bool = False
+
+
+def _tags(opening: str, closing: str) -> ThoughtMarkers:
+    return ThoughtMarkers(opening, re.escape(opening), re.escape(closing), opening, f"\n{closing}\n\n")
+
+
+MARKERS: tuple[ThoughtMarkers, ...] = (
+    _tags("<think>", "</think>"),  # DeepSeek-R1, Qwen3, QwQ, Hunyuan, GLM, Granite 3.3, MiMo, Nemotron, SmolLM3
+    _tags("<thinking>", "</thinking>"),
+    _tags("<thought>", "</thought>"),  # EXAONE Deep
+    _tags("<reasoning>", "</reasoning>"),
+    _tags("<scratchpad>", "</scratchpad>"),
+    _tags("<longcat_think>", "</longcat_think>"),
+    _tags("<seed:think>", "</seed:think>"),  # Seed-OSS
+    _tags("[THINK]", "[/THINK]"),  # Magistral
+    _tags("◁think▷", "◁/think▷"),  # Kimi
+    _tags("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
+    _tags("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A Reasoning
+    _tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+    ThoughtMarkers(  # gpt-oss: whatever comes before the channel "final"
+        "<|channel|>",
+        r"<\|channel\|>(?:analysis|commentary)(?:[^<]*<\|message\|>)?",
+        r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final(?:[^<]*<\|message\|>)?",
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
+    ThoughtMarkers("<|channel>", r"<\|channel>thought\n?", r"<channel\|>", "<|channel>thought\n", "\n<channel|>"),
+    # gpt-oss where whoever decoded its reply left the special tokens out.
+    ThoughtMarkers("analysis", r"\Aanalysis", r"assistantfinal", "analysis", "assistantfinal", whole=True),
+    ThoughtMarkers(  # Granite 3.2
+        "Here is my thought process:",
+        r"\AHere(?: is|'s) my thought process:",
+        r"^Here(?: is|'s) my response:",
+        "Here is my thought process:",
+        "\n\nHere is my response:\n",
+        whole=True,
+    ),
+)
+"""Every known way to mark a thought."""
+
+_CHANNEL_TOKENS = ("<|channel|>", "<|message|>", "<|start|>", "<|end|>")
+_WRAPPERS = (
+    ("<answer>", "</answer>"),
+    ("<response>", "</response>"),
+    ("<output>", "</output>"),
+    ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+)
+"""What some models put around the answer that follows their thought."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply taken apart. ``thought``: ``None`` where it has none. ``answer``: ``None`` where it never came."""
+
+    thought: str | None
+    answer: str | None
+
+
+def split_reply(text: str, *, opened: ThoughtMarkers | None = None, reasoning: str | None = None) -> Reply:
+    """The thought in a reply and the answer outside it; without a thought the answer is the whole text, unchanged.
+
+    ``opened`` are the markers with which the prompt had opened the thought already (:func:`opened_thought`).
+    ``reasoning`` is a thought that came apart from the text (``reasoning_content`` of an API). A thought that is not
+    closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
+    it. An opening counts at the start of a line only; a text may speak of the marker.
+    """
+    thoughts, outside, open_markers, start = [], [], opened, 0
+    for marker, markers in _found(text, opened):
+        opening = marker.lastgroup == "opening"
+        if marker.start() < start:
+            continue
+        if open_markers is not None:
+            if opening or markers != open_markers:
+                continue
+            thoughts.append(text[start : marker.start()])
+            open_markers = None
+        elif opening:
+            if not _begins_line(text, marker.start()):
+                continue
+            outside.append(text[start : marker.start()])
+            open_markers = markers
+        else:
+            thoughts, outside = [text[: marker.start()]], []
+        start = marker.end()
+    if open_markers is not None:
+        return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
+    if not thoughts and reasoning is None:
+        return Reply(None, text)
+    answer = text if not thoughts else _unwrapped("".join([*outside, text[start:]]))
+    return Reply(_joined([reasoning, *thoughts]), answer)
+
+
+def opened_thought(prompt: str) -> ThoughtMarkers | None:
+    """The markers by which a prompt's end opens a thought, ``None`` where it does not."""
+    opened = None
+    for marker, markers in _found(prompt, None):
+        opened = markers if marker.lastgroup == "opening" and not prompt[marker.end() :].strip() else None
+    return opened
+
+
+def left_open(text: str) -> ThoughtMarkers | None:
+    """The markers of a thought that a template's own text opens and does not close."""
+    opened: ThoughtMarkers | None = None
+    for marker, markers in _found(text, None):
+        if marker.lastgroup == "opening":
+            opened = opened or markers
+        elif markers == opened:
+            opened = None
+    return opened
+
+
+def opening_state(text: str) -> ThoughtMarkers | bool:
+    """What a reply that begins so may become: its thought's markers, ``True`` (may yet open one), or ``False``."""
+    begun = text.lstrip()
+    for markers in MARKERS:
+        if not markers.whole and _compiled(markers.opening).match(begun):
+            return markers
+    return any(not one.whole and one.written.casefold().startswith(begun.casefold()) for one in MARKERS)
+
+
+def closing_found(markers: ThoughtMarkers, text: str) -> bool:
+    """Whether the thought's closing marker stands in a text."""
+    return _compiled(markers.closing).search(text) is not None
+
+
+def may_think(tokenizer: Any, template: str | None) -> bool:
+    """Whether a model's template or vocabulary knows any of the markers."""
+    named = [one.written.rstrip() for one in MARKERS if not one.whole]
+    if template and any(text in template for text in named):
+        return True
+    added = getattr(tokenizer, "get_added_vocab", dict)()
+    return any(one.name in added for one in MARKERS)
+
+
+def marker_ids(tokenizer: Any) -> frozenset[int]:
+    """Special tokens that mark a thought: decoding a reply must not hide them."""
+    special = {
+        str(token): int(number)
+        for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items()
+        if getattr(token, "special", False)
+    }
+    texts = {text for one in MARKERS for text in (one.written.strip(), one.close.strip()) if not one.whole}
+    texts |= {text for pair in _WRAPPERS for text in pair}
+    if _CHANNEL_TOKENS[0] in special:
+        texts |= set(_CHANNEL_TOKENS)
+    if "<|channel>" in special:
+        texts |= {"<|channel>", "<channel|>"}
+    return frozenset(number for text, number in special.items() if text in texts)
+
+
+def _found(text: str, opened: ThoughtMarkers | None) -> Iterator[tuple[re.Match[str], ThoughtMarkers]]:
+    """Every marker of the text, in order."""
+    found = [
+        (match, markers)
+        for markers in MARKERS
+        if not markers.whole or markers == opened or _is_whole(markers, text)
+        for match in _both(markers).finditer(text)
+    ]
+    # Of two that begin at one place the longer one counts.
+    return iter(sorted(found, key=lambda pair: (pair[0].start(), -pair[0].end())))
+
+
+def _is_whole(markers: ThoughtMarkers, text: str) -> bool:
+    begun = text.lstrip()
+    return _compiled(markers.opening).match(begun) is not None and closing_found(markers, begun)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if not pattern.startswith((r"\A", "assistant")) else 0))
+
+
+@cache
+def _both(markers: ThoughtMarkers) -> re.Pattern[str]:
+    opening = markers.opening.replace(r"\A", r"\A\s*")
+    flags = re.MULTILINE | (0 if markers.whole else re.IGNORECASE)
+    return re.compile(f"(?P<opening>{opening})|(?P<closing>{markers.closing})", flags)
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[:at].rpartition("\n")[2].strip()
+
+
+def _joined(parts: list[str | None]) -> str:
+    return "\n".join(part.strip() for part in parts if part is not None and part.strip())
+
+
+def _unwrapped(answer: str) -> str:
+    answer = answer.strip()
+    for opening, closing in _WRAPPERS:
+        if answer.startswith(opening):
+            return answer.removeprefix(opening).removesuffix(closing).strip()
+    return answer

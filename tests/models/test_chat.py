@@ -1,0 +1,148 @@
+"""Chat templates: arguments, thoughts that a template opens, and what a template may do wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models import LanguageModel
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.chat import ChatSettings, ChatTemplate, in_template, parse_chat_arguments
+from tests.models.small_models import small_llama
+
+TURNS = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+THINKS = TURNS + "assistant: {% if enable_thinking is not defined or enable_thinking %}<think>\n{% else %}-{% endif %}"
+USER = [{"role": "user", "content": "Hello"}]
+
+
+def with_template(template: str | None) -> Any:
+    tokenizer = byte_tokenizer(512)
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def model_with(template: str | None, **settings: Any) -> LanguageModel:
+    model = LanguageModel(small_llama(context=512), with_template(template), name="small")
+    model.chat_settings = ChatSettings(**settings)
+    return model
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("entry", "value"),
+        [
+            ("a=false", False),
+            ("a=False", False),
+            ("a=3", 3),
+            ("a=high", "high"),
+            ('a="3"', "3"),
+            ('a={"b": [1]}', {"b": [1]}),
+            ("a=", ""),
+            ("a=x=y", "x=y"),
+            ("a=None", None),
+        ],
+    )
+    def test_values_have_types(self, entry: str, value: Any) -> None:
+        assert parse_chat_arguments([entry]) == {"a": value}
+
+    @pytest.mark.parametrize("entry", ["a", "=1", "a b=1", "messages=[]", "add_generation_prompt=false", "a=NaN"])
+    def test_what_no_template_could_read_is_refused(self, entry: str) -> None:
+        with pytest.raises(UsageError, match="--chat-args"):
+            parse_chat_arguments([entry])
+
+    def test_a_key_given_twice_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="given twice"):
+            parse_chat_arguments(["a=1", "a=2"])
+
+    def test_they_reach_the_template(self) -> None:
+        assert ChatTemplate(with_template(THINKS)).render(USER).endswith("<think>\n")
+        assert ChatTemplate(with_template(THINKS), {"enable_thinking": False}).render(USER).endswith("assistant: -")
+
+    def test_an_argument_that_the_template_never_reads_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="enable_thinkin: .*reads no such argument"):
+            ChatTemplate(with_template(THINKS), {"enable_thinkin": False})
+
+    def test_they_reach_generation(self) -> None:
+        opens, shut = model_with(THINKS), model_with(THINKS, arguments={"enable_thinking": False})
+
+        assert opens.generate(["Hi"], max_new_tokens=3, chat=True)[0].answer is None
+        assert shut.generate(["Hi"], max_new_tokens=3, chat=True)[0].thought is None
+
+    def test_settings_tell_remembered_replies_apart(self) -> None:
+        keys = {ChatSettings().key, ChatSettings({"a": 1}).key, ChatSettings({"a": "1"}).key, ChatSettings({}, 0).key}
+
+        assert len(keys) == 4 and ChatSettings({"a": 1, "b": 2}).key == ChatSettings({"b": 2, "a": 1}).key
+
+
+class TestOpenedThoughts:
+    def test_a_template_that_opens_the_thought_is_known(self) -> None:
+        assert ChatTemplate(with_template(THINKS)).opened is not None
+        assert ChatTemplate(with_template(TURNS + "<think>\n\n</think>\n")).opened is None
+
+    def test_what_the_user_says_opens_none(self) -> None:
+        model = model_with(TURNS + "assistant:")
+
+        (found,) = model.generate(["Explain <think>"], max_new_tokens=3, chat=True)
+
+        assert found.opened is None
+
+    def test_the_answer_begins_behind_the_closed_thought(self) -> None:
+        model = model_with(THINKS)
+
+        assert model.render_chat("Hi").endswith("assistant: <think>\n")
+        assert model.render_chat("Hi", answering=True).endswith("assistant: <think>\n</think>\n\n")
+
+    def test_the_settings_budget_holds_in_generation(self) -> None:
+        model = model_with(THINKS, thinking_tokens=4)
+
+        (found,) = model.generate(["Hi"], max_new_tokens=3, chat=True)
+
+        assert found.thought_cut and found.answer is not None
+        assert not model.generate(["Hi"], max_new_tokens=3)[0].thought_cut
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{{ raise_exception('roles must alternate') }}",
+            "{{ messages[3]['content'] }}",
+            "{{ nothing.at.all }}",
+            "{% if %}",
+            "{{ messages[0]['content'] + 1 }}",
+        ],
+    )
+    def test_a_template_that_fails_is_a_clear_error(self, template: str) -> None:
+        with pytest.raises(ModelError, match="the chat template of model small fails on a conversation"):
+            model_with(template).generate(["Hi"], max_new_tokens=1, chat=True)
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "assistant:",
+            "{% for m in messages %}{% if m['role'] == 'human' %}{{ m['content'] }}{% endif %}{% endfor %}bot:",
+            "{% for m in messages %}{{ m['content'] }}{{ m['content'] }}{% endfor %}",
+        ],
+    )
+    def test_a_template_without_the_users_turn_is_a_clear_error(self, template: str) -> None:
+        with pytest.raises(ModelError, match="does not show the user's turn exactly once"):
+            model_with(template).render_chat("Hi")
+
+    def test_no_template(self) -> None:
+        with pytest.raises(UsageError, match="small has no chat template; use --chat off"):
+            model_with(None).render_chat("Hi")
+
+
+class TestMode:
+    def test_auto_is_what_the_audit_does(self) -> None:
+        has, lacks = with_template(TURNS), with_template(None)
+
+        assert [in_template(has, "auto", default=mode) for mode in ("auto", "on", "off")] == [True, True, False]
+        assert [in_template(lacks, "auto", default=mode) for mode in ("auto", "off")] == [False, False]
+        assert in_template(has, "on", default="off") and not in_template(has, "off", default="on")
+
+    def test_on_without_a_template_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="--chat on: the tokenizer of model m has no chat template"):
+            in_template(with_template(None), "on", default="off", name="m")

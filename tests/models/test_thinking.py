@@ -1,0 +1,244 @@
+"""Thought and answer are told apart, whatever the model's markers, and the thought keeps to its budget."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from lm_audit.errors import UsageError
+from lm_audit.models import LanguageModel
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.generation import Generation
+from lm_audit.models.thinking import MARKERS, left_open, opened_thought, split_reply
+from tests.models.small_models import small_llama
+
+HARMONY = (
+    "<|channel|>analysis<|message|>User asks for a number.<|end|><|start|>assistant"
+    "<|channel|>final<|message|>The number is 7."
+)
+
+
+def reply(text: str, finish: Any = "eos", opened: Any = None) -> Generation:
+    return Generation(text, (1,), finish, opened)
+
+
+class TestSplitting:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<think>\n9 and 7.\n</think>\n\nThe number is 7.",
+            "\n <THINK>9?</THINK> The number is 7.",
+            "<thinking>9</thinking>The number is 7.",
+            "<thought>\n9\n</thought>\n\nThe number is 7.",
+            "<reasoning>9</reasoning>\nThe number is 7.",
+            "<seed:think>9<seed:cot_budget_reflect>1</seed:cot_budget_reflect></seed:think>The number is 7.",
+            "[THINK]9[/THINK]The number is 7.",
+            "◁think▷9◁/think▷The number is 7.",
+            "<|begin_of_thought|>9<|end_of_thought|>\n<|begin_of_solution|>\nThe number is 7.\n<|end_of_solution|>",
+            "<|START_THINKING|>9<|END_THINKING|><|START_RESPONSE|>The number is 7.<|END_RESPONSE|>",
+            "<|inner_prefix|>9<|inner_suffix|>The number is 7.",
+            "<|channel>thought\n9<channel|>The number is 7.",
+            HARMONY,
+            "analysis9 or 7?assistantfinalThe number is 7.",
+            "Here is my thought process:\n9\n\nHere is my response:\nThe number is 7.",
+            "<think>9</think>\n<answer>The number is 7.</answer>",
+            "9 it is, no.\n</think>\n\nThe number is 7.",  # the prompt opened the thought
+            "the tag </think> closes. 9?</think>The number is 7.",
+            "<think>9</think>\n<think>again 9</think>\nThe number is 7.",
+            "<think>I may write <think> again</think>The number is 7.",
+            "<think>a [/THINK] of another family</think>The number is 7.",
+        ],
+    )
+    def test_only_what_follows_the_thought_is_the_answer(self, text: str) -> None:
+        found = reply(text)
+
+        assert found.answer == "The number is 7."
+        assert found.thought and "number is 7." not in found.thought and found.text == text
+
+    @pytest.mark.parametrize(
+        "text",
+        ["The number is 7.", "", " \n", "Write <think> to think.", "analysis of 7", "Here is my thought: 7", "[7]"],
+    )
+    def test_a_reply_without_thought_is_its_answer_unchanged(self, text: str) -> None:
+        found = reply(text)
+
+        assert (found.thought, found.answer) == (None, text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<think>The number is 7",
+            "<think>The number is 7.</thi",
+            "Sure.\n<think>The number is 7",
+            "<think>a</think>\n<think>The number is 7",
+            "<|channel|>analysis<|message|>The number is 7",
+            "<|channel|>analysis",
+            "[THINK]The number is 7",
+            "◁think▷",
+        ],
+    )
+    def test_an_answer_that_never_came_is_none(self, text: str) -> None:
+        for finish in ("length", "eos", "stop"):
+            found = reply(text, finish)
+
+            assert found.answer is None and found.thought is not None
+
+    def test_cut_right_behind_the_thought_is_no_answer(self) -> None:
+        assert reply("<think>a</think>\n\n", "length").answer is None
+        assert reply("<think>a</think>\n\n", "eos").answer == ""
+        assert reply("<thi", "length").answer is None
+        assert reply("<thi", "eos").answer == "<thi"
+
+    def test_a_thought_that_the_prompt_opened(self) -> None:
+        markers = opened_thought("user: hi\nassistant: <think>\n")
+
+        assert reply("I take 7.", "length", markers).answer is None
+        assert reply("9?\n</think>\n7", "eos", markers).answer == "7"
+        assert reply("<think>\n9?\n</think>\n7", "eos", markers).answer == "7"
+
+    def test_an_empty_thought(self) -> None:
+        assert (reply("<think>\n\n</think>\n\nNo.").thought, reply("<think>\n\n</think>\n\nNo.").answer) == ("", "No.")
+
+    def test_a_thought_that_came_apart(self) -> None:
+        found = split_reply("The number is 7.", reasoning="9?")
+
+        assert (found.thought, found.answer) == ("9?", "The number is 7.")
+
+    @pytest.mark.parametrize("markers", MARKERS, ids=lambda markers: markers.name)
+    def test_every_family_can_be_closed_from_outside(self, markers: Any) -> None:
+        assert split_reply(f"{markers.written}9{markers.close}7.").answer == "7."
+
+    def test_the_end_of_a_prompt_tells_whether_a_thought_is_open(self) -> None:
+        assert opened_thought("<think>\n\n</think>\n\n") is None
+        assert opened_thought("write <think> first. assistant:") is None
+        assert opened_thought("assistant\n[THINK]").name == "[THINK]"  # type: ignore[union-attr]
+        assert left_open("<assistant><think>\nOkay,").name == "<think>"  # type: ignore[union-attr]
+        assert left_open("<assistant><think>\n\n</think>\n") is None
+
+
+class Scripted(torch.nn.Module):
+    """Says the tokens of a script, one after the other, and from its end on the last one."""
+
+    def __init__(self, script: list[int], start: int):
+        super().__init__()
+        self.inner = small_llama(context=512)
+        self.config, self.generation_config = self.inner.config, None
+        self.script, self.start = script, start
+
+    def get_input_embeddings(self) -> Any:
+        return self.inner.get_input_embeddings()
+
+    def forward(self, input_ids: Any, attention_mask: Any, past_key_values: Any, use_cache: bool) -> Any:
+        logits = torch.zeros(len(input_ids), 1, 259)
+        step = min(int(attention_mask.sum(1).max()) - self.start, len(self.script) - 1)
+        logits[..., self.script[step]] = 9.0
+        return SimpleNamespace(logits=logits, past_key_values=past_key_values)
+
+
+def scripted(text: str, prompt: str = "p") -> LanguageModel:
+    tokenizer = byte_tokenizer(512)
+    script = [*tokenizer(text, add_special_tokens=False).input_ids, 2]
+    return LanguageModel(Scripted(script, len(tokenizer(prompt).input_ids)), tokenizer, name="scripted")
+
+
+THOUGHT = "<think>" + "a" * 20 + "</think>"
+
+
+class TestBudget:
+    def test_a_thought_within_its_budget_leaves_the_answer_its_own_room(self) -> None:
+        (found,) = scripted(THOUGHT + "The number is 7.").generate(["p"], max_new_tokens=10, thinking_tokens=30)
+
+        assert (found.text, found.finish_reason, found.thought_cut) == (THOUGHT + "The number", "length", False)
+        assert (found.thought, found.answer) == ("a" * 20, "The number")
+
+    def test_a_thought_beyond_it_is_closed_and_the_answer_follows(self) -> None:
+        closed = "<think>" + "a" * 5 + "\n</think>\n\n"
+
+        (found,) = scripted("<think>" + "a" * 200).generate(["p"], max_new_tokens=4, thinking_tokens=5)
+
+        assert found.text == closed + "aaaa" and found.thought_cut
+        assert (found.thought, found.answer, found.finish_reason) == ("aaaaa", "aaaa", "length")
+        assert len(found.token_ids) == len(closed) + 4
+
+    def test_no_budget_closes_a_thought_where_it_opens(self) -> None:
+        (found,) = scripted("<think>" + "a" * 200).generate(["p"], max_new_tokens=4, thinking_tokens=0)
+
+        assert (found.thought, found.answer) == ("", "aaaa")
+
+    def test_a_thought_that_the_prompt_opened_is_closed_too(self) -> None:
+        prompt = "p: <think>\n"
+
+        (found,) = scripted("a" * 200, prompt).generate([prompt], max_new_tokens=4, thinking_tokens=5)
+        (none,) = scripted("a" * 200, prompt).generate([prompt], max_new_tokens=4, thinking_tokens=0)
+
+        assert (found.thought, found.answer) == ("aaaaa", "aaaa")
+        assert (none.thought, none.answer, none.text) == ("", "aaaa", "\n</think>\n\naaaa")
+
+    def test_without_a_thought_nothing_changes(self) -> None:
+        model = scripted("The number is <think> 7.")
+
+        (plain,) = model.generate(["p"], max_new_tokens=30)
+        (with_budget,) = model.generate(["p"], max_new_tokens=30, thinking_tokens=3)
+
+        assert plain == with_budget
+
+    def test_shared_room_cut_in_the_thought_is_no_answer(self) -> None:
+        (found,) = scripted(THOUGHT + "7").generate(["p"], max_new_tokens=12)
+
+        assert (found.thought, found.answer) == ("aaaaa", None)
+
+    def test_stop_strings_end_the_answer_not_the_thought(self) -> None:
+        model = scripted("<think>one\ntwo</think>three\nfour")
+
+        (found,) = model.generate(["p"], max_new_tokens=30, thinking_tokens=30, stop=["\n"])
+
+        assert (found.answer, found.finish_reason) == ("three", "stop")
+        assert found.text == "<think>one\ntwo</think>three"
+
+    def test_the_context_ends_a_thought(self) -> None:
+        (found,) = scripted("<think>" + "a" * 999).generate(["p"], max_new_tokens=30, thinking_tokens=2000)
+
+        assert len(found.token_ids) == 511 and found.answer is None
+
+    def test_rows_of_a_batch_do_not_disturb_each_other(self) -> None:
+        model = LanguageModel(small_llama(initializer_range=0.6, context=256), byte_tokenizer(256), name="small")
+        prompts = ["a", "b: <think>", "c", "<think>\n", "<think>\n"]
+
+        together = model.generate(prompts, max_new_tokens=9, thinking_tokens=7, temperature=1.0)
+
+        assert together[:4] == [
+            model.generate([one], max_new_tokens=9, thinking_tokens=7, temperature=1.0)[0] for one in prompts[:4]
+        ]
+        assert together[3].thought_cut and together[4].thought_cut
+
+    def test_a_negative_budget_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="thinking_tokens is -1"):
+            scripted("a").generate(["p"], max_new_tokens=1, thinking_tokens=-1)
+
+    def test_markers_that_are_special_tokens_stay_in_the_text(self) -> None:
+        from tokenizers import AddedToken
+
+        tokenizer = byte_tokenizer(512)
+        tokenizer.add_tokens([AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "<|im_end|>")])
+        script = [*tokenizer("[THINK]9[/THINK]7<|im_end|>", add_special_tokens=False).input_ids, 2]
+        module = Scripted(script, 2)
+        module.forward = _wide(module.forward)  # type: ignore[method-assign]
+
+        (found,) = LanguageModel(module, tokenizer, name="special").generate(["p"], max_new_tokens=20)
+
+        assert (found.text, found.thought, found.answer) == ("[THINK]9[/THINK]7", "9", "7")
+
+
+def _wide(forward: Any) -> Any:
+    """The scripted model with room for added tokens."""
+
+    def wider(input_ids: Any, attention_mask: Any, past_key_values: Any, use_cache: bool) -> Any:
+        module = forward.__self__
+        logits = torch.zeros(len(input_ids), 1, 300)
+        logits[..., module.script[min(int(attention_mask.sum(1).max()) - module.start, len(module.script) - 1)]] = 9.0
+        return SimpleNamespace(logits=logits, past_key_values=past_key_values)
+
+    return wider
