@@ -61,7 +61,7 @@ class TestArguments:
         assert ChatTemplate(with_template(THINKS), {"enable_thinking": False}).render(USER).endswith("assistant: -")
 
     def test_an_argument_that_the_template_never_reads_is_refused(self) -> None:
-        with pytest.raises(UsageError, match="enable_thinkin: .*reads no such argument"):
+        with pytest.raises(UsageError, match=r"enable_thinkin: .*reads no such argument"):
             ChatTemplate(with_template(THINKS), {"enable_thinkin": False})
 
     def test_they_reach_generation(self) -> None:

@@ -52,8 +52,10 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
 def _opened(
     model: LanguageModel, prompt: Prompt, ids: Sequence[int], template: ChatTemplate | None
 ) -> ThoughtMarkers | None:
-    if template is not None and (isinstance(prompt, str) or dict(prompt[-1]).get("role") == "user"):  # type: ignore[call-overload]
-        return template.opened
+    if template is not None:
+        last: Any = {"role": "user"} if isinstance(prompt, str) else prompt[-1]
+        if last.get("role") == "user":
+            return template.opened
     return opened_thought(model.tokenizer.decode(list(ids[-_TAIL:]), skip_special_tokens=False))
 
 

@@ -158,7 +158,7 @@ def may_think(tokenizer: Any, template: str | None) -> bool:
     named = [one.written.rstrip() for one in MARKERS if not one.whole]
     if template and any(text in template for text in named):
         return True
-    added = getattr(tokenizer, "get_added_vocab", dict)()
+    added: dict[str, int] = getattr(tokenizer, "get_added_vocab", dict)()
     return any(one.name in added for one in MARKERS)
 
 
