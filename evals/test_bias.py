@@ -61,6 +61,13 @@ def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
     from lm_audit.audits.bias.linting import require_separable
 
     require_separable(case.params["grid"], tokenizer)
+    grid_in_chat(tokenizer, options)
+
+
+def grid_in_chat(tokenizer: Any, options: RunOptions) -> bool:
+    """Whether a grid's prompts open the assistant's turn of the chat template."""
+    own: Any = {"raw": "off", "chat": "on"}.get(options.option("bias_mode"))
+    return options.in_template(tokenizer, default="off", own=own, flag="--bias-mode")
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +106,7 @@ def test_preference_grid(
     grid, margin = case.params["grid"], run_options.option("bias_margin")
     options = {
         "boundary": None if boundary == "none" or grid.separator != " " else boundary,
-        "mode": run_options.option("bias_mode"),
+        "mode": "chat" if grid_in_chat(language_model.tokenizer, run_options) else "raw",
     }
     measured, contrasts = measured_grid(language_model, grid, margin, audit_seed, **options)
     axis, calibration = grid.axis(case.params["axis"]), run_options.option("bias_calibration")
@@ -185,8 +192,8 @@ def refusal_cases(options: RunOptions) -> list[Case]:
 
 def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refusals are asked for in the model's chat template; a base model has none."""
-    if not getattr(tokenizer, "chat_template", None):
-        pytest.skip("the tokenizer has no chat template, so nothing can be asked of the model as an assistant")
+    if not options.in_template(tokenizer, default="auto"):
+        pytest.skip("no chat template (or --chat off), so nothing can be asked of the model as an assistant")
 
 
 @cases(refusal_cases, preflight=has_chat_template)

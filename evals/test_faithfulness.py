@@ -73,15 +73,19 @@ def comparison_cases(options: RunOptions) -> list[Case]:
     ]
 
 
+def in_chat(tokenizer: Any, options: RunOptions) -> bool:
+    """Whether prompts go into the chat template."""
+    own: Any = "on" if options.option("faithfulness_chat") else None
+    return options.in_template(tokenizer, default="off", own=own, flag="--faithfulness-chat")
+
+
 def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse prompts and generations that this tokenizer cannot give back, before weights load."""
     from lm_audit.audits.faithfulness.passage import encode_passage
 
     for sample in case.params["samples"]:
         try:
-            encode_passage(
-                tokenizer, sample.prompt, sample.generation or "x", chat=bool(options.option("faithfulness_chat"))
-            )
+            encode_passage(tokenizer, sample.prompt, sample.generation or "x", chat=in_chat(tokenizer, options))
         except DataError as error:
             raise DataError(f"sample {sample.name}: {error}") from None
 
@@ -124,7 +128,7 @@ def test_method(
     """One method on one sample set: scores, references, heatmap, deletion curve."""
     from lm_audit.audits.faithfulness.audit import method_evidence
 
-    studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
+    studies = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
     evidence.record(method_evidence(studies, case.params["method"], settings_of(case, run_options)))
 
 
@@ -135,7 +139,7 @@ def test_comparison(
     """All methods on one sample set: ranking, agreement, what sentences hide, the price of approximation."""
     from lm_audit.audits.faithfulness.audit import comparison_evidence
 
-    studies = studied(language_model, case.params["samples"], bool(run_options.option("faithfulness_chat")))
+    studies = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
     evidence.record(comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options)))
 
 

@@ -44,9 +44,18 @@ def benchmark_cases(options: RunOptions) -> list[Case]:
 
 
 def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Template mode needs a chat template; a base model has none."""
-    if options.option("leakage_mode") == "template" and not getattr(tokenizer, "chat_template", None):
-        pytest.skip("the tokenizer has no chat template; use --leakage-mode raw")
+    """Refuse ``--chat on`` for a tokenizer without a chat template, before weights load."""
+    opening_of(tokenizer, options)
+
+
+def opening_of(tokenizer: Any, options: RunOptions) -> str:
+    """What stands before every probe: a chat template's text up to the answer, or nothing."""
+    from lm_audit.audits.leakage import chat_opening
+
+    own: Any = {"raw": "off", "template": "on"}.get(options.option("leakage_mode"))
+    if not options.in_template(tokenizer, default="off", own=own, flag="--leakage-mode"):
+        return ""
+    return chat_opening(tokenizer, arguments=options.chat_args)
 
 
 @cases(benchmark_cases)
@@ -70,12 +79,12 @@ def measured_memorisation() -> Callable[..., Memorisation]:
     def measure(
         model: LanguageModel, source: str, options: RunOptions, seed: int, recorder: Recorder | None
     ) -> Memorisation:
-        from lm_audit.audits.leakage import chat_opening, measure_memorisation
+        from lm_audit.audits.leakage import measure_memorisation
 
         choices = {
             "orders": options.option("leakage_orders"),
             "cut": options.option("leakage_cut"),
-            "opening": chat_opening(model.tokenizer) if options.option("leakage_mode") == "template" else "",
+            "opening": opening_of(model.tokenizer, options),
         }
         key = (model.fingerprint, str(model.device), str(model.dtype), source, seed, *choices.values())
         if key not in done:
@@ -144,9 +153,9 @@ def test_completion(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model write the second half of each option out, word for word?"""
-    from lm_audit.audits.leakage import chat_opening, completions
+    from lm_audit.audits.leakage import completions
 
-    opening = chat_opening(language_model.tokenizer) if run_options.option("leakage_mode") == "template" else ""
+    opening = opening_of(language_model.tokenizer, run_options)
     cut, benchmark = run_options.option("leakage_cut"), read(case.params["source"], run_options, heavy=True)
     evidence.record(
         completions(language_model, benchmark, cut=cut, opening=opening, seed=audit_seed, on_rows=evidence.rows)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.models.chat import ChatMode, ChatSettings, parse_chat_arguments
+from lm_audit.models.chat import ChatMode, ChatSettings, in_template, parse_chat_arguments
 from lm_audit.plugin.audit_options import audit_options
 from lm_audit.plugin.model_choice import ModelChoice, parse_choices
 
@@ -59,6 +59,15 @@ class RunOptions:
         if self.chat != "auto":
             raise UsageError(f"--chat {self.chat} and {flag} say different things; leave {flag} out")
         return own
+
+    def in_template(
+        self, tokenizer: Any, *, default: ChatMode, own: ChatMode | None = None, flag: str = "", name: str | None = None
+    ) -> bool:
+        """Whether prompts go into the chat template, where ``default`` is what the audit does unless told otherwise.
+
+        Raises what :meth:`chat_mode` and :func:`lm_audit.models.chat.in_template` raise.
+        """
+        return in_template(tokenizer, self.chat_mode(own, flag), default=default, name=name)
 
     def option(self, name: str) -> Any:
         """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""

@@ -96,9 +96,7 @@ def measure_grid(
 
 
 def _opening(model: LanguageModel, language: str) -> str:
-    request = CHAT_REQUEST.get(language, CHAT_REQUEST["en"])
-    messages = [{"role": "user", "content": request}]
-    return str(model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    return model.render_chat(CHAT_REQUEST.get(language, CHAT_REQUEST["en"]), answering=True)
 
 
 def _content_free(model: LanguageModel) -> str:

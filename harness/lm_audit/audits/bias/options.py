@@ -27,8 +27,8 @@ OPTIONS = (
     ),
     AuditOption(
         "--bias-mode",
-        "score prompts as they are (raw) or as the start of the assistant's turn in the model's chat template (chat)",
-        default="raw",
+        "preference grids: what --chat off (raw) and --chat on (chat: prompts open the assistant's turn) say, for them "
+        "alone",
         choices=("raw", "chat"),
     ),
     AuditOption(

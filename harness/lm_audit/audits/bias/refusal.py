@@ -96,12 +96,7 @@ def refusal_rates(
 
 
 def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) -> np.ndarray:
-    rendered = [
-        model.tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-        )
-        for prompt in prompts
-    ]
+    rendered = [model.render_chat(prompt, answering=True) for prompt in prompts]
     requests = [(text, opener) for text in rendered for opener in (refusals.refusing, refusals.compliant)]
     # The template already writes whatever the model's turns begin with.
     scores = model.loglikelihood(requests, bos="none")

@@ -22,6 +22,6 @@ OPTIONS: tuple[AuditOption, ...] = (
     ),
     AuditOption("--attribution-hops", "recursive hops of the multi-hop methods", default=1, type=int),
     AuditOption(
-        "--faithfulness-chat", "put prompts into the model's chat template", action="store_true", default=False
+        "--faithfulness-chat", "what --chat on says, for this audit alone", action="store_true", default=False
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.leakage.items import Item
 from lm_audit.audits.leakage.prefixes import half_option_prefixes
+from lm_audit.models.chat import ChatTemplate
 
 if TYPE_CHECKING:
     from lm_audit.models.scoring.boundary import TextSplitter
@@ -120,7 +121,9 @@ def _nearest_boundary(spans: Sequence[tuple[int, int]], begin: int, middle: int,
     return min(clean, key=lambda i: (abs(spans[i][0] - middle), i), default=first)
 
 
-def chat_opening(tokenizer: Any, request: str = REQUEST) -> str:
-    """A chat template's text up to where the assistant's turn begins; the probe's prefix then opens that turn."""
-    messages = [{"role": "user", "content": request}]
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+def chat_opening(tokenizer: Any, request: str = REQUEST, *, arguments: Mapping[str, Any] | None = None) -> str:
+    """A chat template's text up to where the assistant's answer begins; the probe's prefix then opens that answer.
+
+    ``arguments`` are the template's; raises what :class:`lm_audit.models.chat.ChatTemplate` raises.
+    """
+    return ChatTemplate(tokenizer, arguments).opening([{"role": "user", "content": request}])

@@ -31,8 +31,7 @@ OPTIONS = (
     ),
     AuditOption(
         "--leakage-mode",
-        "probe bare text (raw) or the start of the assistant's turn in the model's chat template (template)",
-        default="raw",
+        "what --chat off (raw) and --chat on (template: probes open the assistant's turn) say, for this audit alone",
         choices=("raw", "template"),
     ),
     AuditOption("--leakage-orders", "shuffled orders a question in the memorisation test", default=3, type=int),
