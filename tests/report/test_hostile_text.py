@@ -60,7 +60,10 @@ def hostile_case() -> MadeCase:
         outcome="failed",
         message=ALL,
         metrics={"bias.x": replace(share(0.4), method=ALL, unit=ALL, note=ALL), "bias.y": Estimate.not_estimable(ALL)},
-        rows=[{"item": f"{i} {text}", "text": text, ALL: 1} for i, text in enumerate((*HOSTILE, LONG))],
+        rows=[
+            {"item": f"{i} {text}", "text": text, "thought": text[:99], ALL: 1}
+            for i, text in enumerate((*HOSTILE, LONG))
+        ],
         figures=[
             Figure("chart", ALL, "vega-lite", spec, ALL),
             Figure("remote", ALL, "vega-lite", remote, ALL),
@@ -110,6 +113,17 @@ def test_a_line_of_a_million_characters_opens(watched: Watched, hostile: Path) -
     page.locator("details.case summary").first.click()
     page.locator(".i-row").nth(len(HOSTILE)).click()
     assert "980,000 more characters" in page.locator("#drawer").inner_text()
+
+
+def test_a_thought_is_folded_and_only_text(watched: Watched, hostile: Path) -> None:
+    page = watched.open(hostile / "index.html")
+    page.locator("details.case summary").first.click()
+    page.locator(".i-row").first.click()
+    thought = page.locator("#drawer dd details")
+    assert thought.count() == 1 and not thought.locator("div").is_visible()
+    thought.locator("summary").click()
+    assert thought.locator("div").inner_text() == HOSTILE[0]
+    watched.assert_clean(hostile / "index.html")
 
 
 def test_a_figure_that_would_fetch_says_so_instead(watched: Watched, hostile: Path) -> None:

@@ -273,7 +273,14 @@
     pair(column, value) {
       const text = shown(value);
       const kind = value === null ? "nil" : typeof value === "number" ? "n" : text.length > 120 || text.includes("\n") ? "long" : "";
-      return [make("dt", { textContent: visible(column) }), make("dd", { className: kind, textContent: value === null ? "none" : text || "(empty text)" })];
+      const dd = make("dd", { className: kind, textContent: value === null ? "none" : text || "(empty text)" });
+      // What a model wrote for itself before it answered: any audit keeps it in a column of this name.
+      if (column === "thought" && text.trim() && value !== null) {
+        const fold = make("details");
+        fold.append(make("summary", { textContent: `${count(text.length)} characters` }), make("div", { textContent: text }));
+        dd.replaceChildren(fold);
+      }
+      return [make("dt", { textContent: visible(column) }), dd];
     }
   }
 
