@@ -81,7 +81,7 @@ def test_missing_shard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     shards = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
     (folder / "model.safetensors.index.json").write_text("{}")
-    edit_json(folder / "model.safetensors.index.json", weight_map=shards)
+    edit_json(folder / "model.safetensors.index.json", weight_map=shards, metadata={})
 
     assert "not there: model-00002-of-00002.safetensors" in refused(folder, monkeypatch)
 

@@ -29,11 +29,12 @@ class ModelCache:
         self, spec: Spec, *, device: object = "auto", dtype: object = "auto", trust_remote_code: bool = False
     ) -> LanguageModel:
         """The loaded model, from the cache or by :func:`lm_audit.models.load_model`, whose errors it raises."""
-        key = (parse_spec(spec).text, check_device_name(device), dtype_name(dtype), str(trust_remote_code))
+        named = (parse_spec(spec).text, check_device_name(device), dtype_name(dtype), str(trust_remote_code))
+        source = find_source(spec, trust_remote_code=trust_remote_code)
+        key = (*named, *source.state)  # files that were edited since are another model
         if key in self._models:
             self._models.move_to_end(key)
             return self._models[key]
-        source = find_source(spec, trust_remote_code=trust_remote_code)
         wanted = key[2] if key[2] != "auto" else "float32" if key[1] in ("auto", "cpu") else source.checkpoint.dtype
         self._make_room(source.checkpoint.bytes_in(wanted))
         model = load_model(spec, device=device, dtype=dtype, trust_remote_code=trust_remote_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ def folder_in_dtype(checkpoint: Checkpoint, dtype: str) -> Path:
     stored = {entry.dtype for entry in checkpoint.entries if entry.dtype in FLOATS}
     if checkpoint.quantised or stored <= {wanted}:
         return checkpoint.folder
-    folder = cache_dir() / "converted" / f"{weights_digest(checkpoint.weights)[:24]}-{dtype}"
+    folder = cache_dir() / "converted" / f"{_content(checkpoint)[:24]}-{dtype}"
     return build_once(folder, lambda scratch: _convert(checkpoint, dtype, scratch))
 
 
@@ -63,10 +64,20 @@ def _shards(checkpoint: Checkpoint, dtype: str) -> Iterator[dict[str, torch.Tens
         yield shard
 
 
+def _content(checkpoint: Checkpoint) -> str:
+    """A hash of all that the converted folder holds: weights, and every file that is copied beside them."""
+    lines = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in _small_files(checkpoint)]
+    return hashlib.sha256("\n".join([weights_digest(checkpoint.weights), *lines]).encode()).hexdigest()
+
+
+def _small_files(checkpoint: Checkpoint) -> list[Path]:
+    """What a loaded model is made of beside its weights: configurations and code; never an adapter."""
+    found = [path for pattern in ("*.json", "*.py") for path in sorted(checkpoint.folder.glob(pattern))]
+    return [path for path in found if "safetensors" not in path.name and not path.name.startswith("adapter_")]
+
+
 def _copy_small_files(checkpoint: Checkpoint, dtype: str, folder: Path) -> None:
-    for pattern in ("*.json", "*.py"):
-        for path in checkpoint.folder.glob(pattern):
-            if "safetensors" not in path.name:
-                shutil.copyfile(path, folder / path.name)
+    for path in _small_files(checkpoint):
+        shutil.copyfile(path, folder / path.name)
     config = {key: value for key, value in checkpoint.config.items() if key != "torch_dtype"} | {"dtype": dtype}
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")

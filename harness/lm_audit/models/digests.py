@@ -9,10 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
 from lm_audit.models.disk_cache import cache_dir
 from lm_audit.models.safetensors_file import TensorEntry, read_entries
 
 _BLOCK = 1 << 22
+
+_EXPONENTS = {
+    "F64": ("<u8", np.uint64(0x7FF0000000000000)),
+    "F32": ("<u4", np.uint32(0x7F800000)),
+    "F16": ("<u2", np.uint16(0x7C00)),
+    "BF16": ("<u2", np.uint16(0x7F80)),
+}
+"""The unsigned type as which a floating dtype is read, and the bits of its exponent."""
 
 
 def weights_digest(files: Sequence[Path]) -> str:
@@ -41,6 +51,18 @@ def tensor_digests(path: Path) -> list[str]:
     return found
 
 
+def nonfinite_tensors(path: Path) -> list[str]:
+    """Names of the tensors of a safetensors file that hold NaN or Inf; found while they are hashed, and remembered."""
+    found: list[str] = json.loads(_remembered("nonfinite", path, lambda: json.dumps(_find_nonfinite(path))))
+    return found
+
+
+def code_digest(folder: Path) -> str:
+    """SHA-256 over the Python files of a checkpoint that brings its own code."""
+    lines = [f"{path.name} {_hash_file(path)}" for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a whole file, remembered in the same way."""
     return _remembered("file", path, lambda: _hash_file(path))
@@ -56,6 +78,23 @@ def _hash_span(descriptor: int, entry: TensorEntry) -> str:
     for start in range(entry.start, entry.stop, _BLOCK):
         digest.update(os.pread(descriptor, min(_BLOCK, entry.stop - start), start))
     return digest.hexdigest()
+
+
+def _find_nonfinite(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        return [entry.name for entry in read_entries(path) if _has_nonfinite(file.fileno(), entry)]
+
+
+def _has_nonfinite(descriptor: int, entry: TensorEntry) -> bool:
+    """Whether any exponent is all ones, which is how every IEEE format and bfloat16 write NaN and Inf."""
+    if entry.dtype not in _EXPONENTS:
+        return False
+    kind, exponent = _EXPONENTS[entry.dtype]
+    for start in range(entry.start, entry.stop, _BLOCK):
+        values = np.frombuffer(os.pread(descriptor, min(_BLOCK, entry.stop - start), start), dtype=kind)
+        if bool((values & exponent == exponent).any()):
+            return True
+    return False
 
 
 def _hash_file(path: Path) -> str:

@@ -11,10 +11,10 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.chat import template_source
+from lm_audit.models.context import context_window
 from lm_audit.models.decoding import StepModel
 from lm_audit.models.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.sampling import Picker
-from lm_audit.models.scoring.reach import context_window
 from lm_audit.models.stopping import Continuation, Room, end_ids
 from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, opening_state, split_reply
 

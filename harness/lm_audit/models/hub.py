@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from lm_audit.errors import HarnessError, ModelError
+from lm_audit.models.json_file import is_file, one_line
 from lm_audit.models.spec import ModelSpec
+from lm_audit.models.weight_files import INDEX, shard_map
 
 _TRUE = {"1", "on", "yes", "true"}
+_COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,127}")
 _TIMEOUT = 10.0
 """Seconds to wait for the hub's first answer."""
 
@@ -56,7 +60,7 @@ def cached_snapshot(repo: str, revision: str | None) -> Path | None:
     folder = repo_folder(repo)
     wanted = revision or "main"
     reference = folder / "refs" / wanted
-    commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else wanted
+    commit = _read_reference(reference) if is_file(reference) else wanted
     exact = folder / "snapshots" / commit
     if exact.is_dir():
         return exact
@@ -64,6 +68,17 @@ def cached_snapshot(repo: str, revision: str | None) -> Path | None:
         return None
     starting = [path for path in (folder / "snapshots").iterdir() if path.name.startswith(commit)]
     return starting[0] if len(starting) == 1 else None
+
+
+def _read_reference(path: Path) -> str:
+    """The commit that a reference of the cache names; ``ModelError`` where it holds anything else."""
+    try:
+        commit = path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read: {one_line(error)}") from error
+    if not _COMMIT.fullmatch(commit):
+        raise ModelError(f"{path} holds {commit!r:.60}; expected a commit. Delete it, or fetch the model anew")
+    return commit
 
 
 def repo_folder(repo: str) -> Path:
@@ -74,11 +89,12 @@ def repo_folder(repo: str) -> Path:
 def cached_revisions(repo: str) -> dict[str, str]:
     """Reference name -> commit of one cached model; commits without a reference stand under their own name."""
     folder = repo_folder(repo)
-    refs = {
-        path.relative_to(folder / "refs").as_posix(): path.read_text(encoding="utf-8").strip()
-        for path in sorted((folder / "refs").rglob("*"))
-        if path.is_file()
-    }
+    refs = {}
+    for path in sorted((folder / "refs").rglob("*")):
+        # A broken reference is named when its revision is asked for; the others can be used.
+        with suppress(ModelError):
+            if is_file(path):
+                refs[path.relative_to(folder / "refs").as_posix()] = _read_reference(path)
     commits = sorted(path.name for path in (folder / "snapshots").glob("*"))
     return refs | {commit: commit for commit in commits if commit not in refs.values()}
 
@@ -92,8 +108,7 @@ def _has_model(snapshot: Path) -> bool:
 
 def _promised(snapshot: Path) -> set[str]:
     """The shards that a snapshot's index names."""
-    index = snapshot / "model.safetensors.index.json"
-    return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()) if index.is_file() else set()
+    return set(shard_map(snapshot).values()) if is_file(snapshot / INDEX) else set()
 
 
 def _not_cached(spec: ModelSpec) -> str:

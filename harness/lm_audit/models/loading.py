@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.errors import HarnessError, ModelError
+from lm_audit.errors import ModelError
+from lm_audit.models.adapter_folder import CONFIG as ADAPTER_CONFIG
 from lm_audit.models.checkpoint import (
     Adapter,
     Checkpoint,
@@ -16,16 +17,14 @@ from lm_audit.models.checkpoint import (
     read_adapter,
     read_checkpoint,
 )
-from lm_audit.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype, torch_dtype
-from lm_audit.models.digests import weights_digest
+from lm_audit.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.gguf_file import check_gguf, converted_folder
 from lm_audit.models.hub import is_settled
+from lm_audit.models.json_file import is_file
 from lm_audit.models.smollm2 import find_smollm2
 from lm_audit.models.spec import ModelSpec, parse_spec
 
 if TYPE_CHECKING:
-    import torch
-
     from lm_audit.models.language_model import LanguageModel
 
 Spec = str | os.PathLike[str] | ModelSpec
@@ -38,6 +37,13 @@ class Source:
     spec: ModelSpec
     checkpoint: Checkpoint
     adapter: Adapter | None = None
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Name, size and time of every file that the model is made of: other values mean that it must be read anew."""
+        folders = [self.checkpoint.folder, *([self.adapter.folder] if self.adapter else [])]
+        files = [path for folder in folders for path in sorted(folder.iterdir()) if is_file(path)]
+        return tuple(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files)
 
     @property
     def tokenizer_folder(self) -> Path:
@@ -53,27 +59,33 @@ def load_model(
     ``device``: auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps. ``dtype``: auto (the checkpoint's on cuda and
     mps, float32 on CPU), float32, bfloat16, float16, float64. Weights on CPU are memory-mapped and shared by processes.
     Raises ``UsageError`` for an argument that cannot be used and ``ModelError`` for a checkpoint that cannot, both
-    before weights are read. No network unless a hub id is not in the cache.
+    before weights are read, and ``ModelError`` where the weights are not those of the config, hold NaN, or belong to a
+    model that does not read from left to right. No network unless a hub id is not in the cache.
     """
     check_device_name(device)
     dtype_name(dtype)
     source = find_source(spec, trust_remote_code=trust_remote_code)
     target = resolve_device(device)
     name = resolve_dtype(dtype, target, source.checkpoint.dtype)
-    module = _load_module(source, target, name, trust_remote_code)
-    return _wrap(source, module, _load_tokenizer(source.tokenizer_folder, trust_remote_code))
+    from lm_audit.models.module import load_module, load_tokenizer_from, wrap
+
+    tokenizer = load_tokenizer_from(source.tokenizer_folder, trust_remote_code)
+    module = load_module(source.checkpoint, source.adapter, source.spec.text, target, name, trust_remote_code)
+    return wrap(source, module, tokenizer)
 
 
 def load_tokenizer(spec: Spec, *, trust_remote_code: bool = False) -> Any:
     """The tokenizer of the model that ``spec`` names, without its weights."""
+    from lm_audit.models.module import load_tokenizer_from
+
     parsed = parse_spec(spec)
     if parsed.kind == "hub":
         folder = model_folder(parsed)
         if (folder / "config.json").exists():
             check_remote_code(folder, trust_remote_code=trust_remote_code)
-            return _load_tokenizer(folder, trust_remote_code)
+            return load_tokenizer_from(folder, trust_remote_code)
     source = find_source(parsed, trust_remote_code=trust_remote_code)
-    return _load_tokenizer(source.tokenizer_folder, trust_remote_code)
+    return load_tokenizer_from(source.tokenizer_folder, trust_remote_code)
 
 
 def check_spec(spec: Spec, *, trust_remote_code: bool = False) -> ModelSpec:
@@ -95,8 +107,19 @@ def _check_folder(folder: Path, trust_remote_code: bool) -> None:
     adapter = read_adapter(folder)
     if adapter is None:
         read_checkpoint(folder, trust_remote_code=trust_remote_code)
-    else:
-        check_spec(adapter.base, trust_remote_code=trust_remote_code)
+        return
+    base = parse_spec(adapter.base)
+    if base.kind == "folder" or (base.kind == "hub" and is_settled(base)):
+        _refuse_adapter(adapter, model_folder(base))
+    check_spec(base, trust_remote_code=trust_remote_code)
+
+
+def _refuse_adapter(adapter: Adapter, base: Path) -> None:
+    """``ModelError`` where the base of an adapter is an adapter: itself, one that leads back to it, or another."""
+    if not is_file(base / ADAPTER_CONFIG) or read_adapter(base) is None:
+        return
+    what = "the adapter itself" if base.resolve() == adapter.folder.resolve() else "an adapter"
+    raise ModelError(f"{adapter.folder / ADAPTER_CONFIG}: its base {adapter.base} is {what}; expected a whole model")
 
 
 def find_source(spec: Spec, *, trust_remote_code: bool = False) -> Source:
@@ -108,8 +131,7 @@ def find_source(spec: Spec, *, trust_remote_code: bool = False) -> Source:
         return Source(parsed, read_checkpoint(folder, trust_remote_code=trust_remote_code))
     base = parse_spec(adapter.base)
     base_folder = _folder(base)
-    if read_adapter(base_folder) is not None:
-        raise ModelError(f"{adapter.folder}: its base {adapter.base} is itself an adapter; expected a whole model")
+    _refuse_adapter(adapter, base_folder)
     return Source(parsed, read_checkpoint(base_folder, trust_remote_code=trust_remote_code), adapter)
 
 
@@ -124,64 +146,3 @@ def _folder(spec: ModelSpec) -> Path:
 
         return tiny_folder(spec.seed)
     return model_folder(spec)
-
-
-def _load_module(source: Source, device: torch.device, dtype: str, trust_remote_code: bool) -> Any:
-    from transformers import AutoModelForCausalLM
-
-    from lm_audit.models.conversion import folder_in_dtype
-    from lm_audit.models.quiet import quiet_transformers
-
-    checkpoint = source.checkpoint
-    folder = folder_in_dtype(checkpoint, dtype) if device.type == "cpu" else checkpoint.folder
-    try:
-        with quiet_transformers():
-            module = AutoModelForCausalLM.from_pretrained(
-                folder,
-                dtype=torch_dtype(dtype),
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=trust_remote_code,
-            )
-            module = _with_adapter(module, source.adapter)
-    except HarnessError:
-        raise
-    except (ValueError, KeyError, OSError, RuntimeError, ImportError) as error:
-        raise ModelError(f"model {source.spec.text}: transformers cannot load it: {_one_line(error)}") from error
-    return module.to(device).eval().requires_grad_(False)
-
-
-def _with_adapter(module: Any, adapter: Adapter | None) -> Any:
-    if adapter is None:
-        return module
-    from peft import PeftModel
-
-    return PeftModel.from_pretrained(module, adapter.folder, use_safetensors=True).merge_and_unload()
-
-
-def _load_tokenizer(folder: Path, trust_remote_code: bool) -> Any:
-    from transformers import AutoTokenizer
-
-    from lm_audit.models.quiet import quiet_transformers
-
-    try:
-        with quiet_transformers():
-            return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
-    except (ValueError, KeyError, OSError, ImportError, TypeError) as error:
-        raise ModelError(f"{folder}: transformers cannot load the tokenizer: {_one_line(error)}") from error
-
-
-def _wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
-    from lm_audit.models.fingerprint import combine_fingerprint, tokenizer_digest
-    from lm_audit.models.language_model import LanguageModel
-
-    weights = weights_digest(source.checkpoint.weights)
-    if source.adapter is not None:
-        weights += f" {weights_digest([source.adapter.weights])} {source.adapter.settings}"
-    fingerprint = combine_fingerprint(weights, tokenizer_digest(tokenizer))
-    return LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

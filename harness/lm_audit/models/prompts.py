@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
+from lm_audit.models.context import context_window
 from lm_audit.models.thinking import ThoughtMarkers, opened_thought
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
     if isinstance(prompts, str):
         raise UsageError("prompts is one string; expected a sequence of prompts")
     encoded = [_encode(model, prompt, index, chat) for index, prompt in enumerate(prompts)]
-    context = getattr(model.module.config, "max_position_embeddings", None)
+    context = context_window(model.module.config)
     for index, ids in enumerate(encoded):
         if not ids:
             raise UsageError(f"prompt {index} has no token, and the tokenizer adds no BOS; expected at least one token")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
+from lm_audit.models.context import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.stopping import Continuation, Room, end_ids
 

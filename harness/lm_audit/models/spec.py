@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.json_file import is_file, is_folder, is_there
 
 SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny"]
 
 EMBEDDED = ("smollm2", "tiny")
 """Models that need no file of the user's: a real one and a toy."""
+
+_MAX_LENGTH = 4096
+"""Longer than any path of this system."""
 
 FORMS = "org/name, org/name@revision, a local folder, a .gguf file, smollm2, tiny or tiny:SEED"
 
@@ -47,6 +51,8 @@ def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
     text = os.fspath(spec).strip()
     if not text:
         raise UsageError(f"the model spec is empty; expected {FORMS}")
+    if len(text) > _MAX_LENGTH or not text.isprintable():
+        raise UsageError(f"model spec {_shown(text)} of {len(text)} characters can name nothing; expected {FORMS}")
     if text == "smollm2":
         return ModelSpec(text, "smollm2", "smollm2")
     if text == "tiny" or text.startswith("tiny:"):
@@ -58,6 +64,11 @@ def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
     return _hub(text)
 
 
+def _shown(text: str) -> str:
+    """The spec as it stands in a message: quoted, and cut where it is long."""
+    return repr(text if len(text) <= 200 else f"{text[:200]}...")
+
+
 def _tiny(text: str) -> ModelSpec:
     _, colon, seed = text.partition(":")
     if colon and not re.fullmatch(r"[0-9]{1,9}", seed):
@@ -67,8 +78,9 @@ def _tiny(text: str) -> ModelSpec:
 
 def _gguf(text: str) -> ModelSpec:
     path = Path(text).expanduser()
-    if not path.is_file():
-        raise ModelError(f"model spec {text!r}: no such GGUF file")
+    if not is_file(path):
+        what = "is a folder, not a GGUF file" if is_folder(path) else "no such GGUF file"
+        raise ModelError(f"model spec {_shown(text)}: {what}")
     return ModelSpec(text, "gguf", path.name[: -len(".gguf")], path=path)
 
 
@@ -76,15 +88,15 @@ def _is_path(text: str) -> bool:
     looks_local = (
         text.startswith(("/", "./", "../", "~", ".\\", "..\\")) or text in (".", "..") or Path(text).is_absolute()
     )
-    return looks_local or Path(text).exists()
+    return looks_local or is_there(Path(text))
 
 
 def _folder(text: str) -> ModelSpec:
     path = Path(text).expanduser()
-    if path.is_file():
-        raise UsageError(f"model spec {text!r} is a file; expected the folder that holds it, or a .gguf file")
-    if not path.is_dir():
-        raise ModelError(f"model spec {text!r}: no such folder")
+    if is_file(path):
+        raise UsageError(f"model spec {_shown(text)} is a file; expected the folder that holds it, or a .gguf file")
+    if not is_folder(path):
+        raise ModelError(f"model spec {_shown(text)}: no such folder")
     return ModelSpec(text, "folder", path.resolve().name, path=path)
 
 
@@ -93,6 +105,6 @@ def _hub(text: str) -> ModelSpec:
     if match is None:
         near = difflib.get_close_matches(text, EMBEDDED, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"model spec {text!r} is neither an existing path nor a hub id{hint} (expected {FORMS})")
+        raise UsageError(f"model spec {_shown(text)} is neither an existing path nor a hub id{hint} (expected {FORMS})")
     repo = match["repo"]
     return ModelSpec(text, "hub", repo.rsplit("/", 1)[1], repo=repo, revision=match["revision"])

@@ -17,6 +17,7 @@ import numpy as np
 
 from lm_audit.errors import UsageError
 from lm_audit.models.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+from lm_audit.models.context import context_window
 from lm_audit.models.disk_cache import build_once, cache_dir
 from lm_audit.models.tiny_text import decoy_text, seeded_text
 
@@ -106,7 +107,7 @@ def train_tiny(
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.training import TrainingSettings, train_on_rows
 
-    rows = text_rows(model.tokenizer, texts, context=getattr(model.module.config, "max_position_embeddings", None))
+    rows = text_rows(model.tokenizer, texts, context=context_window(model.module.config))
     module = copy.deepcopy(model.module)
     pad = model.tokenizer.pad_token_id
     settings = TrainingSettings(epochs, lr, batch_size, warmup_steps=warmup_steps)

@@ -23,6 +23,7 @@ from lm_audit.plugin.run_options import RunOptions
 from lm_audit.plugin.selection import Selection, selection_of
 
 _SMALL = 8 << 20
+_PROSE = (".md", ".gitattributes", ".jpg", ".png")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -63,29 +64,60 @@ def audit_version(audit: str) -> str:
 
 @cache
 def model_identity(spec: str) -> str:
-    """What a spec stands for on this machine, from its files and without reading its weights."""
+    """What a spec stands for on this machine, from its files and without reading its weights.
+
+    A folder is what its files hold, wherever it lies; a hub id is the files of its cached snapshot; an adapter is its
+    own files and those of its base.
+    """
     from lm_audit.models import parse_spec
 
     try:
         parsed = parse_spec(spec)
     except HarnessError:
         return f"absent {spec}"
+    if parsed.kind == "hub":
+        folder = _snapshot(parsed.repo or "", parsed.revision)
+        return f"hub {parsed.repo}@{parsed.revision or 'main'}" if folder is None else f"folder {_model_state(folder)}"
+    if parsed.kind == "folder" and parsed.path is not None:
+        return f"folder {_model_state(parsed.path)}"
     if parsed.path is not None:
         return f"{parsed.kind} {_file_state(str(parsed.path))}"
-    if parsed.kind == "hub":
-        return f"hub {parsed.repo}@{parsed.revision or 'main'} {_hub_commit(parsed.repo or '', parsed.revision)}"
     return f"{parsed.kind}:{parsed.seed}"
 
 
-def _hub_commit(repo: str, revision: str | None) -> str:
-    """The commit that the local cache holds for a branch or tag; empty where it holds none."""
-    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
-    cache_folder = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    reference = cache_folder / f"models--{repo.replace('/', '--')}" / "refs" / (revision or "main")
+def _snapshot(repo: str, revision: str | None) -> Path | None:
+    """The folder in which the local hub cache holds a branch, tag or commit."""
+    from lm_audit.models.hub import cached_snapshot
+
     try:
-        return reference.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
+        return cached_snapshot(repo, revision)
+    except HarnessError:  # A broken cache is named when the model loads.
+        return None
+
+
+def _model_state(folder: Path) -> str:
+    """All files that can change a model's answers, and of an adapter its base's too."""
+    from lm_audit.models.adapter_folder import read_adapter
+
+    state = _digest(line for line in _tree(folder, "*") if not line.split(" ")[0].lower().endswith(_PROSE))
+    try:
+        adapter = read_adapter(folder)
+    except HarnessError:
+        return state
+    if adapter is None or _leads_to(adapter.base, folder):
+        return state
+    return f"{state} on {model_identity(adapter.base)}"
+
+
+def _leads_to(base: str, folder: Path) -> bool:
+    """Whether an adapter's base is itself or another adapter, which is refused when it loads."""
+    from lm_audit.models import parse_spec
+
+    try:
+        path = parse_spec(base).path
+    except HarnessError:
+        return True
+    return path is not None and (path.resolve() == folder.resolve() or (path / "adapter_config.json").is_file())
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from lm_audit.audits.leakage.cuts import Cut
 from lm_audit.audits.leakage.items import LETTERS, Item, full_text
 from lm_audit.audits.leakage.probing import Rule, probe_chunks
 from lm_audit.audits.leakage.variants import BASELINES, Variant, exclude, strangers, variants_of
+from lm_audit.models.context import context_window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def usable_items(model: LanguageModel, items: Sequence[Item], opening: str = "")
 
 def fitting(model: LanguageModel, items: Sequence[Item], opening: str = "") -> list[bool]:
     """Whether each item's whole text, with some room for a BOS and other cuts, fits the model's context window."""
-    window = getattr(model.module.config.get_text_config(), "max_position_embeddings", None)
+    window = context_window(model.module.config)
     if window is None or not items:
         return [True] * len(items)
     encoded = model.tokenizer([opening + full_text(item) for item in items], add_special_tokens=False)["input_ids"]

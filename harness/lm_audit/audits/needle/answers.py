@@ -108,7 +108,7 @@ def value_ids(encoder: Encoder, sample: Sample) -> list[int]:
 
 def context_of(model: LanguageModel) -> int | None:
     """Tokens that the model was trained to read, ``None`` where its configuration does not say."""
-    from lm_audit.models.scoring.reach import context_window
+    from lm_audit.models.context import context_window
 
     return context_window(model.module.config)
 

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, ModelError
+from lm_audit.models.context import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
-from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way

@@ -1,0 +1,91 @@
+"""A folder with a PEFT adapter, checked without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.json_file import is_file, is_folder, is_there, read_json
+from lm_audit.models.safetensors_file import read_entries
+from lm_audit.models.weight_files import has_tokenizer, has_whole_model, no_safetensors
+
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+
+_ORIGIN = ("base_model_name_or_path", "revision", "inference_mode", "peft_version", "auto_mapping")
+_PROMPTS = (
+    "PROMPT_TUNING",
+    "MULTITASK_PROMPT_TUNING",
+    "P_TUNING",
+    "PREFIX_TUNING",
+    "CPT",
+    "CARTRIDGE",
+    "ADAPTION_PROMPT",
+)
+"""Kinds that put trained vectors before or between the tokens: there is nothing to merge, and no place in a text."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A PEFT adapter folder: its configuration, its weights and what its base model is called."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    weights: Path
+    base: str
+
+    @property
+    def kind(self) -> str:
+        """PEFT's name of the method: LORA, IA3, ..."""
+        return str(self.config.get("peft_type", "LORA")).upper()
+
+    @property
+    def has_tokenizer(self) -> bool:
+        return has_tokenizer(self.folder)
+
+    @property
+    def settings(self) -> str:
+        """What the configuration says of the weights' effect (rank, scale, targets), not of where they came from."""
+        kept = {key: value for key, value in self.config.items() if key not in _ORIGIN}
+        plain = {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in kept.items()}
+        return json.dumps(plain, sort_keys=True)
+
+
+def read_adapter(folder: Path) -> Adapter | None:
+    """The PEFT adapter in ``folder``; ``None`` where the folder holds a whole model instead, adapter files beside it
+    or not."""
+    if not is_file(folder / CONFIG) or (is_file(folder / "config.json") and has_whole_model(folder)):
+        return None
+    path, weights = folder / CONFIG, folder / WEIGHTS
+    config = read_json(path)
+    _check_kind(config, path)
+    if not is_file(weights):
+        raise no_safetensors(folder, WEIGHTS)
+    read_entries(weights)
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(base, str) or not base:
+        raise ModelError(f"{path}: base_model_name_or_path is {base!r:.80}; expected a model spec")
+    if revision is not None and not isinstance(revision, str):
+        raise ModelError(f"{path}: revision is {revision!r:.80}; expected a branch, tag or commit")
+    return Adapter(folder, config, weights, _base_spec(folder, base, revision))
+
+
+def _base_spec(folder: Path, base: str, revision: str | None) -> str:
+    if is_there(Path(base)):
+        return base
+    if is_folder(folder / base):
+        return str(folder / base)
+    return f"{base}@{revision}" if revision and "@" not in base else base
+
+
+def _check_kind(config: Mapping[str, Any], path: Path) -> None:
+    kind = str(config.get("peft_type", "LORA")).upper()
+    if kind in _PROMPTS:
+        raise ModelError(
+            f"{path}: a {kind} adapter puts trained vectors beside the text, which cannot be merged into weights"
+            " and has no place in a scored text; only adapters of the weights (LoRA and its kin) are audited"
+        )

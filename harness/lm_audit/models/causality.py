@@ -1,0 +1,80 @@
+"""Proof that a model reads from left to right: a token must not change what the model said before it.
+
+Masked models (BERT and its kin) and permuted ones (XLNet) load as causal language models, and their "predictions" have
+seen the very token that they predict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lm_audit.errors import ModelError
+
+_TOKENS = 8
+_SHARE = 1e-3
+"""How much of what a token changes after itself may appear before it: rounding in float32, not information."""
+_HALF_SHARE = 0.05
+
+
+@torch.inference_mode()
+def prove_causal(module: Any, name: str) -> None:
+    """``ModelError`` with the reason where changing the last of eight tokens moves the logits before it.
+
+    Costs three forward passes of eight tokens. Earlier logits are compared with how far they move when a token before
+    them changes, so that neither the scale of the logits nor rounding in half precision decides.
+    """
+    if getattr(module.config, "is_encoder_decoder", False):
+        raise ModelError(f"model {name} is an encoder-decoder model; only causal language models are audited")
+    training = module.training
+    module.eval()
+    try:
+        ids = _probe_ids(module)
+        base, last, first = (_logits(module, row) for row in (ids, _changed(ids, -1), _changed(ids, 0)))
+    except (ValueError, TypeError, RuntimeError, KeyError, IndexError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"model {name} cannot read a text of {_TOKENS} tokens: {type(error).__name__}: {reason}"
+        ) from error
+    finally:
+        module.train(training)
+    if not all(bool(torch.isfinite(table).all()) for table in (base, last, first)):
+        return  # a request that gives NaN is refused by its number
+    moved, scale = _distance(base[:-1], last[:-1]), _distance(base[1:], first[1:])
+    share = _SHARE if module.dtype in (torch.float32, torch.float64) else _HALF_SHARE
+    if moved > share * max(scale, 1e-6):
+        raise ModelError(
+            f"model {name} ({type(module).__name__}) is not causal: changing the last of {_TOKENS} tokens moves the"
+            f" logits before it by {moved:.3g}, so it sees what it should predict (a masked or permuted"
+            " language model); only causal language models are audited"
+        )
+
+
+def _probe_ids(module: Any) -> list[int]:
+    """Eight ids from the middle of the vocabulary, where no special token is likely to be."""
+    config = module.config.get_text_config()
+    special = {getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "unk", "sep", "cls", "mask")}
+    size = int(module.get_input_embeddings().num_embeddings)
+    start = size // 3
+    plain = [number for number in range(start, min(size, start + 64)) if number not in special]
+    return (plain * _TOKENS)[: _TOKENS + 2][:_TOKENS]
+
+
+def _changed(ids: list[int], place: int) -> list[int]:
+    """The same with another token at one place."""
+    row = list(ids)
+    row[place] = next((number for number in reversed(ids) if number != row[place]), row[place])
+    return row
+
+
+def _logits(module: Any, row: list[int]) -> torch.Tensor:
+    ids = torch.tensor([row], device=module.get_input_embeddings().weight.device)
+    logits: torch.Tensor = module(input_ids=ids, use_cache=False).logits[0]
+    return logits.float()
+
+
+def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Root mean square of the differences, logits shifted to mean 0 at each position."""
+    difference = (one - one.mean(-1, keepdim=True)) - (other - other.mean(-1, keepdim=True))
+    return float(difference.square().mean().sqrt())

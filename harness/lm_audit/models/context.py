@@ -1,0 +1,148 @@
+"""How long a text a model takes, read from its configuration; the one place that knows, asked by every caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length")
+_PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "decoder")
+"""Where configurations of wrapped models (with vision, audio, code of their own) keep the language model's."""
+
+_NO_WINDOWS = {"max_window_layers"}  # a number of layers
+
+
+def text_config(config: Any) -> Any:
+    """The language model's part of a configuration, itself a configuration."""
+    inner = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+    for name in _PARTS:
+        part = getattr(inner, name, None)
+        if isinstance(part, Mapping):
+            part = _Attributes(part)
+        if part is not None and not isinstance(part, str) and _stated_length(inner) is None:
+            return text_config(part)
+    return inner
+
+
+def context_window(config: Any) -> int | None:
+    """The largest number of input tokens; None where nothing bounds it (state-space models, ALiBi).
+
+    Rotary scaling lengthens it: with YaRN to factor x original length, as model cards ask for without touching
+    ``max_position_embeddings`` (Peng et al. 2023), with dynamic NTK to factor x ``max_position_embeddings``. Linear
+    scaling, llama3 and LongRoPE are written beside a ``max_position_embeddings`` that is long already, and lengthen
+    only where it still equals the original length that they state.
+    """
+    text = text_config(config)
+    stated = _stated_length(text)
+    if stated is None or _bounded_by_nothing(text):
+        return None
+    return max([stated, *(_scaled_length(kind, text, stated) for kind in rope_kinds(text))])
+
+
+def attention_reach(config: Any) -> int | None:
+    """The shortest attention window or chunk: longer texts must keep their own positions in the batch."""
+    text = text_config(config)
+    lengths = [
+        length
+        for name, value in text.to_dict().items()
+        if ("window" in name or "attention_chunk" in name) and name not in _NO_WINDOWS
+        for length in (value if isinstance(value, list | tuple) else [value])
+        if isinstance(length, int) and not isinstance(length, bool) and length > 0
+    ]
+    return min(lengths, default=None)
+
+
+def uniform_rotation(config: Any) -> int | None:
+    """Length beyond which rotary frequencies depend on the longest text of the batch (dynamic NTK, LongRoPE)."""
+    text = text_config(config)
+    lengths = [_switching_length(kind, text) for kind in rope_kinds(text)]
+    return min((n for n in lengths if n), default=None)
+
+
+def rotates_by_length(config: Any) -> bool:
+    """Whether beyond :func:`uniform_rotation` every further token changes the rotation of all (dynamic NTK)."""
+    return any(_rope_type(kind) == "dynamic" for kind in rope_kinds(text_config(config)))
+
+
+def rope_kinds(text: Any) -> Iterator[Mapping[str, Any]]:
+    """The rotary settings of a configuration, one mapping for each kind of layer that has its own."""
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    if isinstance(rope, Mapping):
+        yield rope
+        yield from (value for value in rope.values() if isinstance(value, Mapping))
+
+
+def window_hint(config: Any) -> str:
+    """What to set where a longer context was trained but is not stated; empty where nothing suggests that."""
+    text = text_config(config)
+    for kind in rope_kinds(text):
+        if _rope_type(kind) == "linear" and "original_max_position_embeddings" not in kind:
+            return (
+                f"; its config scales rotary positions by {kind.get('factor')}: if max_position_embeddings"
+                " is the length before scaling, set it to the length that the model was trained for"
+            )
+    return ""
+
+
+def _stated_length(text: Any) -> int | None:
+    values = [value for name in _LENGTHS if _is_length(value := getattr(text, name, None))]
+    if not values:
+        return None
+    # Beside a scaled rotation some configs keep the short length and state the long one as max_sequence_length.
+    longer = getattr(text, "max_sequence_length", None)
+    first = int(values[0])
+    return max(first, longer) if isinstance(longer, int) and any(rope_kinds(text)) else first
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _bounded_by_nothing(text: Any) -> bool:
+    """ALiBi that is computed for whatever length comes; MPT's is a table of ``max_seq_len``."""
+    return bool(getattr(text, "alibi", False)) and getattr(text, "model_type", "") != "mpt"
+
+
+def _rope_type(kind: Mapping[str, Any]) -> str:
+    return str(kind.get("rope_type") or kind.get("type") or "default")
+
+
+def _scaled_length(kind: Mapping[str, Any], text: Any, stated: int) -> int:
+    name, factor = _rope_type(kind), kind.get("factor")
+    if not isinstance(factor, int | float) or factor <= 1:
+        return stated
+    original = kind.get("original_max_position_embeddings") or getattr(text, "original_max_position_embeddings", None)
+    if name == "yarn":
+        return int(factor * (original or stated))
+    if name == "dynamic":
+        return int(factor * stated)
+    return int(factor * stated) if original == stated else stated
+
+
+def _switching_length(kind: Mapping[str, Any], text: Any) -> int | None:
+    name = _rope_type(kind)
+    if name == "dynamic":
+        return _stated_length(text)
+    if name != "longrope" or kind.get("short_factor") == kind.get("long_factor"):
+        return None
+    return (
+        kind.get("original_max_position_embeddings")
+        or getattr(text, "original_max_position_embeddings", None)
+        or _stated_length(text)
+    )
+
+
+class _Attributes:
+    """A mapping read by attribute, for configurations that a checkpoint's own code left as plain dictionaries."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self._values)

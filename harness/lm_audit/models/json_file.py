@@ -1,0 +1,62 @@
+"""JSON objects from files that may be damaged, of another kind, or out of reach."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import ModelError
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in ``path``; ``ModelError`` naming the file where it cannot be read or holds something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise ModelError(f"{path} cannot be read as JSON: it is nested too deeply") from error
+    except ValueError as error:
+        raise ModelError(f"{path} cannot be read as JSON: {one_line(error)}") from error
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} holds a {type(value).__name__}; expected a JSON object")
+    return value
+
+
+def one_line(value: object, limit: int = 300) -> str:
+    """A message that may hold anything as one printable line."""
+    text = " ".join(str(value).split())
+    safe = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    return safe if len(safe) <= limit else f"{safe[:limit]}..."
+
+
+def listed(names: Sequence[str], shown: int = 4) -> str:
+    """The first few of some names, as one line, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(one_line(name, 120) for name in names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file or folder exists, False too for a name that no file can have or a folder that is closed to us."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """The same of a file."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """The same of a folder."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,208 @@
+"""An adapter is applied whole and as it was trained, or refused with the reason."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama
+
+IDS = torch.arange(3, 40)[None]
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_small_llama(tmp_path_factory.mktemp("tied") / "tied", tie_word_embeddings=True)
+
+
+def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> torch.Tensor:
+    """Save an adapter of random weights for ``base``; the logits of base and adapter side by side, as PEFT loads it."""
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    module = AutoModelForCausalLM.from_pretrained(base)
+    if tokens:
+        torch.manual_seed(1)
+        module.resize_token_embeddings(259 + tokens)
+        module.config.vocab_size = 259 + tokens
+    wrapped = get_peft_model(module, LoraConfig(r=4, task_type="CAUSAL_LM", **settings))
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in wrapped.named_parameters():
+            if "original_module" not in name and parameter.requires_grad:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    wrapped.save_pretrained(folder)
+    edit_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
+    again = AutoModelForCausalLM.from_pretrained(base)
+    if tokens:
+        again.resize_token_embeddings(259 + tokens, mean_resizing=False)
+    with torch.no_grad():
+        logits: torch.Tensor = PeftModel.from_pretrained(again, folder).eval()(IDS).logits
+    return logits
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target_modules": ["q_proj", "lm_head"]},
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["embed_tokens", "lm_head"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+        {"target_modules": ["q_proj"], "trainable_token_indices": [5, 9, 33]},
+        {"target_modules": ["q_proj", "v_proj"], "use_dora": True},
+        {"target_modules": ["q_proj", "v_proj"], "use_rslora": True},
+        {"target_modules": "all-linear", "alpha_pattern": {"q_proj": 32}, "rank_pattern": {"v_proj": 2}},
+    ],
+    ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()),
+)
+@pytest.mark.parametrize("of", ["tied", "untied"])
+def test_merged_equals_side_by_side(
+    of: str, tied: Path, llama_folder: Path, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    base = tied if of == "tied" else llama_folder
+    want = trained(base, tmp_path / "adapter", **settings)
+
+    model = load_model(tmp_path / "adapter", device="cpu")
+
+    with torch.no_grad():
+        torch.testing.assert_close(model.module(IDS).logits, want, rtol=1e-4, atol=1e-4)
+    assert (want - load_model(base, device="cpu").module(IDS).logits).abs().max() > 0.1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", ["tied", "untied"])
+def test_added_tokens(of: str, tied: Path, llama_folder: Path, tmp_path: Path) -> None:
+    base = tied if of == "tied" else llama_folder
+    want = trained(base, tmp_path / "adapter", tokens=3, target_modules=["q_proj"])
+    byte_tokenizer(64).save_pretrained(tmp_path / "adapter")
+
+    model = load_model(tmp_path / "adapter", device="cpu")
+
+    with torch.no_grad():
+        torch.testing.assert_close(model.module(IDS).logits, want, rtol=1e-4, atol=1e-4)
+    assert model.module.get_input_embeddings().num_embeddings == 262
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    path = folder / "adapter_model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda t: {k.replace("model.layers", "model.text.layers"): v for k, v in t.items()}, "fit nothing: .*text"),
+        (lambda t: {k: v for k, v in t.items() if "layers.1" not in k}, r"missing: .*layers\.1"),
+        (
+            lambda t: t | {"base_model.model.model.layers.7.x.lora_A.weight": torch.zeros(4, 16)},
+            r"fit nothing: .*\.7\.",
+        ),
+        (lambda t: {k: v for k, v in t.items() if "lora_B" not in k}, "missing: .*lora_B"),
+        (lambda t: {k: v * float("nan") for k, v in t.items()}, "NaN|otherwise"),
+    ],
+)
+def test_a_partial_fit(
+    llama_folder: Path, tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]], says: str
+) -> None:
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj", "v_proj"])
+    change_weights(tmp_path / "adapter", change)
+
+    with pytest.raises(ModelError, match=says):
+        load_model(tmp_path / "adapter", device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_added_tokens_whose_embeddings_are_not_there(llama_folder: Path, tmp_path: Path) -> None:
+    trained(llama_folder, tmp_path / "adapter", tokens=3, target_modules=["q_proj"])
+    change_weights(tmp_path / "adapter", lambda t: {k: v for k, v in t.items() if "embed_tokens" not in k})
+
+    with pytest.raises(ModelError, match="trained on a base of 262 tokens, which has 259"):
+        load_model(tmp_path / "adapter", device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING"])
+def test_trained_prompts(kind: str, tmp_path: Path) -> None:
+    config = {"peft_type": kind, "base_model_name_or_path": "org/base", "num_virtual_tokens": 4}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    save_file({"prompt_embeddings": torch.zeros(4, 16)}, tmp_path / "adapter_model.safetensors")
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=f"a {kind} adapter puts trained vectors beside the text"):
+            refuse(tmp_path)
+
+
+def cycle(folder: Path, base: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": str(base)}))
+    save_file({"x": torch.zeros(1)}, folder / "adapter_model.safetensors")
+    return folder
+
+
+def test_an_adapter_of_itself(tmp_path: Path) -> None:
+    folder = cycle(tmp_path / "ring", tmp_path / "ring")
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match="is the adapter itself; expected a whole model"):
+            refuse(folder)
+
+
+def test_adapters_in_a_ring(tmp_path: Path, hub_cache: Path) -> None:
+    one, other = cycle(tmp_path / "one", tmp_path / "other"), cycle(tmp_path / "other", tmp_path / "one")
+    put_in_hub_cache(hub_cache, "org/ring", {"main": cycle(tmp_path / "hub-ring", "org/ring")})
+
+    for spec in (one, other, "org/ring"):
+        for refuse in (check_spec, load_model):
+            with pytest.raises(ModelError, match=r"its base .* is (an|the) adapter"):
+                refuse(spec)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_an_adapter_on_the_hub(llama_folder: Path, tmp_path: Path, hub_cache: Path) -> None:
+    want = trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    edit_json(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path="org/base")
+    put_in_hub_cache(hub_cache, "org/base", {"main": llama_folder})
+    put_in_hub_cache(hub_cache, "org/adapter", {"main": tmp_path / "adapter"})
+
+    model = load_model("org/adapter", device="cpu")
+
+    torch.testing.assert_close(model.module(IDS).logits, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_adapter_left_in_a_model_s_folder(llama_folder: Path, tmp_path: Path, dtype: str) -> None:
+    """The whole model counts, as it does where the adapter files are absent, and a word says so."""
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    both = shutil.copytree(llama_folder, tmp_path / "both")
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        shutil.copyfile(tmp_path / "adapter" / name, both / name)
+
+    with pytest.warns(UserWarning, match="the whole model is taken, the adapter is left out"):
+        model = load_model(both, device="cpu", dtype=dtype)
+
+    plain = load_model(llama_folder, device="cpu", dtype=dtype)
+    assert torch.equal(model.module(IDS).logits, plain.module(IDS).logits)
+    assert model.fingerprint == plain.fingerprint
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_an_adapter_beside_a_config_without_weights(llama_folder: Path, tmp_path: Path) -> None:
+    want = trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    shutil.copyfile(llama_folder / "config.json", tmp_path / "adapter" / "config.json")
+
+    model = load_model(tmp_path / "adapter", device="cpu")
+
+    torch.testing.assert_close(model.module(IDS).logits, want, rtol=1e-4, atol=1e-4)

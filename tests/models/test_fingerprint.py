@@ -1,0 +1,123 @@
+"""Two folders have one fingerprint where they are one model, and two where anything changes what it answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lm_audit.models import load_model
+from lm_audit.models.language_model import LanguageModel
+from lm_audit.plugin import fingerprints
+from tests.models.small_models import edit_json, put_in_hub_cache
+
+
+@pytest.fixture
+def copy(llama_folder: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(llama_folder, tmp_path / "elsewhere")
+
+
+def fingerprint(folder: Path) -> str:
+    return load_model(folder, device="cpu").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("config.json", {"rope_parameters": {"rope_type": "default", "rope_theta": 20.0}}),
+        ("config.json", {"rms_norm_eps": 0.5}),
+        ("config.json", {"hidden_act": "gelu"}),
+        ("generation_config.json", {"eos_token_id": [2, 99]}),
+        ("tokenizer_config.json", {"add_prefix_space": True, "eos_token": "a"}),
+    ],
+)
+def test_what_changes_an_answer_changes_it(llama_folder: Path, copy: Path, file: str, changes: dict[str, Any]) -> None:
+    before = fingerprints.model_identity(str(copy))
+    edit_json(copy / file, **changes)
+
+    assert fingerprint(copy) != fingerprint(llama_folder)
+    fingerprints.forget()
+    assert fingerprints.model_identity(str(copy)) != before
+
+
+def test_the_chat_template_changes_it(llama_folder: Path, copy: Path) -> None:
+    (copy / "chat_template.jinja").write_text("{{ messages }}")
+
+    assert fingerprint(copy) != fingerprint(llama_folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transformers_version": "4.1"},
+        {"_name_or_path": "org/other"},
+        {"dtype": "bfloat16"},
+        {"architectures": None},
+        {"attention_dropout": 0.0},
+        {"use_cache": False},
+    ],
+)
+def test_what_changes_nothing_does_not(llama_folder: Path, copy: Path, changes: dict[str, Any]) -> None:
+    edit_json(copy / "config.json", **changes)
+
+    assert fingerprint(copy) == fingerprint(llama_folder)
+
+
+def test_memory_and_disk_agree(llama_folder: Path, tmp_path: Path) -> None:
+    model = load_model(llama_folder, device="cpu")
+    model.module.save_pretrained(tmp_path / "saved")
+    model.tokenizer.save_pretrained(tmp_path / "saved")
+
+    in_memory = LanguageModel(model.module, model.tokenizer, name="x").fingerprint
+
+    assert in_memory == model.fingerprint == fingerprint(tmp_path / "saved")
+
+
+def test_a_folder_and_its_cached_twin_are_one_model(llama_folder: Path, hub_cache: Path) -> None:
+    put_in_hub_cache(hub_cache, "org/twin", {"main": llama_folder})
+    fingerprints.forget()
+
+    assert fingerprint(Path(llama_folder)) == load_model("org/twin", device="cpu").fingerprint
+    assert fingerprints.model_identity("org/twin") == fingerprints.model_identity(str(llama_folder))
+
+
+def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    from tests.models.small_models import small_llama
+
+    adapter = tmp_path / "adapter"
+    get_peft_model(small_llama(), LoraConfig(target_modules=["q_proj"])).save_pretrained(adapter)
+    edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(copy))
+    before = fingerprints.model_identity(str(adapter))
+
+    edit_json(copy / "config.json", rms_norm_eps=0.5)
+    fingerprints.forget()
+
+    assert fingerprints.model_identity(str(adapter)) != before
+
+
+def test_two_models_of_equal_weights_are_two_models(llama_folder: Path, copy: Path) -> None:
+    edit_json(copy / "config.json", rope_parameters={"rope_type": "default", "rope_theta": 20.0})
+    one, other = load_model(llama_folder, device="cpu"), load_model(copy, device="cpu")
+    ids = torch.arange(3, 40)[None]
+
+    assert not torch.allclose(one.module(ids).logits, other.module(ids).logits)
+    assert one.fingerprint != other.fingerprint
+
+
+def test_the_cache_of_a_process_sees_an_edited_folder(copy: Path) -> None:
+    from lm_audit.models import ModelCache
+
+    cache = ModelCache(1 << 30)
+    first = cache.get(copy, device="cpu")
+    assert cache.get(copy, device="cpu") is first
+
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 0.25}))
+
+    assert cache.get(copy, device="cpu").fingerprint != first.fingerprint
