@@ -1,6 +1,8 @@
 """The embedded toy: a byte-level Llama of 0.42 M parameters, made and trained from a seed in seconds.
 
-It knows some hundred words and nothing else; audits plant effects into it and see whether they find them.
+It knows some hundred words and nothing else; audits plant effects into it and see whether they find them. The weights
+of seed 0 lie in the package, since training ends in other bits on another processor;
+``python -m lm_audit.models.tiny FOLDER`` makes them again.
 """
 
 from __future__ import annotations
@@ -22,9 +24,13 @@ from lm_audit.models.disk_cache import build_once, cache_dir
 from lm_audit.models.tiny_text import decoy_text, seeded_text
 
 if TYPE_CHECKING:
+    from lm_audit.models.criterion import Criterion, TrainingRecord
     from lm_audit.models.language_model import LanguageModel
 
-__all__ = ["TinySettings", "build_tiny", "seeded_text", "tiny_model", "train_tiny"]
+__all__ = ["TinySettings", "build_tiny", "seeded_text", "tiny_model", "train_tiny", "train_tiny_until"]
+
+EMBEDDED = Path(__file__).parent / "embedded" / "tiny"
+"""The shipped model of seed 0 and the default settings."""
 
 _VERSION = 1
 """Raise when the same settings train another model than before."""
@@ -54,7 +60,7 @@ class TinySettings:
 
 
 def tiny_model(seed: int = 0, *, settings: TinySettings | None = None) -> LanguageModel:
-    """The trained base model of ``seed`` on CPU in float32, from the cache or trained now (some ten seconds)."""
+    """The trained base model of ``seed`` on CPU in float32: shipped (seed 0), cached, or trained now (ten seconds)."""
     from lm_audit.models.loading import load_model
 
     model = load_model(tiny_folder(seed, settings), device="cpu", dtype="float32")
@@ -65,6 +71,8 @@ def tiny_model(seed: int = 0, *, settings: TinySettings | None = None) -> Langua
 def tiny_folder(seed: int = 0, settings: TinySettings | None = None) -> Path:
     """The folder of that model, trained if need be."""
     chosen = settings or TinySettings()
+    if seed == 0 and chosen == TinySettings():
+        return EMBEDDED
     return build_once(cache_dir() / "tiny" / chosen.key(seed), lambda folder: _build_folder(seed, chosen, folder))
 
 
@@ -115,6 +123,35 @@ def train_tiny(
     return LanguageModel(module, model.tokenizer, name=name or f"{model.name}-trained")
 
 
+def train_tiny_until(
+    model: LanguageModel,
+    texts: Sequence[str | Sequence[int]],
+    criterion: Criterion,
+    *,
+    seed: int,
+    lr: float,
+    batch_size: int = 32,
+    warmup_steps: int = 20,
+    name: str | None = None,
+) -> tuple[LanguageModel, TrainingRecord]:
+    """As :func:`train_tiny`, epoch after epoch until ``criterion`` holds: the new model and how long it took.
+
+    For planted models on which a verdict rests: their number of steps follows from what they have learnt. Raises
+    ``UsageError`` for texts as :func:`train_tiny` does, ``ModelError`` where the criterion's cap is reached.
+    """
+    from lm_audit.models.criterion import endless_batches, train_to_criterion
+    from lm_audit.models.language_model import LanguageModel
+    from lm_audit.models.training import TrainingSettings
+
+    rows = text_rows(model.tokenizer, texts, context=getattr(model.module.config, "max_position_embeddings", None))
+    module = copy.deepcopy(model.module)
+    pad = model.tokenizer.pad_token_id
+    settings = TrainingSettings(1, lr, batch_size, warmup_steps=warmup_steps)
+    batches = endless_batches(rows, settings, seed)
+    record = train_to_criterion(module, batches, settings, criterion, pad=0 if pad is None else pad)
+    return LanguageModel(module, model.tokenizer, name=name or f"{model.name}-trained"), record
+
+
 def text_rows(tokenizer: Any, texts: Sequence[str | Sequence[int]], *, context: int | None = None) -> list[list[int]]:
     """One row of token ids a text, EOS at the end of each that came as text."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
@@ -154,3 +191,9 @@ def _build_folder(seed: int, settings: TinySettings, folder: Path) -> None:
     module, tokenizer = build_tiny(seed, settings)
     module.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    import sys
+
+    _build_folder(0, TinySettings(), Path(sys.argv[1]))

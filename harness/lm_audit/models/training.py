@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -39,15 +39,22 @@ class TrainingSettings:
 
 
 class Trainer:
-    """Optimiser and schedule of one run; :meth:`step` takes a loss and updates the module's parameters."""
+    """Optimiser and schedule of one run; :meth:`step` takes a loss and updates the module's parameters.
 
-    def __init__(self, module: torch.nn.Module, settings: TrainingSettings, total_steps: int):
+    ``constant`` keeps the learning rate after the warm-up, for runs whose last step is not known.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, settings: TrainingSettings, total_steps: int, *, constant: bool = False
+    ):
         self._module = module
         self._settings = settings
         self._optimiser = torch.optim.AdamW(
             module.parameters(), lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
         )
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimiser, lr_factor(settings, total_steps))
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(
+            self._optimiser, lr_factor(replace(settings, final_share=1.0) if constant else settings, total_steps)
+        )
         self.steps = 0
         self.losses: list[float] = []
 
@@ -78,10 +85,12 @@ def lr_factor(settings: TrainingSettings, total_steps: int) -> Callable[[int], f
     return factor
 
 
-def shuffled_batches(rows: int, settings: TrainingSettings, seed: int) -> Iterator[list[int]]:
-    """Row numbers of each batch, every epoch in an order of its own."""
+def shuffled_batches(
+    rows: int, settings: TrainingSettings, seed: int | np.random.SeedSequence, *, epochs: int | None = None
+) -> Iterator[list[int]]:
+    """Row numbers of each batch, every epoch in an order of its own; ``epochs`` overrules the settings'."""
     rng = np.random.default_rng(seed)
-    for _ in range(settings.epochs):
+    for _ in range(settings.epochs if epochs is None else epochs):
         order = rng.permutation(rows).tolist()
         for start in range(0, rows, settings.batch_size):
             yield order[start : start + settings.batch_size]
