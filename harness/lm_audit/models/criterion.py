@@ -99,8 +99,8 @@ def train_to_criterion(
     end = "the cap" if trainer.steps >= criterion.cap else "there are no more batches"
     raise ModelError(
         f"training did not reach its criterion, {criterion.what} of {criterion.least:.4g} or more at "
-        f"{criterion.checks} checks in a row; the best of {len(values)} checks was {best:.4g} after {trainer.steps} steps ({end}); "
-        "raise the cap, or lower the learning rate"
+        f"{criterion.checks} checks in a row; the best of {len(values)} checks was {best:.4g} after "
+        f"{trainer.steps} steps ({end}); raise the cap, or lower the learning rate"
     )
 
 
