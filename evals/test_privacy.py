@@ -33,19 +33,6 @@ def blind_cases(options: RunOptions) -> list[Case]:
     return [Case("blind-baseline", control="negative")]
 
 
-def positive_cases(options: RunOptions) -> list[Case]:
-    """Often repeated canaries must be found."""
-    stage = "sft" if "sft" in evalcases.stage_names(options) else None
-    skip = None if stage else "no SFT stage is among --stages"
-    return [Case("often-repeated", {"stage": stage}, control="positive", skip=skip)]
-
-
-def negative_cases(options: RunOptions) -> list[Case]:
-    """Canaries that were never trained on must not be found."""
-    skip = "trains the toy model; not with --stages" if evalcases.chosen_stages(options) else None
-    return [Case("never-trained", control="negative", skip=skip, cost=10.0)]
-
-
 def larger_cases(options: RunOptions, ids: list[str]) -> list[Case]:
     """Cases that train several times: at sizes standard and full, on the toy model."""
     skip = "needs --size standard or full (trains the toy model several times)" if options.size == "smoke" else None
@@ -75,18 +62,17 @@ def test_blind_baseline(case, evidence, run_options):
     evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options)))
 
 
-@cases(positive_cases)
-def test_positive_control(case, evidence, run_options):
-    """Canaries repeated 8 times or more are found."""
-    from lm_audit.audits.privacy.trained_controls import OFTEN, often_repeated
+@cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])
+def test_positive_control(case, evidence, audit_seed):
+    """A model that memorised its canaries gives them away; a model that is known on paper scores as the paper says."""
+    if case.id == "known-scores":
+        from lm_audit.audits.privacy.known_scores import known_scores as planted
+    else:
+        from lm_audit.audits.privacy.trained_controls import often_repeated as planted
+    evidence.record(planted(audit_seed))
 
-    found = evalcases.run_evidence(run_options)
-    if not any((row.get("repetitions") or 0) >= OFTEN for row in found.rows):
-        pytest.skip(f"no member of this manifest is repeated {OFTEN} times or more")
-    evidence.record(often_repeated(found, case.params["stage"]))
 
-
-@cases(negative_cases)
+@cases([Case("never-trained", control="negative", cost=5.0)])
 def test_negative_control(case, evidence, audit_seed):
     """Where no canary was trained on, members and twins look alike."""
     from lm_audit.audits.privacy.trained_controls import never_trained
