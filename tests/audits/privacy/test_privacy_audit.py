@@ -27,7 +27,6 @@ from lm_audit.audits.privacy.source_columns import COLUMNS, source_metrics
 from lm_audit.audits.privacy.stage_option import parse_stages
 from lm_audit.audits.privacy.stagescores import StageScores
 from lm_audit.audits.privacy.stress import VARIANTS, stress_variants
-from lm_audit.audits.privacy.trained_controls import often_repeated
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate
@@ -181,9 +180,9 @@ def test_blind_baseline_decision_rule():
     apart = blind_baseline(scores_of(rng.normal(2, 1, 50), rng.normal(size=200)))
     assert apart.verdict == "refuse"
     assert "already tells members from twins" in apart.reason
-    assert blind_baseline(scores_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0])).verdict == "refuse"
-    assert blind_baseline(scores_of([0.3, 0.5, 0.9], [0.1, 0.2, 0.6, 0.4])).verdict == "warn"
-    assert blind_baseline(scores_of(rng.normal(0.5, 1, 900), rng.normal(size=900))).verdict == "warn"
+    # A difference that is certain and small is noted: such twins still serve.
+    assert blind_baseline(scores_of(rng.normal(0.2, 1, 900), rng.normal(size=900))).verdict == "warn"
+    assert blind_baseline(scores_of(rng.normal(0.5, 1, 900), rng.normal(size=900))).verdict == "refuse"
 
 
 def test_separable_base_voids_the_evidence(smoke_stages):
@@ -320,14 +319,6 @@ def test_seeds_are_the_unit():
     assert direction_consistency([0.0]).value is None
 
 
-def test_positive_control_on_planted_scores(smoke_evidence):
-    found = often_repeated(smoke_evidence)
-    assert found.control.role == "positive"
-    rows = [dict(row, repetitions=16) for row in smoke_evidence.rows if row["role"] == "control"]
-    rows += [dict(row, role="member", repetitions=16) for row in rows if row["item"].endswith(("1", "2", "3"))]
-    assert not often_repeated(Evidence("privacy", rows=rows)).control.passed
-
-
 def test_stage_rows_hold_documents(smoke_evidence):
     roles = {row["role"] for row in smoke_evidence.rows}
     assert roles == {"member", "control", "document"}
@@ -360,10 +351,9 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages, tmp_p
     base = (stages["base"] / "spec.txt").read_text().strip()
     manifest = config.folder() / "manifest.jsonl"
     found = run_pytest(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
-    # The smoke stages are too weak for the positive control, and an audit whose control fails is void.
-    assert found.returncode == 1, found.stdout[-3000:]
-    assert "1 failed, 29 passed, 5 skipped" in found.stdout
-    assert "VOID privacy: a control failed" in found.stdout
+    # The smoke stages remember little, which is a finding; the controls have a planted model of their own.
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert "32 passed, 4 skipped" in found.stdout
     assert "often-repeated" in found.stdout
 
 
