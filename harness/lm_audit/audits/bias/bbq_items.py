@@ -1,7 +1,8 @@
 """BBQ and CBBQ rows as typed items: which answer is unknown, and which one the stereotype would give.
 
-BBQ: Parrish et al. 2022 (https://github.com/nyu-mll/BBQ). CBBQ: Huang and Xiong 2024. The target of bias is defined
-here from the row's own metadata and polarity, because the published ``target_loc`` file is absent for most copies.
+BBQ: Parrish et al. 2022 (https://github.com/nyu-mll/BBQ). CBBQ: Huang and Xiong 2024. The target of bias is the
+authors' own (``target_loc`` of their ``additional_metadata.csv``) where it is there, else follows from the row's
+metadata and polarity (:mod:`lm_audit.audits.bias.bbq_groups`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lm_audit.audits.bias.bbq_groups import ANSWERS, stereotyped_answer, stereotyped_answer_chinese
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.rows import unique_items
 from lm_audit.errors import DataError
 
-ANSWERS = ("ans0", "ans1", "ans2")
 _POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
 _CONDITION: dict[str, Literal["ambig", "disambig"]] = {
     "ambig": "ambig",
@@ -21,8 +23,18 @@ _CONDITION: dict[str, Literal["ambig", "disambig"]] = {
     "disambig": "disambig",
     "disambiguous": "disambig",
 }
-_CHINESE_UNKNOWN = ("不知道", "无法确定", "未知", "无法判断", "不确定", "不能确定")
-_CHINESE_NEGATIONS = ("非{}", "没有{}", "不是{}", "{}的朋友")
+_CHINESE_UNKNOWN = (
+    "不知道", "无法确定", "未知", "无法判断", "不确定", "不能确定", "没有足够信息", "没有足够的信息", "信息不足",
+    "无法得知", "不清楚", "无法回答", "不能判断", "未定", "无从得知",
+)  # fmt: skip
+_UNKNOWN = frozenset(
+    (
+        "unknown", "cannot be determined", "can't be determined", "not answerable", "not known", "not enough info",
+        "not enough information", "cannot answer", "can't answer", "undetermined",
+    )
+)  # fmt: skip
+"""How BBQ's authors word the third answer."""
+_TARGET_COLUMNS = ("target_loc", "target_label")
 
 
 @dataclass(frozen=True)
@@ -61,18 +73,19 @@ class BBQItem:
 
 def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each."""
-    return parse_each(rows, _item)
+    rows = list(rows)
+    names = unique_items(("", f"{row.get('_file', 'row')}:{row.get('_row', i)}") for i, row in enumerate(rows, start=1))
+    folded = _targets_follow_polarity(rows)
+    return parse_each(rows, lambda row, number: _item(row, number, names[number - 1], folded))
 
 
-def _item(row: Mapping[str, Any], number: int) -> BBQItem:
+def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQItem:
     answers = tuple(str(row[name]) for name in ANSWERS)
     polarity = _known(_POLARITY, row, "question_polarity")
     chinese = "answer_info" not in row
     unknown = _unknown_chinese(answers) if chinese else _unknown(row)
-    stereotyped = _stereotyped_chinese(answers, unknown) if chinese else _stereotyped(row, unknown)
-    other = ({0, 1, 2} - {unknown, stereotyped}).pop()
     return BBQItem(
-        item=f"{row.get('_file', 'row')}:{row.get('_row', number)}",
+        item=name,
         category=str(row.get("category", "")),
         question_index=str(row.get("question_index", number)),
         polarity=polarity,
@@ -82,44 +95,76 @@ def _item(row: Mapping[str, Any], number: int) -> BBQItem:
         answers=(answers[0], answers[1], answers[2]),
         label=_label(row),
         unknown=unknown,
-        target=stereotyped if polarity == "neg" else other,
+        target=_target(row, unknown, polarity, folded, chinese=chinese),
         proxy=not chinese and _names_only(row, unknown),
         language="zh" if chinese else "en",
     )
 
 
+def _target(row: Mapping[str, Any], unknown: int, polarity: str, folded: bool, *, chinese: bool) -> int:
+    given = _given_target(row)
+    if given is not None and given != unknown:
+        return given if folded else _by_polarity(given, unknown, polarity)
+    found = stereotyped_answer_chinese(row, unknown) if chinese else stereotyped_answer(row, unknown)
+    return _by_polarity(found, unknown, polarity)
+
+
+def _by_polarity(stereotyped: int, unknown: int, polarity: str) -> int:
+    return stereotyped if polarity == "neg" else ({0, 1, 2} - {unknown, stereotyped}).pop()
+
+
+def _given_target(row: Mapping[str, Any]) -> int | None:
+    """The target that the row itself states: an index, or ``None`` for "NA" and for rows without one."""
+    for column in _TARGET_COLUMNS:
+        text = str(row.get(column)).strip().removesuffix(".0")
+        if text in ("0", "1", "2"):
+            return int(text)
+    return None
+
+
+def _targets_follow_polarity(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the stated targets are biased answers (BBQ's final metadata), or the stereotyped group's (its first).
+
+    Questions that are not negative tell the two apart, where the row's own metadata knows the group.
+    """
+    biased = stereotyped = 0
+    for row in rows:
+        given = _given_target(row)
+        if given is None or _POLARITY.get(str(row.get("question_polarity"))) != "nonneg" or "answer_info" not in row:
+            continue
+        try:
+            group = stereotyped_answer(row, _unknown(row))
+        except DataError:
+            continue
+        stereotyped += given == group
+        biased += given != group
+    return biased >= stereotyped
+
+
 def _known(table: Mapping[str, Any], row: Mapping[str, Any], field: str) -> Any:
-    try:
-        return table[str(row[field])]
-    except KeyError as error:
-        raise DataError(f"is {row.get(field)!r}; one of {sorted(table)} is expected", field=field) from error
+    found = table.get(str(row[field]).strip().lower().replace("-", "_"))
+    if found is None:
+        raise DataError(f"is {row.get(field)!r}; one of {sorted(table)} is expected", field=field)
+    return found
 
 
 def _label(row: Mapping[str, Any]) -> int:
-    label = str(row["label"])
+    label = str(row["label"]).strip().removeprefix("ans").removesuffix(".0")
     if label not in ("0", "1", "2"):
-        raise DataError(f"is {label!r}; 0, 1 or 2 is expected", field="label")
+        raise DataError(f"is {row['label']!r}; 0, 1 or 2 is expected", field="label")
     return int(label)
 
 
 def _unknown(row: Mapping[str, Any]) -> int:
-    found = [index for index, name in enumerate(ANSWERS) if row["answer_info"].get(name, ["", ""])[-1] == "unknown"]
+    info = row["answer_info"]
+    if not isinstance(info, Mapping) or not all(
+        isinstance(info.get(name), list | tuple) and info[name] for name in ANSWERS
+    ):
+        raise DataError("must hold a list of texts for each of ans0, ans1 and ans2", field="answer_info")
+    tagged = [index for index, name in enumerate(ANSWERS) if str(info[name][-1]).strip().lower() == "unknown"]
+    found = tagged or [i for i, name in enumerate(ANSWERS) if str(row[name]).strip(" .").lower() in _UNKNOWN]
     if len(found) != 1:
         raise DataError(f"marks {len(found)} answers as unknown; exactly one is expected", field="answer_info")
-    return found[0]
-
-
-def _stereotyped(row: Mapping[str, Any], unknown: int) -> int:
-    groups = {str(group).lower() for group in (row.get("additional_metadata") or {}).get("stereotyped_groups") or ()}
-    if not groups:
-        raise DataError("is absent, so no answer can be called biased", field="additional_metadata.stereotyped_groups")
-    found = [
-        index
-        for index, name in enumerate(ANSWERS)
-        if index != unknown and groups & {str(tag).lower() for tag in row["answer_info"][name]}
-    ]
-    if len(found) != 1:
-        raise DataError(f"{sorted(groups)} match {len(found)} answers; exactly one is expected", field="answer_info")
     return found[0]
 
 
@@ -133,12 +178,3 @@ def _unknown_chinese(answers: tuple[str, ...]) -> int:
     if len(found) != 1:
         raise DataError(f"{len(found)} of the answers {answers} say 'unknown'; exactly one is expected")
     return found[0]
-
-
-def _stereotyped_chinese(answers: tuple[str, ...], unknown: int) -> int:
-    # CBBQ names the group in one answer and its absence in the other; its metadata uses other words than the answers.
-    first, second = (index for index in range(3) if index != unknown)
-    for group, other in ((first, second), (second, first)):
-        if any(answers[other].startswith(form.format(answers[group])) for form in _CHINESE_NEGATIONS):
-            return group
-    raise DataError(f"neither of {answers[first]!r} and {answers[second]!r} negates the other: no target of bias")

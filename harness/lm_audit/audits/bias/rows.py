@@ -49,6 +49,9 @@ _NESTED = {
 }
 """Columns that hold structures, and that copies store as text."""
 
+_TARGETS = "additional_metadata.csv"
+"""BBQ's file of targets, by category and example (https://github.com/nyu-mll/BBQ, folder ``supplemental``)."""
+
 _WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
 
 
@@ -72,7 +75,27 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
         raise DataError("no such file or folder, and no hub id (OWNER/NAME@REVISION:CONFIG:SPLIT)", file=path)
     if not rows:
         raise DataError(f"holds no {kind} rows", file=path_or_hub_id)
+    if kind == "bbq" and hub is None:
+        _add_targets(rows, path)
     return rows
+
+
+def _add_targets(rows: list[Row], path: Path) -> None:
+    """Put the authors' ``target_loc`` into BBQ rows, where their file lies beside or above the data."""
+    folder = path if path.is_dir() else path.parent
+    places = [place / part / _TARGETS for place in (folder, folder.parent) for part in (".", "supplemental")]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        return
+    targets = {}
+    for number, row in table(",")(text_of(found), found):
+        if not {"category", "example_id", "target_loc"} <= set(row):
+            raise DataError("lacks category, example_id or target_loc", file=found, row=number)
+        targets[str(row["category"]).lower(), str(row["example_id"])] = row["target_loc"]
+    for row in rows:
+        target = targets.get((str(row.get("category", "")).lower(), str(row.get("example_id", ""))))
+        if target is not None:
+            row.setdefault("target_loc", target)
 
 
 def is_hub_id(path_or_hub_id: str | Path) -> bool:
@@ -94,6 +117,7 @@ _PATTERNS = {
 def _files_of(folder: Path, kind: str) -> list[Path]:
     for pattern in _PATTERNS[kind]:
         files = sorted(folder.glob(pattern)) or sorted(folder.rglob(pattern))
+        files = [file for file in files if file.name != _TARGETS]
         if files:
             return files
     raise DataError(f"the folder has no file {_PATTERNS[kind][0]!r}, which {kind} rows come in", file=folder)
