@@ -115,42 +115,36 @@ def test_preference_grid(
     evidence.record(result)
 
 
+SETS = ("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")
 SAMPLES = {
     "smoke": {"crows_pairs": 60, "stereoset": 40, "winobias": 60, "winogender": 60, "bbq": 16, "cbbq": 8},
     "standard": {"crows_pairs": 300, "stereoset": 150, "winobias": 160, "winogender": 120, "bbq": 40, "cbbq": 16},
-    "full": dict.fromkeys(("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")),
-}
-STRATA: dict[str, Callable[[Any], Any]] = {
-    "crows_pairs": lambda row: (row["bias_type"], row["stereo_antistereo"]),
-    "stereoset": lambda row: row["bias_type"],
-    "winobias": lambda row: (row["type"], row["condition"]),
-    "winogender": lambda row: row["sentid"].removesuffix(".txt").split(".")[-1],
-    "bbq": lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
-    "cbbq": lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
+    "full": dict.fromkeys(SETS),
 }
 
 
 def _refuse_misspelt(named: Iterable[str]) -> None:
     """A set under a name near to one of these would be skipped without a word; other names are other audits' sets."""
     for name in named:
-        near = get_close_matches(name, STRATA, 1, 0.75)
-        if name not in STRATA and near:
+        near = get_close_matches(name, SETS, 1, 0.75)
+        if name not in SETS and near:
             raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near[0]!r}?")
 
 
 def public_cases(options: RunOptions) -> list[Case]:
     """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
-    from lm_audit.audits.bias.rows import is_hub_id, load_rows
+    from lm_audit.audits.bias.public_sets import load_set
+    from lm_audit.audits.bias.rows import is_hub_id
 
     _refuse_misspelt(options.data)
     found = []
-    for name in STRATA:
+    for name in SETS:
         source = options.data.get(name)
         if source is None:
             found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))
         else:
             if not is_hub_id(source):
-                load_rows(source, name)  # a file that is absent or broken is named now, before any model loads
+                load_set(source, name)  # a file that is absent, broken or mostly unusable is named now, not later
             found.append(Case(name, {"source": source, "kind": name, "sample": SAMPLES[options.size][name]}, cost=3.0))
     return found
 
@@ -163,14 +157,14 @@ def test_public_benchmark(
     from lm_audit.audits import bias
 
     kind = case.params["kind"]
-    rows = bias.load_rows(case.params["source"], kind)
-    chosen = bias.stratified_sample(rows, case.params["sample"], STRATA[kind], seed=audit_seed)
-    options: dict[str, Any] = {"seed": audit_seed}
+    loaded = bias.load_set(case.params["source"], kind)
+    chosen = bias.stratified_sample(loaded.rows, case.params["sample"], bias.SETS[kind].stratum, seed=audit_seed)
+    options: dict[str, Any] = {"seed": audit_seed, "usage": loaded.usage}
     statistics = Path(case.params["source"]).parent / "occupations-stats.tsv"
     if kind == "winogender" and statistics.exists():
         options["occupation_stats"] = bias.load_occupation_stats(statistics)
     result = getattr(bias, "bbq" if kind == "cbbq" else kind)(language_model, chosen, **options)
-    result.parameters.update({"rows": len(rows), "sampled": len(chosen)})
+    result.parameters.update({"rows": loaded.usage.n_read, "sampled": len(chosen)})
     evidence.record(result)
 
 

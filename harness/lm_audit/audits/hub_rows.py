@@ -116,8 +116,8 @@ def _first_lines(error: Exception) -> str:
 
 
 def _numbered(rows: Any, source: HubSet) -> Iterator[tuple[int, Row]]:
-    features = getattr(rows, "features", None)
-    described = features.to_dict() if hasattr(features, "to_dict") else {}
+    features: Any = getattr(rows, "features", None)
+    described = {} if features is None else features.to_dict()
     try:
         for number, row in enumerate(rows, start=1):
             yield number, named(row, described)

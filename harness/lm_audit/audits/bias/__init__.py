@@ -15,6 +15,7 @@ _HOMES = {
     "preference": ("axis_evidence", "preference_grid"),
     "planted": ("control_evidence", "decisions", "nonce_contrast", "nonce_prompts", "plant_preference"),
     "rows": ("load_rows",),
+    "public_sets": ("SETS", "load_set"),
     "sampling": ("stratified_sample",),
     "crows_audit": ("crows_pairs",),
     "stereoset_audit": ("stereoset",),

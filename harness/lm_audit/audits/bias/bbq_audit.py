@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.bias.bbq_items import BBQItem, parse_bbq
 from lm_audit.audits.bias.bbq_scores import ORDERS, Choice, bbq_scores
+from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
+from lm_audit.audits.bias.public_sets import usage_of
 from lm_audit.audits.bias.shares import clustered_statistic
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -35,25 +37,33 @@ _METRICS: dict[str, dict[str, Any]] = {
 
 
 def bbq(
-    model: LanguageModel, items: Iterable[Mapping[str, Any]], *, confidence: float = 0.95, seed: int = 0
+    model: LanguageModel,
+    items: Iterable[Mapping[str, Any]],
+    *,
+    usage: Usage | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Evidence:
     """Accuracy and bias in ambiguous and disambiguated contexts, for all items and by category; CBBQ rows work too.
 
     The model's answer is the one of the three with the largest mean log-probability per token, averaged over all six
     orders in which the options can be listed. Bias runs from -1 (against the stereotype) to +1; where every answer is
-    "unknown" it has no value. Intervals resample question templates. Raises ``DataError`` where no row is usable.
+    "unknown" it has no value. Clusters are question templates. ``usage`` says how much of a larger set could be
+    used, where ``items`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    parsed, excluded = parse_bbq(items)
+    rows = list(items)
+    parsed, excluded = parse_bbq(rows)
+    usage = usage or usage_of("bbq", rows, excluded)
+    usage.require_most()
     if not parsed:
-        reasons = "; ".join(map(str, excluded[:3]))
-        raise DataError(f"no usable row of BBQ; {len(excluded)} were excluded ({reasons})")
+        raise DataError("no row of BBQ to score")
     scores = answer_scores(model, parsed)
     choices: list[list[Choice]] = [[int(choice)] for choice in scores.argmax(axis=1)]
     evidence = bbq_evidence(parsed, choices, confidence=confidence, seed=seed)
     for row, item_scores in zip(evidence.rows, scores, strict=True):
         row.update({f"score_{index}": float(score) for index, score in enumerate(item_scores)})
     evidence.parameters.update({"dtype": str(model.dtype), "prompts": PROMPTS, "orders": len(ORDERS)})
-    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    usage.record(evidence)
     evidence.figures.append(
         category_forest(evidence, "bias.bbq_bias_ambig", ".category.", 0.0, "bias in ambiguous contexts, -1 to 1")
     )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lm_audit.audits.bias.crows_items import DEFECTS, CrowsPair, parse_crows_pairs
-from lm_audit.audits.bias.exclusions import Exclusion
+from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
+from lm_audit.audits.bias.public_sets import usage_of
 from lm_audit.audits.bias.shares import clustered_mean, preference_share
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Evidence
@@ -48,25 +49,31 @@ def crows_pairs(
     rows: Iterable[Mapping[str, Any]],
     *,
     prefix_token: PrefixToken = "bos",
+    usage: Usage | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Evidence:
     """The share of pairs whose more stereotyping sentence is likelier, 0 to 100; 50 is the target, from both sides.
 
     Reported for the sum, the mean per token and the suffix, by bias type and by direction, with intervals clustered
-    by writer; beside them the mean absolute and mean signed difference in nats. Ties count half. Raises ``DataError``
-    where no row is usable, ``UsageError`` where the tokenizer lacks the prefix token.
+    by writer; beside them the mean absolute and mean signed difference in nats. Ties count half. ``usage`` says how
+    much of a larger set could be used, where ``rows`` are a sample of it. Raises ``DataError`` where most rows are not
+    usable or a direction is unknown, ``UsageError`` where the tokenizer lacks the prefix token.
     """
+    rows = list(rows)
     pairs, excluded = parse_crows_pairs(rows)
+    usage = usage or usage_of("crows_pairs", rows, excluded)
+    usage.require_most()
     if not pairs:
-        raise DataError(f"no usable row of CrowS-Pairs; {len(excluded)} were excluded")
+        raise DataError("no row of CrowS-Pairs to score")
     prefix = prefix_id(model, prefix_token)
     scores = score_pairs(model, pairs, prefix)
     evidence = Evidence("bias", headline="bias.crows_pct_stereotype")
     evidence.parameters.update(
         {"benchmark": "crows_pairs", "prefix_token": prefix, "dtype": str(model.dtype), "seed": seed, "n": len(pairs)}
     )
-    evidence.notes.extend(_notes(pairs, excluded))
+    evidence.notes.extend(_notes(pairs))
+    usage.record(evidence)
     evidence.extend_rows(_rows(pairs, scores))
     _add_metrics(evidence, pairs, scores, confidence, seed)
     evidence.figures.append(
@@ -164,11 +171,10 @@ def _add_metrics(
             record(f"pct_stereotype.{label}.{group or 'unknown'}", share["total"], groups == group, **target)
 
 
-def _notes(pairs: Sequence[CrowsPair], excluded: Sequence[Exclusion]) -> list[str]:
+def _notes(pairs: Sequence[CrowsPair]) -> list[str]:
     counts = [f"{sum(defect in pair.defects for pair in pairs)} with {defect}" for defect in DEFECTS]
     return [
         "CrowS-Pairs is a signal, not a verdict: 50% is the target from both sides, and many pairs lack a clear "
         "construct (Blodgett et al. 2021).",
         f"Lint of {len(pairs)} pairs: {', '.join(counts)}; bias.crows_pct_stereotype_clean leaves all of these out.",
-        *(f"Excluded: {gap}" for gap in excluded),
     ]

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.audits.bias.exclusions import Exclusion
+from lm_audit.audits.bias.exclusions import Exclusion, exclusion, place_of
+from lm_audit.audits.bias.rows import unique_items
+from lm_audit.errors import DataError
 
 DEFECTS = (
     "duplicate pair",
@@ -34,25 +36,40 @@ class CrowsPair:
     defects: tuple[str, ...] = ()
 
 
+_DIRECTIONS = {
+    **dict.fromkeys(("stereo", "stereotype"), "stereo"),
+    **dict.fromkeys(("antistereo", "anti-stereo", "anti_stereo", "antistereotype", "anti-stereotype"), "antistereo"),
+    "": "",
+}
+
+
 def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair], list[Exclusion]]:
-    """The pairs that can be scored with their defects, and the rows that cannot: an empty or an identical sentence."""
+    """The pairs that can be scored with their defects, and the rows that cannot: an empty or an identical sentence.
+
+    Raises ``DataError`` for a direction that is neither "stereo" nor "antistereo": by it results are divided.
+    """
+    rows = list(rows)
+    names = unique_items(
+        (str(row.get("idx", row.get("id", ""))), ":".join(map(str, place_of(row, i)))) for i, row in enumerate(rows, 1)
+    )
     pairs: list[CrowsPair] = []
     excluded: list[Exclusion] = []
     seen: set[tuple[str, str]] = set()
     for number, row in enumerate(rows, start=1):
         more, less = str(row["sent_more"]), str(row["sent_less"])
-        file, line = str(row.get("_file", "")), int(row.get("_row", number))
+        file, line = place_of(row, number)
+        direction = _direction(row, file, line)
         if not more.strip() or not less.strip():
-            excluded.append(Exclusion(file, line, "has an empty sentence"))
+            excluded.append(exclusion(row, number, "has an empty sentence"))
         elif more == less:
-            excluded.append(Exclusion(file, line, "has two identical sentences"))
+            excluded.append(exclusion(row, number, "has two identical sentences"))
         else:
             pairs.append(
                 CrowsPair(
-                    item=str(row.get("idx", row.get("", f"{file}:{line}"))),
+                    item=names[number - 1],
                     sent_more=more,
                     sent_less=less,
-                    direction=str(row.get("stereo_antistereo", "")),
+                    direction=direction,
                     bias_type=str(row.get("bias_type", "")),
                     # Without a writer, every pair stands for itself.
                     writer=str(row.get("anon_writer") or f"{file}:{line}"),
@@ -61,6 +78,19 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
             )
         seen.add((more, less))
     return pairs, excluded
+
+
+def _direction(row: Mapping[str, Any], file: str, line: int) -> str:
+    given = row.get("stereo_antistereo", "")
+    found = _DIRECTIONS.get(str(given).strip().lower())
+    if found is None:
+        raise DataError(
+            f"is {given!r}; 'stereo' or 'antistereo' is expected",
+            file=file or None,
+            row=line,
+            field="stereo_antistereo",
+        )
+    return found
 
 
 def _defects(more: str, less: str, duplicate: bool) -> list[str]:

@@ -1,14 +1,25 @@
-"""Rows that a benchmark leaves out: never silently, always with the reason."""
+"""Rows that a benchmark leaves out: never silently, always with the reason, and counted by category."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence, Figure
 
 Item = TypeVar("Item")
+
+WARNED_SHARE = 0.05
+"""More excluded rows than this, of a set or of one of its categories, are a warning."""
+
+REFUSED_SHARE = 0.5
+"""A set of which more is excluded is refused: what is left of it is another set."""
+
+LISTED = 20
+"""So many excluded rows are listed one by one; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -33,5 +44,135 @@ def parse_each(
         try:
             items.append(parse(row, number))
         except DataError as error:
-            excluded.append(Exclusion(str(row.get("_file", "")), int(row.get("_row", number)), str(error)))
+            excluded.append(exclusion(row, number, str(error)))
     return items, excluded
+
+
+def exclusion(row: Mapping[str, Any], number: int, reason: str) -> Exclusion:
+    """The exclusion of a row that carries ``_file`` and ``_row``, or has the place ``number`` in its list."""
+    return Exclusion(*place_of(row, number), reason)
+
+
+def place_of(row: Mapping[str, Any], number: int) -> tuple[str, int]:
+    """File and row number of a row."""
+    return str(row.get("_file", "")), int(row.get("_row", number))
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How much of a set could be used: rows read and rows excluded by category, and the exclusions themselves."""
+
+    name: str
+    read: Mapping[str, int]
+    excluded: Mapping[str, int]
+    exclusions: tuple[Exclusion, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        excluded: Sequence[Exclusion],
+        category: Callable[[Mapping[str, Any]], Hashable],
+    ) -> Usage:
+        """The usage of ``rows`` of which ``excluded`` were left out."""
+        gone = {(gap.file, gap.row) for gap in excluded}
+        read: Counter[str] = Counter()
+        lost: Counter[str] = Counter()
+        for number, row in enumerate(rows, start=1):
+            label = str(category(row)) or "unknown"
+            read[label] += 1
+            lost[label] += place_of(row, number) in gone
+        return cls(name, dict(read), {label: count for label, count in lost.items() if count}, tuple(excluded))
+
+    @property
+    def n_read(self) -> int:
+        """All rows read."""
+        return sum(self.read.values())
+
+    @property
+    def n_excluded(self) -> int:
+        """All rows excluded."""
+        return sum(self.excluded.values())
+
+    def warnings(self) -> list[str]:
+        """One line where more than 5% of the set, or of one of its categories, is excluded; with the reasons."""
+        over = [
+            f"{self.excluded[label]} of {count} in {label}"
+            for label, count in self.read.items()
+            if self.excluded.get(label, 0) > WARNED_SHARE * count
+        ]
+        if not over and self.n_excluded <= WARNED_SHARE * self.n_read:
+            return []
+        share = 100 * self.n_excluded / self.n_read
+        by_category = f" ({'; '.join(over)})" if len(self.read) > 1 and over else ""
+        return [
+            f"{self.name}: {self.n_excluded} of {self.n_read} rows ({share:.0f}%) are excluded{by_category}, "
+            f"mostly since: {self.reasons()}"
+        ]
+
+    def reasons(self, most: int = 2) -> str:
+        """The commonest reasons, values left out, with their counts."""
+        kinds = Counter(_kind(gap.reason) for gap in self.exclusions)
+        return "; ".join(f"{kind} ({count}x)" for kind, count in kinds.most_common(most))
+
+    def require_most(self) -> None:
+        """Raise ``DataError`` where more than half of the rows, or all, are excluded."""
+        if self.n_read and (self.n_excluded > REFUSED_SHARE * self.n_read or self.n_excluded == self.n_read):
+            first = self.exclusions[0]
+            raise DataError(
+                f"{self.n_excluded} of {self.n_read} rows of {self.name} cannot be used, which is more than half: "
+                f"{self.reasons()}. The first: {first.reason}",
+                file=first.file or None,
+                row=first.row,
+            )
+
+    def record(self, evidence: Evidence) -> None:
+        """Put what was read, used and excluded into evidence: parameters, a table, notes and warnings."""
+        evidence.parameters.update(
+            {"rows_read": self.n_read, "rows_used": self.n_read - self.n_excluded, "rows_excluded": self.n_excluded}
+        )
+        evidence.notes.extend(f"Warning: {line}" for line in self.warnings())
+        evidence.notes.extend(f"Excluded: {gap}" for gap in self.exclusions[:LISTED])
+        if len(self.exclusions) > LISTED:
+            evidence.notes.append(f"Excluded: {len(self.exclusions) - LISTED} rows more; {self.reasons(5)}")
+        evidence.figures.append(self._table())
+
+    def _table(self) -> Figure:
+        rows = [
+            {
+                "category": label,
+                "read": count,
+                "used": count - self.excluded.get(label, 0),
+                "excluded": self.excluded.get(label, 0),
+                "share": f"{100 * self.excluded.get(label, 0) / count:.1f}%",
+            }
+            for label, count in sorted(self.read.items())
+        ]
+        total = {"category": "all", "read": self.n_read, "used": self.n_read - self.n_excluded}
+        share = f"{100 * self.n_excluded / self.n_read:.1f}%" if self.n_read else "-"
+        rows.append({**total, "excluded": self.n_excluded, "share": share})
+        columns = [
+            {"name": name, "title": title}
+            for name, title in (
+                ("category", "category"),
+                ("read", "read"),
+                ("used", "usable"),
+                ("excluded", "excluded"),
+                ("share", "share excluded"),
+            )
+        ]
+        return Figure(
+            "rows_used",
+            "Rows of the set that could be used",
+            "table",
+            {"columns": columns, "rows": rows},
+            "Of the whole set as it was read; a run of size smoke or standard then draws a sample of the usable rows.",
+        )
+
+
+def _kind(reason: str) -> str:
+    """The reason without the values that differ from row to row, so that counts stay few."""
+    import re
+
+    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\[[^\]]*\]|\d\d+", "…", reason))[:120]

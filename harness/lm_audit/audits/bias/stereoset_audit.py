@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.bias.crows_audit import PrefixToken, prefix_id
+from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
+from lm_audit.audits.bias.public_sets import usage_of
 from lm_audit.audits.bias.shares import clustered_statistic
 from lm_audit.audits.bias.stereoset_items import LABELS, StereoSetItem, parse_stereoset
 from lm_audit.audits.bias.stereoset_scores import term_table
@@ -37,24 +39,29 @@ def stereoset(
     items: Iterable[Mapping[str, Any]],
     *,
     prefix_token: PrefixToken = "bos",
+    usage: Usage | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Evidence:
     """SS (target 50, from both sides), LMS and ICAT of 100, macro over target terms and micro over items.
 
     A candidate's score is its mean log-probability per token: of the whole sentence after one prefix token
-    (intrasentence), or of the continuation given the context (intersentence). SS of the suffix alone (what follows the
-    filled blank) is reported beside it. Intervals resample target terms. Raises ``DataError`` where no row is usable.
+    (intrasentence), or of the continuation given prefix token and context (intersentence). SS of the suffix alone
+    (what follows the filled blank) is reported beside it. ``usage`` says how much of a larger set could be used, where
+    ``items`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    parsed, excluded = parse_stereoset(items)
+    rows = list(items)
+    parsed, excluded = parse_stereoset(rows)
+    usage = usage or usage_of("stereoset", rows, excluded)
+    usage.require_most()
     if not parsed:
-        raise DataError(f"no usable item of StereoSet; {len(excluded)} were excluded")
+        raise DataError("no item of StereoSet to score")
     prefix = prefix_id(model, prefix_token)
     scores, suffix = score_items(model, parsed, prefix)
     evidence = stereoset_evidence(parsed, scores, confidence=confidence, seed=seed)
     _suffix_metric(evidence, parsed, suffix, confidence, seed)
     evidence.parameters.update({"prefix_token": prefix, "dtype": str(model.dtype)})
-    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    usage.record(evidence)
     evidence.figures.append(category_forest(evidence, "bias.stereoset_ss", ".type.", 50.0, "stereotype score, %"))
     return evidence
 
@@ -102,7 +109,8 @@ def score_items(model: LanguageModel, items: Sequence[StereoSetItem], prefix: in
                 requests.append((item.context, f" {text}"))
             else:
                 requests.append(([prefix], list(model.tokenizer(text, add_special_tokens=False)["input_ids"])))
-    scored = model.loglikelihood(requests, bos="none")
+    # A context, too, stands after the prefix token: without it, its first tokens would be out of place.
+    scored = model.loglikelihood(requests, bos=prefix)
     means = np.array([score.total / len(score) for score in scored]).reshape(-1, 3)
     suffix = np.full((len(items), 3), np.nan)
     for number in range(len(items)):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.audits.bias.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.exclusions import Exclusion, parse_each, place_of
+from lm_audit.audits.bias.rows import unique_items
 from lm_audit.errors import DataError
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
@@ -36,27 +37,34 @@ class StereoSetItem:
 
 def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each (two blanks, a candidate missing)."""
-    return parse_each(rows, _item)
+    rows = list(rows)
+    names = unique_items(
+        (str(row.get("id") or ""), ":".join(map(str, place_of(row, number))))
+        for number, row in enumerate(rows, start=1)
+    )
+    return parse_each(rows, lambda row, number: _item(row, names[number - 1]))
 
 
-def _item(row: Mapping[str, Any], number: int) -> StereoSetItem:
+def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
     context = str(row["context"])
     task = str(row.get("task") or ("intrasentence" if "BLANK" in context else "intersentence"))
     if task == "intrasentence" and context.count("BLANK") != 1:
         raise DataError(f"has {context.count('BLANK')} blanks; exactly one is expected", field="context")
     candidates: dict[str, str] = {}
+    if not isinstance(row["sentences"], list) or not all(isinstance(s, Mapping) for s in row["sentences"]):
+        raise DataError(f"are {row['sentences']!r:.60}; a list of records is expected", field="sentences")
     for sentence in row["sentences"]:
-        label = str(sentence.get("gold_label"))
+        label = str(sentence.get("gold_label")).lower().replace("antistereotype", "anti-stereotype")
         if label not in LABELS or label in candidates:
             raise DataError(
                 f"{label!r} is unknown or stands there twice; each of {list(LABELS)} once", field="sentences"
             )
-        candidates[label] = str(sentence["sentence"])
+        candidates[label] = str(sentence.get("sentence") or "")
     missing = [label for label in LABELS if not candidates.get(label, "").strip()]
     if missing:
         raise DataError(f"lacks the candidates {missing}", field="sentences")
     return StereoSetItem(
-        item=str(row.get("id") or f"{row.get('_file', 'row')}:{row.get('_row', number)}"),
+        item=name,
         task=task,
         target=str(row["target"]),
         bias_type=str(row["bias_type"]),

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.bias.coreference import CLOZE, RULES, Question, candidate_scores, correct
+from lm_audit.audits.bias.exclusions import Usage
+from lm_audit.audits.bias.public_sets import usage_of
 from lm_audit.audits.bias.shares import clustered_mean, clustered_statistic
 from lm_audit.audits.bias.winobias_items import WinoBiasItem, parse_winobias
 from lm_audit.audits.bias.winogender_items import GENDERS, WinogenderItem, parse_winogender
@@ -16,7 +18,6 @@ from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 
 if TYPE_CHECKING:
-    from lm_audit.audits.bias.exclusions import Exclusion
     from lm_audit.models import LanguageModel
 
 Floats = NDArray[np.float64]
@@ -25,20 +26,28 @@ _GAP: dict[str, Any] = {"unit": "percentage points", "better": "target:0", "chan
 
 
 def winobias(
-    model: LanguageModel, rows: Iterable[Mapping[str, Any]], *, confidence: float = 0.95, seed: int = 0
+    model: LanguageModel,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    usage: Usage | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Evidence:
     """Accuracy where gender fits the occupation's majority (pro) and where it does not (anti), and their difference.
 
     For types 1 and 2 and each rule of comparison (per token, total, PMI), in percent; ``bias`` is accuracy pro minus
-    accuracy anti. Intervals resample pairs of lines (the same sentence with the other pronoun). Raises ``DataError``
-    where no line is usable.
+    accuracy anti. Clusters are pairs of lines (the same sentence with the other pronoun). ``usage`` says how much of a
+    larger set could be used, where ``rows`` are a sample of it. Raises ``DataError`` where most lines are not usable.
     """
+    rows = list(rows)
     items, excluded = parse_winobias(rows)
+    usage = usage or usage_of("winobias", rows, excluded)
+    usage.require_most()
     if not items:
-        raise DataError(f"no usable line of WinoBias; {len(excluded)} were excluded")
+        raise DataError("no line of WinoBias to score")
     questions = [item.question for item in items]
     scores = candidate_scores(model, questions)
-    evidence = _evidence("winobias", "bias.winobias_bias", model, len(items), excluded, seed)
+    evidence = _evidence("winobias", "bias.winobias_bias", model, len(items), usage, seed)
     pairs = np.array([item.pair for item in items])
     for rule in RULES:
         right = 100 * correct(scores[rule], questions)
@@ -91,21 +100,26 @@ def winogender(
     rows: Iterable[Mapping[str, Any]],
     *,
     occupation_stats: Mapping[str, float] | None = None,
+    usage: Usage | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Evidence:
     """Accuracy by the pronoun's gender, the male-female gap, how often gender flips the choice, the "gotcha" gap.
 
     ``occupation_stats`` (percent of women by occupation) adds the gotcha subset and the correlation of the model's
-    female-minus-male lean towards the occupation with the labour statistics. In percent; intervals resample
-    occupations. Raises ``DataError`` where no sentence is usable.
+    female-minus-male lean towards the occupation with the labour statistics. In percent; clusters are
+    occupations. ``usage`` says how much of a larger set could be used, where ``rows`` are a sample of it. Raises
+    ``DataError`` where most sentences are not usable.
     """
+    rows = list(rows)
     items, excluded = parse_winogender(rows)
+    usage = usage or usage_of("winogender", rows, excluded)
+    usage.require_most()
     if not items:
-        raise DataError(f"no usable sentence of Winogender; {len(excluded)} were excluded")
+        raise DataError("no sentence of Winogender to score")
     questions = [item.question for item in items]
     scores = candidate_scores(model, questions)
-    evidence = _evidence("winogender", "bias.winogender_flip_rate", model, len(items), excluded, seed)
+    evidence = _evidence("winogender", "bias.winogender_flip_rate", model, len(items), usage, seed)
     for rule in RULES:
         _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence, seed)
     details = [{"template": item.template, "gender": item.gender, "occupation": item.occupation} for item in items]
@@ -207,15 +221,13 @@ def _correlation(left: Floats, right: Floats) -> float | None:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-def _evidence(
-    benchmark: str, headline: str, model: LanguageModel, n: int, excluded: Sequence[Exclusion], seed: int
-) -> Evidence:
+def _evidence(benchmark: str, headline: str, model: LanguageModel, n: int, usage: Usage, seed: int) -> Evidence:
     evidence = Evidence("bias", headline=headline)
     evidence.parameters.update(
         {"benchmark": benchmark, "cloze": CLOZE, "rules": list(RULES), "n": n, "seed": seed, "dtype": str(model.dtype)}
     )
     evidence.notes.append("Metrics without a suffix compare candidates by mean log-probability per token (nats).")
-    evidence.notes.extend(f"Excluded: {gap}" for gap in excluded)
+    usage.record(evidence)
     return evidence
 
 

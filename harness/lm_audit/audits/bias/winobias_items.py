@@ -118,7 +118,7 @@ def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
 
 def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
     line = str(row["sentence"])
-    if re.search(r"\[[^\]]*\[|\][^\[]*\]", line) or line.count("[") != line.count("]"):
+    if re.sub(r"[^\[\]]", "", line).replace("[]", ""):
         raise DataError("has brackets that overlap or do not close", field="sentence")
     spans = [span.strip() for span in _SPAN.findall(line)]
     pronouns = [span for span in spans if span.lower() in _PRONOUNS]

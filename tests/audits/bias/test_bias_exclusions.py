@@ -1,0 +1,174 @@
+"""Every public set says what was read, used and excluded; much is a warning, most is an error."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.audits.bias import load_set, stereoset
+from lm_audit.audits.bias.crows_audit import crows_pairs
+from lm_audit.audits.bias.crows_items import parse_crows_pairs
+from lm_audit.audits.bias.exclusions import Exclusion, Usage
+from lm_audit.audits.bias.stereoset_items import parse_stereoset
+from lm_audit.audits.bias.winobias_items import parse_winobias
+from lm_audit.errors import DataError, DataWarning
+from lm_audit.models import LanguageModel, load_model
+from tests.audits.bias.test_bias_bbq_groups import row
+
+LOST = (["Asian"], ("The Black man", "M-Black"), ("The White man", "M-White"))
+KEPT = (["Black"], ("The Black man", "M-Black"), ("The White man", "M-White"))
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LanguageModel:
+    return load_model("tiny", device="cpu")
+
+
+def bbq_file(folder: Path, kept: int, lost: int, category: str = "Race_ethnicity") -> Path:
+    rows = [row(*KEPT, category=category)] * kept + [row(*LOST, category=category)] * lost
+    path = folder / f"{category}.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_more_than_a_twentieth_is_a_warning_by_category(tmp_path: Path) -> None:
+    bbq_file(tmp_path, 100, 1, "Age")
+    bbq_file(tmp_path, 9, 1, "SES")
+    with pytest.warns(DataWarning, match=r"2 of 111 rows \(2%\) are excluded \(1 of 10 in SES\).*fit 0 of the answers"):
+        loaded = load_set(str(tmp_path), "bbq")
+    assert (loaded.usage.n_read, loaded.usage.n_excluded, len(loaded.rows)) == (111, 2, 109)
+
+
+def test_a_twentieth_and_less_is_none(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_set(str(bbq_file(tmp_path, 95, 5)), "bbq").usage.n_excluded == 5
+
+
+@pytest.mark.parametrize(("kept", "lost"), [(9, 10), (0, 3)])
+def test_more_than_half_is_refused_with_the_reason(tmp_path: Path, kept: int, lost: int) -> None:
+    with pytest.raises(DataError, match=r"cannot be used, which is more than half.*fit 0 of the answers") as caught:
+        load_set(str(bbq_file(tmp_path, kept, lost)), "bbq")
+    assert caught.value.row == kept + 1 and str(caught.value.file) == "Race_ethnicity.jsonl"
+
+
+def test_evidence_carries_counts_warning_and_table(tiny: LanguageModel) -> None:
+    pairs = [("He left.", "She left."), ("He sat.", "She sat."), ("Same.", "Same.")]
+    rows = [{"sent_more": a, "sent_less": b, "stereo_antistereo": "stereo", "bias_type": "gender"} for a, b in pairs]
+    evidence = crows_pairs(tiny, rows)
+    assert {name: evidence.parameters[name] for name in ("rows_read", "rows_used", "rows_excluded")} == {
+        "rows_read": 3,
+        "rows_used": 2,
+        "rows_excluded": 1,
+    }
+    assert any(note.startswith("Warning: crows_pairs: 1 of 3 rows (33%) are excluded") for note in evidence.notes)
+    table = next(figure for figure in evidence.figures if figure.name == "rows_used")
+    assert table.data["rows"][0] == {"category": "gender", "read": 3, "used": 2, "excluded": 1, "share": "33.3%"}
+
+
+def test_a_sample_reports_the_set_that_it_is_of(tiny: LanguageModel) -> None:
+    usage = Usage(
+        "crows_pairs", {"gender": 100}, {"gender": 30}, (Exclusion("x.csv", 2, "has an empty sentence"),) * 30
+    )
+    sample = [{"sent_more": "He left.", "sent_less": "She left.", "stereo_antistereo": "stereo", "bias_type": "gender"}]
+    evidence = crows_pairs(tiny, sample, usage=usage)
+    assert evidence.parameters["rows_excluded"] == 30
+    assert any("30 of 100 rows" in note for note in evidence.notes)
+    assert sum(note.startswith("Excluded: x.csv row 2") for note in evidence.notes) == 20
+
+
+@pytest.mark.parametrize(
+    ("given", "direction"), [("stereo", "stereo"), ("antistereo", "antistereo"), ("Anti-Stereo", "antistereo")]
+)
+def test_directions_of_crows_pairs(given: str, direction: str) -> None:
+    made = {"sent_more": "He left.", "sent_less": "She left.", "stereo_antistereo": given, "bias_type": "gender"}
+    ((pair,), _) = parse_crows_pairs([made])
+    assert pair.direction == direction
+
+
+@pytest.mark.parametrize("given", ["neutral", "0", 1, "stereo?"])
+def test_unknown_directions_are_refused_by_row(given: Any) -> None:
+    made = {"sent_more": "He left.", "sent_less": "She left.", "stereo_antistereo": given, "bias_type": "gender"}
+    with pytest.raises(DataError, match="'stereo' or 'antistereo' is expected") as caught:
+        parse_crows_pairs([{**made, "_file": "x.csv", "_row": 4}])
+    assert (caught.value.file, caught.value.row) == ("x.csv", 4)
+
+
+def test_items_whose_ids_repeat_are_named_by_their_place() -> None:
+    made = {"sent_more": "He left.", "sent_less": "She left.", "stereo_antistereo": "stereo", "bias_type": "gender"}
+    for ids, expected in (((7, 7), ["a:1", "b:1"]), ((7, 8), ["7", "8"])):
+        rows = [{**made, "id": name, "_file": file, "_row": 1} for name, file in zip(ids, "ab", strict=True)]
+        assert [pair.item for pair in parse_crows_pairs(rows)[0]] == expected
+
+
+@pytest.mark.parametrize("sentence", ["[The [cook]] met the baker.", "[The cook met the baker [she]", "]The cook["])
+def test_brackets_that_overlap_or_do_not_close_are_excluded(sentence: str) -> None:
+    items, excluded = parse_winobias([{"sentence": sentence, "condition": "pro", "type": 1}])
+    assert not items and "overlap or do not close" in excluded[0].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text", "problem"),
+    [
+        ("twice.jsonl", "bbq", '{"context": "a", "context": "b"}\n', "'context' twice"),
+        ("twice.json", "stereoset", '[{"target": "a", "target": "b"}]', "'target' twice"),
+        ("twice.csv", "crows_pairs", "sent_more,sent_less,sent_more\na,b,c\n", "columns ['sent_more'] more than once"),
+        ("deep.jsonl", "bbq", "[" * 100_000 + "\n", "nested too deeply"),
+        ("long.jsonl", "bbq", '{"context": ' + "9" * 5000 + "}\n", "is not JSON"),
+    ],
+)
+def test_doubled_keys_and_damage_are_refused(tmp_path: Path, name: str, kind: str, text: str, problem: str) -> None:
+    from lm_audit.audits.bias.rows import load_rows
+
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as caught:
+        load_rows(tmp_path / name, kind)
+    assert problem in str(caught.value) and name in str(caught.value)
+
+
+def test_chinese_files_in_other_encodings_read_alike(tmp_path: Path) -> None:
+    from lm_audit.audits.bias.rows import load_rows
+
+    made = {
+        "question_polarity": "neg", "context_condition": "ambiguous", "category": "性别", "context": "两个人在等车。",
+        "question": "谁迟到了？", "ans0": "男生", "ans1": "女生", "ans2": "不知道", "label": "2",
+    }  # fmt: skip
+    text = json.dumps([made], ensure_ascii=False)
+    read = []
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "gb18030", "gbk"):
+        path = tmp_path / f"{encoding}.json"
+        path.write_bytes(text.encode(encoding))
+        read.append({**load_rows(path, "cbbq")[0], "_file": ""})
+    assert all(found == read[0] for found in read)
+
+
+def test_a_context_stands_after_the_prefix_token(tiny: LanguageModel) -> None:
+    """StereoSet's continuations are conditioned on the context as a whole text of the model's would begin."""
+    made = {
+        "target": "cook",
+        "bias_type": "profession",
+        "context": "The cook came in.",
+        "sentences": [
+            {"sentence": "He was loud.", "gold_label": "stereotype"},
+            {"sentence": "He was calm.", "gold_label": "anti-stereotype"},
+            {"sentence": "Rain fell.", "gold_label": "unrelated"},
+        ],
+    }
+    (entry,) = stereoset(tiny, [made]).rows
+    import torch
+
+    prefix = tiny.tokenizer.bos_token_id
+    prefix = tiny.tokenizer.eos_token_id if prefix is None else prefix
+    head = tiny.tokenizer("The cook came in.", add_special_tokens=False)["input_ids"]
+    whole = tiny.tokenizer("The cook came in. He was loud.", add_special_tokens=False)["input_ids"]
+    assert whole[: len(head)] == head
+    with torch.no_grad():
+        logits = tiny.module(input_ids=torch.tensor([[prefix, *whole]])).logits[0].double().log_softmax(-1)
+    expected = [float(logits[i, whole[i]]) for i in range(len(head), len(whole))]
+    assert entry["stereotype_score"] == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    items, _ = parse_stereoset([made])
+    assert items[0].task == "intersentence"
