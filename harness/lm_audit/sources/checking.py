@@ -25,7 +25,7 @@ def unreproduced(evidence: Evidence, *, relative: float = 1e-9) -> list[str]:
         if source.seeded or value is None:
             # Why a value is withheld (too few items) is the metric's own affair.
             continue
-        if found is None or abs(found - value) > relative * max(abs(value), abs(found), 1e-9):
+        if found is None or abs(found - value) > relative * max(abs(value), abs(found), 1e-3):
             problems.append(f"{name}: recorded {value!r}, its rows give {found!r}")
     return problems
 

@@ -13,6 +13,7 @@ from lm_audit.stats.estimate import Estimate
 if TYPE_CHECKING:
     from lm_audit.stats.bootstrap import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
     from lm_audit.stats.bounded import bounded_mean
+    from lm_audit.stats.cluster_robust import clustered_mean
     from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed
     from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
     from lm_audit.stats.crossed import (
@@ -55,9 +56,12 @@ if TYPE_CHECKING:
         tpr_at_fpr,
         tpr_statistic,
     )
+    from lm_audit.stats.studentised import studentised_mean
 
 _HOMES = {
     "bounded": ("bounded_mean",),
+    "cluster_robust": ("clustered_mean",),
+    "studentised": ("studentised_mean",),
     "bootstrap": ("bootstrap_ci", "bootstrap_paired", "bootstrap_two_sample"),
     "clustered": ("bootstrap_clustered", "bootstrap_crossed"),
     "comparison": ("Comparison", "compare_independent", "compare_paired"),
@@ -118,6 +122,7 @@ __all__ = [
     "bootstrap_two_sample",
     "bounded_mean",
     "clopper_pearson",
+    "clustered_mean",
     "clustered_sign_flip",
     "compare_independent",
     "compare_paired",
@@ -155,6 +160,7 @@ __all__ = [
     "share_difference",
     "sign_flip_test",
     "studentised_difference",
+    "studentised_mean",
     "tpr_at_fpr",
     "tpr_statistic",
     "two_way_p_value",

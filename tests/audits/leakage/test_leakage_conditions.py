@@ -182,8 +182,11 @@ def test_sorted_rows_are_refused(tiny: LanguageModel) -> None:
     with pytest.raises(UsageError, match="at least two rows a shard"):
         row_order_test(tiny, ["b", "a"], shards=2, permutations=3, seed=0)
     evidence = row_order(tiny, made_up_benchmark(12, seed=0), shards=3, permutations=4, seed=0)
-    assert len(evidence.rows) == 3
+    assert [row["kind"] for row in evidence.rows] == ["pair"] * 6 + ["shard"] * 3
     assert evidence.metrics["leakage.row_order.p_fisher"].value > 0
+    assert evidence.metrics["leakage.row_order.swap_gain.p"].n == 6
+    assert any("also rise where neighbours share a theme" in note for note in evidence.notes)
+    assert any("p_fisher can reach no verdict here" in note for note in evidence.notes)
 
 
 def test_row_order_reads_long_shards_in_windows(tiny: LanguageModel) -> None:

@@ -14,6 +14,7 @@ _HOMES = {
     "signs": ("paired_sign_flip", "published_place_test"),
     "style": ("is_sorted", "style_shares"),
     "ranking": ("order_test", "summarise"),
+    "neighbours": ("Neighbours", "neighbour_places", "swap_test"),
     "rowsorder": ("row_order_test", "sharded_test"),
     "likelihood": ("min_k", "min_k_plus", "ngram_accuracy", "start_points"),
     "similarity": ("edit_distance", "edit_similarity", "rouge_l"),

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
-from lm_audit.audits.leakage.conditions import mean_of
 from lm_audit.audits.leakage.cuts import Cut, Probe, cut_items
 from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, visible
 from lm_audit.audits.leakage.items import LETTERS, Item
 from lm_audit.audits.leakage.measuring import OnRows, usable_items
-from lm_audit.audits.leakage.memory import describe
+from lm_audit.audits.leakage.memory import describe, note_unreachable
 from lm_audit.audits.leakage.signs import paired_sign_flip
 from lm_audit.audits.leakage.similarity import edit_similarity, rouge_l
-from lm_audit.audits.leakage.variants import OTHER_ITEM, Variant, strangers, variants_of
+from lm_audit.audits.leakage.variants import ORIGINAL, OTHER_ITEM, Variant, strangers, variants_of
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -62,6 +63,7 @@ def completions(
         rows += new
     evidence = _evidence(rows, items, seed)
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
+    note_unreachable(evidence)
     evidence.rows = [] if on_rows is not None else rows
     return evidence
 
@@ -95,7 +97,7 @@ def trimmed(text: str, length: int) -> str:
 
 
 def _row(item: Item, variant: Variant, option: int, p: Probe, text: str) -> dict[str, Any]:
-    letter = LETTERS[option]
+    letter, rouge, edit = LETTERS[option], rouge_l(text, p.suffix), edit_similarity(text, p.suffix)
     return {
         "item": f"{item.key}:{letter}:{variant.condition}",
         "question": item.key,
@@ -106,8 +108,9 @@ def _row(item: Item, variant: Variant, option: int, p: Probe, text: str) -> dict
         "truth": p.suffix,
         "prefix": ending(p.prefix),
         "exact": text == p.suffix,
-        "rouge_l": rouge_l(text, p.suffix),
-        "edit_similarity": edit_similarity(text, p.suffix),
+        "rouge_l": rouge,
+        "edit_similarity": edit,
+        "near_copy": rouge > ALIKE or edit > ALIKE,
     }
 
 
@@ -116,19 +119,32 @@ def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], seed: int) 
 
     evidence = Evidence("leakage", headline="leakage.completion.edit_similarity")
     table = pd.DataFrame(rows)
-    near = table.assign(near_copy=(table["rouge_l"] > ALIKE) | (table["edit_similarity"] > ALIKE))
     files = [item.file for item in items]
-    means = {}
+    clusters, means = clusters_of(files), {}
+    conditions = [ORIGINAL, OTHER_ITEM]
     for measure, unit in {**MEASURES, "near_copy": "share of options"}.items():
-        by_question = near.pivot_table(index="base", columns="condition", values=measure, aggfunc="mean")
-        by_question = by_question.astype(float).reindex(index=range(len(items)), columns=["original", OTHER_ITEM])
-        own, other = by_question["original"].to_numpy(), by_question[OTHER_ITEM].to_numpy()
-        baseline = mean_of(other, files, unit=unit, seed=seed)
-        name = f"leakage.completion.{measure}"
-        evidence.metric(name, mean_of(own, files, unit=unit, seed=seed, chance=baseline.value))
-        evidence.metric(f"{name}.baseline", baseline)
-        gain = own - other
-        evidence.metric(f"{name}.above_baseline", mean_of(gain, files, unit=unit, seed=seed, chance=0.0))
+        by_question = table.assign(value=table[measure].astype(float)).pivot_table(
+            index="base", columns="condition", values="value", aggfunc="mean"
+        )
+        by_question = by_question.reindex(index=range(len(items)), columns=conditions)
+        own, other = by_question[ORIGINAL].to_numpy(), by_question[OTHER_ITEM].to_numpy()
+        kind: Kind = "counts" if measure in ("exact", "near_copy") else "values"
+        common: dict[str, Any] = {"unit": unit, "seed": seed, "kind": kind, "limits": (0.0, 1.0)}
+        baseline = mean_of(other, files, **common)
+        name, gain = f"leakage.completion.{measure}", own - other
+        sources = [
+            MetricSource.mean(measure, {"condition": condition}, unit=("question",), clusters=clusters)
+            for condition in conditions
+        ]
+        evidence.metric(name, mean_of(own, files, **common, chance=baseline.value, better="lower"), sources[0])
+        paired = bool((table["condition"] == OTHER_ITEM).any())
+        evidence.metric(f"{name}.baseline", baseline, sources[1] if paired else None)
+        above = mean_of(
+            gain, files, unit=unit, seed=seed, chance=0.0, better="lower", kind="differences", limits=(-1.0, 1.0)
+        )
+        first, second = ({"condition": condition} for condition in conditions)
+        source = MetricSource.paired_difference(measure, ("question",), first, second, clusters=clusters)
+        evidence.metric(f"{name}.above_baseline", above, source if paired else None)
         evidence.metric(f"{name}.above_baseline.p", paired_sign_flip(gain[np.isfinite(gain)], seed=seed))
         means[measure] = (own, other)
     _draw(evidence, rows, means)

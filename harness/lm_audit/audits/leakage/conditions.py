@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lm_audit.audits.leakage.averages import Floats, mean_of
 from lm_audit.audits.leakage.items import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
 from lm_audit.audits.leakage.variants import ORIGINAL, SHUFFLED
-from lm_audit.stats import Estimate, bootstrap_ci, bootstrap_clustered, power_paired_t
+from lm_audit.stats import Estimate, power_paired_t
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
-
-CLUSTERED_FROM = 8
-"""From so many files on, intervals resample files; with fewer they would be too narrow, and questions are resampled."""
-
 MEASURES = {"hits": "hit", "logprob": "logprob_per_byte"}
 UNITS = {"hits": "share of options", "logprob": "nats a byte"}
+LIMITS = {"hits": (0.0, 1.0), "logprob": None}
 
 
 @dataclass(frozen=True)
@@ -80,21 +76,6 @@ def _place(condition: str) -> tuple[int, str]:
     return (0 if condition == ORIGINAL else 1 if condition.startswith(SHUFFLED) else 2, condition)
 
 
-def mean_of(values: Floats, files: Sequence[str], *, unit: str, seed: int, chance: float | None = None) -> Estimate:
-    """The mean over questions, with an interval that resamples files (or questions, where there are few files)."""
-    from dataclasses import replace
-
-    kept = np.isfinite(values)
-    data, names = values[kept], [name for name, keep in zip(files, kept, strict=True) if keep]
-    if not len(data):
-        return Estimate.not_estimable("no question has this condition", n=0, unit=unit)
-    if len(set(names)) >= CLUSTERED_FROM:
-        estimate = bootstrap_clustered(data, names, n_resamples=2000, seed=seed)
-    else:
-        estimate = bootstrap_ci(data, n_resamples=2000, seed=seed)
-    return replace(estimate, unit=unit, chance=chance)
-
-
 @dataclass(frozen=True)
 class Effect:
     """A paired difference over questions: its mean with interval and its one-sided p-values (None where not made).
@@ -115,18 +96,21 @@ def order_effect(scores: QuestionScores, measure: str, *, seed: int, keep: Seque
     differences = (scores.of(measure, ORIGINAL) - scores.of(measure, SHUFFLED))[kept]
     placed = published_place_test(scores.by_orders(measure, kept.tolist()), seed=seed)
     files = [name for name, use in zip(scores.files, kept, strict=True) if use]
-    return _effect(differences, files, UNITS[measure], placed, seed)
+    return _effect(differences, files, measure, placed, seed)
 
 
 def baseline_effect(scores: QuestionScores, measure: str, baseline: str, *, seed: int) -> Effect:
     """Published item minus a baseline condition; memory and knowledge of the subject both raise it."""
     differences = scores.of(measure, ORIGINAL) - scores.of(measure, baseline)
-    return _effect(differences, scores.files, UNITS[measure], None, seed)
+    return _effect(differences, scores.files, measure, None, seed)
 
 
-def _effect(differences: Floats, files: Sequence[str], unit: str, placed: Estimate | None, seed: int) -> Effect:
-    usable = differences[np.isfinite(differences)]
-    mean = mean_of(differences, files, unit=unit, seed=seed, chance=0.0)
+def _effect(differences: Floats, files: Sequence[str], measure: str, placed: Estimate | None, seed: int) -> Effect:
+    usable, unit = differences[np.isfinite(differences)], UNITS[measure]
+    limits = (-1.0, 1.0) if measure == "hits" else None
+    mean = mean_of(
+        differences, files, unit=unit, seed=seed, chance=0.0, better="lower", kind="differences", limits=limits
+    )
     return Effect(mean, paired_sign_flip(usable, seed=seed), placed, detectable(usable, unit))
 
 

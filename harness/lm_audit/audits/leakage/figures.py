@@ -10,7 +10,7 @@ import numpy as np
 from lm_audit.evidence import Figure
 
 if TYPE_CHECKING:
-    from lm_audit.audits.leakage.conditions import Floats
+    from lm_audit.audits.leakage.averages import Floats
     from lm_audit.audits.leakage.style import StyleShare
     from lm_audit.stats import Estimate
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.leakage.cuts import Cut
 from lm_audit.audits.leakage.items import LETTERS, Item, full_text
 from lm_audit.audits.leakage.probing import Rule, probe_chunks
+from lm_audit.audits.leakage.style import is_sorted
 from lm_audit.audits.leakage.variants import BASELINES, Variant, exclude, strangers, variants_of
 from lm_audit.models.context import context_window
 
@@ -46,13 +47,15 @@ def measure_conditions(
     opening: str = "",
     baselines: Sequence[str] = BASELINES,
     suffixes: bool = True,
+    unmoved: bool = False,
     seed: int,
     on_rows: OnRows | None = None,
 ) -> pd.DataFrame:
     """A table with one row an item, condition and option; ``base`` numbers the items, ``base_option`` their options.
 
     Columns besides those of :func:`probe`: ``condition`` ("original", "shuffled-1", ..., "other_question",
-    "other_item"), ``base``, ``base_option``. ``on_rows`` is given every pass's rows when they are measured.
+    "other_item"), ``base``, ``base_option``. With ``unmoved`` an item that cannot be shuffled stands as it is under
+    "shuffled-1" too. ``on_rows`` is given every pass's rows when they are measured.
     """
     import pandas as pd
 
@@ -60,7 +63,9 @@ def measure_conditions(
     rows: list[dict[str, Any]] = []
 
     def variants(number: int) -> list[Variant]:
-        return variants_of(items, number, orders=orders, strangers=borrowed, seed=seed, baselines=baselines)
+        return variants_of(
+            items, number, orders=orders, strangers=borrowed, seed=seed, baselines=baselines, unmoved=unmoved
+        )
 
     for begin in range(0, len(items), QUESTIONS_A_PASS):
         numbers = range(begin, min(begin + QUESTIONS_A_PASS, len(items)))
@@ -69,7 +74,7 @@ def measure_conditions(
         kept = [variant for variant, fits in zip(tried, fit, strict=True) if fits]
         new = list(_measured(model, kept, items, rule, cut, opening, suffixes))
         if on_rows is not None:
-            on_rows(_recorded(new))
+            on_rows(_recorded(new, items))
         rows += new
     return pd.DataFrame(rows)
 
@@ -111,9 +116,15 @@ _KEPT = (
 )
 
 
-def _recorded(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows as the run store keeps them."""
+def _recorded(rows: Sequence[Mapping[str, Any]], items: Sequence[Item]) -> Iterator[dict[str, Any]]:
+    """The rows as the run store keeps them, with ``logprob_per_byte`` and ``sorted`` (style of the published order)."""
     for row in rows:
         option = LETTERS[row["base_option"]]
         name = f"{row['file']}:{row['item_id']}:{option}:{row['condition']}"
-        yield {"item": name, "question": f"{row['file']}:{row['item_id']}", **{key: row[key] for key in _KEPT}}
+        per_byte = (
+            None
+            if not row["suffix_bytes"] or row["suffix_logprob"] is None
+            else row["suffix_logprob"] / row["suffix_bytes"]
+        )
+        derived = {"logprob_per_byte": per_byte, "sorted": is_sorted(items[row["base"]])}
+        yield {"item": name, "question": items[row["base"]].key, **{key: row[key] for key in _KEPT}, **derived}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
 from lm_audit.audits.leakage.conditions import (
+    LIMITS,
     UNITS,
     Effect,
     QuestionScores,
     baseline_effect,
-    mean_of,
     order_effect,
     question_scores,
 )
@@ -23,10 +25,12 @@ from lm_audit.audits.leakage.items import LETTERS
 from lm_audit.audits.leakage.measuring import OnRows, measure_conditions, usable_items
 from lm_audit.audits.leakage.orders import is_shufflable
 from lm_audit.audits.leakage.scores import mitigation_share
+from lm_audit.audits.leakage.signs import UNREACHABLE
 from lm_audit.audits.leakage.style import StyleShare, is_sorted, style_shares
 from lm_audit.audits.leakage.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -58,7 +62,19 @@ class Memorisation:
 
     def _mean(self, measure: str, condition: str, chance: float | None = None) -> Estimate:
         values, unit = self.scores.of(measure, condition), UNITS[measure]
-        return mean_of(values, self.scores.files, unit=unit, seed=self.seed, chance=chance)
+        # What the shuffled orders and the baselines give is no merit and no fault of the model.
+        better = "lower" if condition == ORIGINAL else None
+        kind: Kind = "counts" if measure == "hits" else "values"
+        return mean_of(
+            values,
+            self.scores.files,
+            unit=unit,
+            seed=self.seed,
+            chance=chance,
+            better=better,
+            kind=kind,
+            limits=LIMITS[measure],
+        )
 
 
 def measure_memorisation(
@@ -99,31 +115,89 @@ def measure_memorisation(
 def memorisation_evidence(result: Memorisation) -> Evidence:
     """Scores of all conditions, order effects, baselines, style, smallest detectable effect, and the figures."""
     evidence = Evidence("leakage", headline="leakage.order_effect.logprob")
+    clusters = clusters_of(result.scores.files)
     for measure in UNITS:
         for condition in (ORIGINAL, SHUFFLED, *BASELINES):
-            evidence.metric(f"leakage.{measure}.{condition}", result.mean(measure, condition))
-        _record_effect(evidence, f"leakage.order_effect.{measure}", result.effects[measure])
-        _record_effect(evidence, f"leakage.order_effect_unsorted.{measure}", result.unsorted_effects[measure])
+            source = condition_source(measure, condition, result, clusters)
+            evidence.metric(f"leakage.{measure}.{condition}", result.mean(measure, condition), source)
+        for name, effects, where in (
+            ("order_effect", result.effects, {}),
+            ("order_effect_unsorted", result.unsorted_effects, {"sorted": False}),
+        ):
+            source = effect_source(measure, ORDERS, result, clusters, where)
+            _record_effect(evidence, f"leakage.{name}.{measure}", effects[measure], source)
         for baseline in BASELINES:
             effect = baseline_effect(result.scores, measure, baseline, seed=result.seed)
-            evidence.metric(f"leakage.above_{baseline}.{measure}", effect.mean)
+            source = effect_source(measure, (baseline,), result, clusters)
+            evidence.metric(f"leakage.above_{baseline}.{measure}", effect.mean, source)
             evidence.metric(f"leakage.above_{baseline}.{measure}.p", effect.sign_flip)
-    _record_mitigation(evidence, result)
+    _record_mitigation(evidence, result, clusters)
     describe(evidence, result.benchmark, result.excluded, result.parameters)
     _note_coverage(evidence, result)
+    note_unreachable(evidence)
     evidence.figures += memorisation_figures(result)
     return evidence
 
 
-def _record_effect(evidence: Evidence, name: str, effect: Effect) -> None:
-    evidence.metric(name, effect.mean)
+ORDERS = tuple(f"{SHUFFLED}-{k}" for k in range(1, 100))
+"""All names that a shuffled condition may bear."""
+
+COLUMNS = {"hits": "hit", "logprob": "logprob_per_byte"}
+
+
+def condition_source(
+    measure: str, condition: str, result: Memorisation, clusters: tuple[str, ...]
+) -> MetricSource | None:
+    """The mean over questions of the mean over a question's options; none where no row has the condition."""
+    there = _there(result, ORDERS if condition == SHUFFLED else (condition,))
+    if not there:
+        return None
+    return MetricSource.mean(COLUMNS[measure], {"condition": there}, unit=("question",), clusters=clusters)
+
+
+def effect_source(
+    measure: str,
+    against: Sequence[str],
+    result: Memorisation,
+    clusters: tuple[str, ...],
+    where: Mapping[str, Any] | None = None,
+) -> MetricSource | None:
+    """The mean over questions of the published order minus the conditions ``against``."""
+    there = _there(result, against)
+    if not there:
+        return None
+    return MetricSource.paired_difference(
+        COLUMNS[measure],
+        ("question",),
+        {"condition": ORIGINAL},
+        {"condition": there},
+        where=where or {},
+        clusters=clusters,
+    )
+
+
+def _there(result: Memorisation, conditions: Sequence[str]) -> list[str]:
+    return [name for name in conditions if name in result.scores.conditions]
+
+
+def _record_effect(evidence: Evidence, name: str, effect: Effect, source: MetricSource | None) -> None:
+    evidence.metric(name, effect.mean, source)
     if effect.placed is not None:
         evidence.metric(f"{name}.p", effect.placed)
     evidence.metric(f"{name}.p_sign_flip", effect.sign_flip)
-    evidence.metric(f"{name}.detectable", effect.detectable)
+    evidence.metric(
+        f"{name}.detectable",
+        effect.detectable,
+        None if source is None else as_statistic("leakage.detectable", source),
+    )
 
 
-def _record_mitigation(evidence: Evidence, result: Memorisation) -> None:
+def as_statistic(name: str, source: MetricSource, **options: Any) -> MetricSource:
+    """A statistic of this audit's own (``statistics.py``) on what ``source`` takes the mean of."""
+    return MetricSource(name, where=source.where, clusters=source.clusters, options={"of": source.to_json(), **options})
+
+
+def _record_mitigation(evidence: Evidence, result: Memorisation, clusters: tuple[str, ...]) -> None:
     original, shuffled, chance = (result.mean("hits", c).value for c in (ORIGINAL, SHUFFLED, OTHER_ITEM))
     share = None if None in (original, shuffled, chance) else mitigation_share(original, shuffled, chance)  # type: ignore[arg-type]
     n = len(result.scores.items)
@@ -132,8 +206,26 @@ def _record_mitigation(evidence: Evidence, result: Memorisation) -> None:
         if share is None
         else Estimate(share, n=n, confidence=None, method="of the means", unit="share", chance=0.0)
     )
-    evidence.metric("leakage.mitigation", result.effects["hits"].mean)
-    evidence.metric("leakage.mitigation_share", estimate)
+    effect = effect_source("hits", ORDERS, result, clusters)
+    evidence.metric("leakage.mitigation", result.effects["hits"].mean, effect)
+    names = {"original": ORIGINAL, "shuffled": SHUFFLED, "chance": OTHER_ITEM}
+    parts = {name: condition_source("hits", condition, result, clusters) for name, condition in names.items()}
+    evidence.metric("leakage.mitigation_share", replace(estimate, better="lower"), share_source(parts, clusters))
+
+
+def share_source(parts: Mapping[str, MetricSource | None], clusters: tuple[str, ...]) -> MetricSource | None:
+    """Of the means ``original``, ``shuffled`` and ``chance`` the share that mixing takes away."""
+    known = {name: source.to_json() for name, source in parts.items() if source is not None}
+    if len(known) < len(parts):
+        return None
+    return MetricSource("leakage.mitigation_share", clusters=clusters, options=known)
+
+
+def note_unreachable(evidence: Evidence) -> None:
+    """Say which tests cannot reach a verdict with what they were given."""
+    for name, metric in evidence.metrics.items():
+        if metric.unit == "p" and metric.note and UNREACHABLE in metric.note:
+            evidence.notes.append(f"{name} can reach no verdict here: {metric.note}")
 
 
 def describe(evidence: Evidence, benchmark: Benchmark, excluded: dict[str, str], parameters: dict[str, Any]) -> None:

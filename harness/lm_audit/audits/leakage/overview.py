@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.leakage.figures import forest, shown, table
 from lm_audit.audits.leakage.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, holm
 
 if TYPE_CHECKING:
@@ -43,8 +44,12 @@ def overview_evidence(results: Sequence[Memorisation], model: str) -> Evidence:
         Estimate(
             found, n=len(rows), confidence=None, method="order effect, Holm, 5%", unit="benchmarks", better="lower"
         ),
+        MetricSource("sum", "found"),
     )
-    evidence.rows = [{"item": row["benchmark"], **row} for row in rows]
+    evidence.rows = [
+        {"item": row["benchmark"], **row, "found": int(p is not None and p < ALPHA)}
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
     evidence.figures = [
         table(
             "benchmarks", "Benchmarks", COLUMNS, rows, "Shares of options whose next token was right, 95% intervals."

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import FileWeights, clusters_of, file_mean, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
-from lm_audit.audits.leakage.conditions import mean_of
 from lm_audit.audits.leakage.figures import distribution, forest, shown, table
+from lm_audit.audits.leakage.items import Item
 from lm_audit.audits.leakage.measuring import OnRows, fitting, measure_conditions
-from lm_audit.audits.leakage.memory import describe
-from lm_audit.audits.leakage.scores import dataset_score, mitigation, mitigation_share
+from lm_audit.audits.leakage.memory import describe, note_unreachable, share_source
+from lm_audit.audits.leakage.scores import mitigation_share
 from lm_audit.audits.leakage.signs import paired_sign_flip
 from lm_audit.audits.leakage.variants import ORIGINAL, OTHER_ITEM
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 MIXED = "shuffled-1"
 _CONDITIONS = {ORIGINAL: "original", MIXED: "shuffled", OTHER_ITEM: "baseline"}
-RESAMPLES = 2000
 
 
 def published_memorisation(
@@ -50,6 +51,9 @@ def published_memorisation(
         raise DataError("every item is longer than the model reads", file=benchmark.name)
     rows: list[dict[str, Any]] = []
     keep = on_rows or (lambda some: rows.extend(map(dict, some)))
+    files = [item.file for item in items]
+    weights = FileWeights.of(files, benchmark)
+    weight_of = dict(zip([item.key for item in items], weights.weights.tolist(), strict=True))
     measured = measure_conditions(
         model,
         items,
@@ -58,11 +62,19 @@ def published_memorisation(
         cut="source",
         baselines=(OTHER_ITEM,),
         suffixes=False,
+        unmoved=True,
         seed=seed,
-        on_rows=keep,
+        on_rows=lambda some: keep([{**row, "weight": weight_of[row["question"]]} for row in some]),
     )
-    evidence = _evidence(measured, benchmark, [item.file for item in items], seed)
+    evidence = _evidence(measured, benchmark, items, weights, seed)
     describe(evidence, benchmark, excluded, {"rule": "as_published", "cut": "source", "repetition_penalty": 1.05})
+    if weights.scored < 1:
+        evidence.notes.append(
+            f"{len(items)} of {benchmark.usable} questions were scored, of {len(set(files))} of the "
+            f"{sum(1 for count in benchmark.by_file.values() if count)} files that have any; each stands for its share "
+            "of its file, and no file counts as 0 for want of a sample."
+        )
+    note_unreachable(evidence)
     evidence.rows = rows
     return evidence
 
@@ -74,64 +86,82 @@ def _question_hits(measured: pd.DataFrame, condition: str, count: int) -> np.nda
     return hits
 
 
-def _evidence(measured: pd.DataFrame, benchmark: Benchmark, files: Sequence[str], seed: int) -> Evidence:
-    hits = {name: _question_hits(measured, condition, len(files)) for condition, name in _CONDITIONS.items()}
-    # What cannot be mixed is the same text in both folders.
-    hits["shuffled"] = np.where(np.isfinite(hits["shuffled"]), hits["shuffled"], hits["original"])
+def _evidence(
+    measured: pd.DataFrame, benchmark: Benchmark, items: Sequence[Item], weights: FileWeights, seed: int
+) -> Evidence:
+    files = [item.file for item in items]
+    hits = {name: _question_hits(measured, condition, len(items)) for condition, name in _CONDITIONS.items()}
     evidence = Evidence("leakage", headline="leakage.published.score")
-    chance = file_mean(hits["baseline"], files, benchmark.files, seed).value
+    limits, clusters = (0.0, float(max(len(item.options) for item in items))), clusters_of(files)
+    chance = file_mean(hits["baseline"], files, weights, limits=limits, seed=seed).value
     by_items = mean_of(hits["baseline"], files, unit="hits a question", seed=seed).value
-    for name, metric in (("original", "score"), ("shuffled", "score_shuffled"), ("baseline", "score_baseline")):
-        files_mean = file_mean(hits[name], files, benchmark.files, seed)
-        evidence.metric(f"leakage.published.{metric}", replace(files_mean, chance=chance))
-        items_mean = mean_of(hits[name], files, unit="hits a question", seed=seed, chance=by_items)
-        evidence.metric(f"leakage.published.{metric}_by_items", items_mean)
-    _record_mitigation(evidence, hits, files, benchmark, seed)
+    for condition, name in _CONDITIONS.items():
+        metric = {"original": "score", "shuffled": "score_shuffled", "baseline": "score_baseline"}[name]
+        better = "lower" if name == "original" else None
+        by_file = file_mean(hits[name], files, weights, limits=limits, seed=seed, chance=chance, better=better)
+        evidence.metric(f"leakage.published.{metric}", by_file, _source(condition, weights, clusters))
+        by_item = mean_of(
+            hits[name],
+            files,
+            unit="hits a question",
+            seed=seed,
+            chance=by_items,
+            better=better,
+            kind="counts",
+            limits=limits,
+        )
+        evidence.metric(f"leakage.published.{metric}_by_items", by_item, _source(condition, None, clusters))
+    _record_mitigation(evidence, hits, files, weights, limits, seed)
     evidence.figures += _figures(evidence.metrics, hits, files, benchmark)
     return evidence
 
 
+def _source(condition: str, weights: FileWeights | None, clusters: tuple[str, ...]) -> MetricSource:
+    """The mean of the questions' hits, each with its share of a file where ``weights`` are given."""
+    found = MetricSource.mean("hit", {"condition": condition}, unit=("question",), within="sum", clusters=clusters)
+    return found if weights is None else replace(found, options={"weight": "weight"}, scale=weights.share)
+
+
 def _record_mitigation(
-    evidence: Evidence, hits: Mapping[str, np.ndarray], files: Sequence[str], benchmark: Benchmark, seed: int
+    evidence: Evidence,
+    hits: Mapping[str, np.ndarray],
+    files: Sequence[str],
+    weights: FileWeights,
+    limits: tuple[float, float],
+    seed: int,
 ) -> None:
-    metrics = evidence.metrics
+    metrics, clusters = evidence.metrics, clusters_of(files)
     original, shuffled, chance = (
         metrics[f"leakage.published.{name}"].value for name in ("score", "score_shuffled", "score_baseline")
     )
     differences = hits["original"] - hits["shuffled"]
-    plain = file_mean(differences, files, benchmark.files, seed)
+    both = (-limits[1], limits[1])
+    plain = file_mean(differences, files, weights, limits=both, seed=seed, chance=0.0, better="lower")
     share = None
     if original is not None and shuffled is not None and chance is not None:
-        plain = replace(plain, value=mitigation(original, shuffled), unit="hits a question", chance=0.0)
         share = mitigation_share(original, shuffled, chance)
-    evidence.metric("leakage.published.mitigation", plain)
+    source = MetricSource.paired_difference(
+        "hit", ("question",), {"condition": ORIGINAL}, {"condition": MIXED}, within="sum", clusters=clusters
+    )
+    evidence.metric(
+        "leakage.published.mitigation", plain, replace(source, options={"weight": "weight"}, scale=weights.share)
+    )
     evidence.metric("leakage.published.mitigation.p", paired_sign_flip(differences, seed=seed))
     reason = "the original score does not exceed the baseline"
+    fields: dict[str, Any] = {"unit": "share", "chance": 0.0}
     evidence.metric(
         "leakage.published.mitigation_share",
-        Estimate.not_estimable(reason, n=len(files), unit="share", chance=0.0)
+        Estimate.not_estimable(reason, n=len(files), better="lower", **fields)
         if share is None
-        else Estimate(share, n=len(files), confidence=None, method="of the scores", unit="share", chance=0.0),
-    )
-
-
-def file_mean(values: np.ndarray, files: Sequence[str], names: Sequence[str], seed: int) -> Estimate:
-    """The source's mean of file means (a file without rows counts as 0), with an interval that resamples questions
-    within their files."""
-    kept = np.isfinite(values)
-    groups = [values[kept & np.array([file == name for file in files], dtype=bool)] for name in names]
-    value = dataset_score([group.tolist() for group in groups], "files")
-    if value is None or not kept.any():
-        return Estimate.not_estimable("no question", n=0, unit="hits a question")
-    rng = np.random.default_rng(seed)
-    draws = np.zeros(RESAMPLES)
-    for group in groups:
-        if len(group):
-            draws += rng.choice(group, (RESAMPLES, len(group))).mean(axis=1)
-    low, high = np.quantile(draws / len(groups), [0.025, 0.975])
-    method = "mean of file means; percentile bootstrap of questions within files"
-    return Estimate(
-        value, min(float(low), value), max(float(high), value), n=int(kept.sum()), method=method, unit="hits a question"
+        else Estimate(share, n=len(files), confidence=None, method="of the scores", better="lower", **fields),
+        share_source(
+            {
+                "original": _source(ORIGINAL, weights, clusters),
+                "shuffled": _source(MIXED, weights, clusters),
+                "chance": _source(OTHER_ITEM, weights, clusters) if chance is not None else None,
+            },
+            clusters,
+        ),
     )
 
 

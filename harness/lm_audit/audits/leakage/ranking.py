@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.items import Item, full_text, shuffle_options
 from lm_audit.audits.leakage.orders import Order, orders_to_rank
+from lm_audit.audits.leakage.signs import unreachable
 from lm_audit.audits.leakage.style import STYLES, follows, poisson_binomial
 from lm_audit.stats import Estimate
 
@@ -79,18 +81,38 @@ class OrderSummary:
     excluded: int
 
 
-def summarise(table: pd.DataFrame, *, seed: int, confidence: float = 0.95) -> OrderSummary:
-    """The items of an :func:`order_test` table together, with an interval over items clustered by file."""
-    from lm_audit.stats import bootstrap_clustered
+def places(table: pd.DataFrame) -> list[float | None]:
+    """The share of an item's other orders that are less likely than the published one; ``None`` without others."""
+    return [
+        None if n < 2 else (n - rank) / (n - 1)
+        for n, rank in zip(table["n_orders"], table["published_rank"], strict=True)
+    ]
 
+
+def summarise(table: pd.DataFrame, *, seed: int) -> OrderSummary:
+    """The items of an :func:`order_test` table together; intervals as :func:`~.averages.mean_of` has them."""
     used = table[table["n_orders"] > 1]
     chances = (1 / used["n_orders"]).tolist()
     firsts = int((used["published_rank"] == 1).sum())
     p = min(1.0, float(poisson_binomial(chances)[firsts:].sum()))
-    places = ((used["n_orders"] - used["published_rank"]) / (used["n_orders"] - 1)).tolist()
-    place = bootstrap_clustered(places, used["file"].tolist(), confidence=confidence, n_resamples=2000, seed=seed)
+    place = mean_of(
+        np.array(places(used), dtype=np.float64),
+        used["file"].tolist(),
+        unit="share of other orders",
+        seed=seed,
+        chance=0.5,
+        better="lower",
+        limits=(0.0, 1.0),
+    )
     p_top = (
-        Estimate(p, n=len(used), confidence=None, method="exact, first ranks against chance", unit="p")
+        Estimate(
+            p,
+            n=len(used),
+            confidence=None,
+            method="exact, first ranks against chance",
+            unit="p",
+            note=unreachable(float(np.prod(chances)), f"{len(used)} items") if len(used) < 20 else None,
+        )
         if len(used)
         else Estimate.not_estimable("no item has a second order", n=0, confidence=None, unit="p")
     )
@@ -105,12 +127,13 @@ def without_sorted(table: pd.DataFrame, items: Sequence[Item]) -> pd.DataFrame:
     rows = [
         kept
         for item, (_, row) in zip(items, table.iterrows(), strict=True)
-        if (kept := _unsorted_row(item, row)) is not None
+        if (kept := unsorted_row(item, row)) is not None
     ]
     return table.iloc[:0].copy() if not rows else type(table)(rows, columns=list(_COLUMNS))
 
 
-def _unsorted_row(item: Item, row: Any) -> dict[str, Any] | None:
+def unsorted_row(item: Item, row: Any) -> dict[str, Any] | None:
+    """A row of the table without its sorted orders; ``None`` where the published one is sorted."""
     plain = [i for i, order in enumerate(row["orders"]) if not _sorted_order(item, order)]
     if not plain or plain[0] != 0:
         return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import FEWEST
+from lm_audit.audits.leakage.signs import unreachable
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.context import context_window
 from lm_audit.stats import Estimate
@@ -64,6 +66,7 @@ def sharded_test(canonical: Sequence[float], shuffled: Sequence[Sequence[float]]
         confidence=None,
         method=f"Fisher over {len(first)} shards, {others.shape[1]} permutations each",
         unit="p",
+        note=unreachable(_smallest(others.shape), f"{len(first)} shards of {others.shape[1]} permutations"),
     )
     return RowOrder(
         tuple(first.tolist()),
@@ -74,6 +77,14 @@ def sharded_test(canonical: Sequence[float], shuffled: Sequence[Sequence[float]]
     )
 
 
+def _smallest(shape: tuple[int, ...]) -> float:
+    """Fisher's p-value where every shard is likelier than all of its shuffles."""
+    from scipy import stats
+
+    shards, permutations = shape
+    return float(stats.combine_pvalues([1 / (1 + permutations)] * shards, method="fisher").pvalue)
+
+
 def _t(gains: np.ndarray) -> tuple[Estimate, Estimate]:
     from scipy import stats
 
@@ -82,12 +93,17 @@ def _t(gains: np.ndarray) -> tuple[Estimate, Estimate]:
     if spread == 0:
         reason = "the gains of all shards are equal" if n > 1 else "one shard has no spread"
         test = Estimate.not_estimable(reason, n=n, confidence=None, unit="p")
-        return test, Estimate(mean, n=n, unit="nats", method="mean over shards", note=reason, chance=0.0)
+        return test, Estimate(
+            mean, n=n, unit="nats", better="lower", method="mean over shards", note=reason, chance=0.0
+        )
     error = spread / np.sqrt(n)
     p = float(stats.t.sf(mean / error, n - 1))
     half = float(stats.t.ppf(0.975, n - 1) * error)
     test = Estimate(p, n=n, confidence=None, method="t over shards, ddof 1, one-sided", unit="p")
-    return test, Estimate(mean, mean - half, mean + half, n=n, unit="nats", method="t interval over shards", chance=0.0)
+    found = Estimate(mean, n=n, unit="nats", better="lower", method="t interval over shards", chance=0.0)
+    if n < FEWEST:
+        return test, replace(found, note=f"{n} shards give no interval, {FEWEST} do")
+    return test, replace(found, low=mean - half, high=mean + half)
 
 
 def _check_rows(rows: Sequence[str], shards: int, permutations: int) -> None:
@@ -95,6 +111,11 @@ def _check_rows(rows: Sequence[str], shards: int, permutations: int) -> None:
         raise UsageError(f"{shards} shards and {permutations} permutations: at least one of each is needed")
     if len(rows) < 2 * shards:
         raise UsageError(f"{len(rows)} rows in {shards} shards: at least two rows a shard are needed")
+    check_unsorted(rows)
+
+
+def check_unsorted(rows: Sequence[str]) -> None:
+    """``DataError`` where the order of the rows proves nothing."""
     reason = sorted_reason(rows)
     if reason:
         raise DataError(reason)

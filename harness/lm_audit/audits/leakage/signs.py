@@ -14,6 +14,11 @@ from lm_audit.stats.inputs import finite_array, no_p_value, p_value
 
 Alternative = Literal["greater", "two-sided"]
 
+UNREACHABLE = "no p-value below"
+"""How the note of a test begins that cannot reject at 5% whatever is measured."""
+
+LEVEL = 0.05
+
 _LARGEST_DENOMINATOR = 60
 _LARGEST_SUM = 200_000
 _ENUMERATED = 18
@@ -35,18 +40,26 @@ def paired_sign_flip(
     moving = values[values != 0]
     units = _whole_units(moving)
     if not len(moving):
-        return p_value(1.0, n=len(values), method="paired sign flip, exact", note="all differences are 0")
+        same = f"all {len(values)} differences are 0"
+        return p_value(1.0, n=len(values), method="paired sign flip, exact", note=same)
+    note = unreachable(0.5 ** (len(moving) - (alternative == "two-sided")), f"{len(moving)} differences that are not 0")
     if units is not None:
         share = _lattice_share(units, alternative)
-        return p_value(share, n=len(values), method="paired sign flip, exact")
+        return p_value(share, n=len(values), method="paired sign flip, exact", note=note)
     if len(moving) <= _ENUMERATED:
         sums = np.zeros(1)
         for value in moving:
             sums = np.concatenate([sums + value, sums - value])
-        return p_value(_share(sums, moving, alternative), n=len(values), method="paired sign flip, exact")
+        share = _share(sums, moving, alternative)
+        return p_value(share, n=len(values), method="paired sign flip, exact", note=note)
     reached = _sampled(moving, alternative, n_resamples, np.random.default_rng(seed))
     method = f"paired sign flip, Monte Carlo, R={n_resamples}"
     return p_value((1 + reached) / (1 + n_resamples), n=len(values), method=method)
+
+
+def unreachable(smallest: float, what: str) -> str | None:
+    """A note where the smallest p-value that a test can give is above the level; else ``None``."""
+    return f"{what} can give {UNREACHABLE} {smallest:.2g}" if smallest > LEVEL else None
 
 
 def _whole_units(values: NDArray[np.float64]) -> NDArray[np.int64] | None:
@@ -100,7 +113,9 @@ def published_place_test(scores: Sequence[Sequence[float]], *, n_resamples: int 
         return no_p_value("no item has a second order", method=method, n=len(scores))
     gains = [(row * len(row) - row.sum()) / (len(row) - 1) for row in kept]
     reached = _reached_by_places(gains, n_resamples, np.random.default_rng(seed))
-    return p_value((1 + reached) / (1 + n_resamples), n=len(kept), method=method)
+    smallest = float(np.prod([1 / len(row) for row in kept])) if len(kept) < 20 else 0.0
+    note = unreachable(smallest, f"{len(kept)} items with other orders")
+    return p_value((1 + reached) / (1 + n_resamples), n=len(kept), method=method, note=note)
 
 
 def _reached_by_places(gains: Sequence[NDArray[np.float64]], n_resamples: int, rng: np.random.Generator) -> int:

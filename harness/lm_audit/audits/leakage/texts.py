@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
-from lm_audit.audits.leakage.conditions import mean_of
 from lm_audit.audits.leakage.figures import distribution, forest
 from lm_audit.audits.leakage.items import LETTERS, Item, full_text, letters_of
 from lm_audit.audits.leakage.likelihood import ngram_accuracy
@@ -16,6 +17,7 @@ from lm_audit.audits.leakage.measuring import OnRows, fitting
 from lm_audit.audits.leakage.memory import describe
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, mann_whitney_p, roc_auc
 
 if TYPE_CHECKING:
@@ -91,11 +93,23 @@ def _values(rows: Sequence[dict[str, Any]], name: str) -> np.ndarray:
 
 def _record(evidence: Evidence, rows: Sequence[dict[str, Any]], seed: int) -> None:
     files = [row["file"] for row in rows]
-    accuracy = mean_of(_values(rows, "accuracy"), files, unit="share of places", seed=seed)
-    evidence.metric("leakage.ngram_accuracy", accuracy)
+    clusters, own = clusters_of(files), {"role": "benchmark"}
+    accuracy = mean_of(
+        _values(rows, "accuracy"),
+        files,
+        unit="share of places",
+        seed=seed,
+        better="lower",
+        kind="counts",
+        limits=(0.0, 1.0),
+    )
+    evidence.metric("leakage.ngram_accuracy", accuracy, MetricSource.mean("accuracy", own, clusters=clusters))
+    # A better model finds any text likelier, so that no level of likelihood is worse than another.
     for name, unit in MEMBERSHIP.items():
-        evidence.metric(f"leakage.text.{name}", mean_of(_values(rows, name), files, unit=unit, seed=seed))
-    evidence.metric("leakage.text.perplexity", _perplexity(rows))
+        level = mean_of(_values(rows, name), files, unit=unit, seed=seed)
+        evidence.metric(f"leakage.text.{name}", level, MetricSource.mean(name, own, clusters=clusters))
+    source = MetricSource("perplexity", "mean_logprob", own, options={"weight": "n_tokens"}, clusters=clusters)
+    evidence.metric("leakage.text.perplexity", _perplexity(rows), source)
     skipped = [row["question"] for row in rows if row["skipped"]]
     if skipped:
         evidence.notes.append(f"{len(skipped)} texts are too short for n-grams: {', '.join(skipped[:20])}")
@@ -115,7 +129,14 @@ def _compare(
     for name in (*MEMBERSHIP, "accuracy"):
         members, controls = _values(rows, name), _values(reference, name)
         members, controls = members[np.isfinite(members)], controls[np.isfinite(controls)]
-        evidence.metric(f"leakage.text.{name}.auc", roc_auc(members, controls))
+        source = MetricSource.members(
+            "auc",
+            name,
+            {"role": "benchmark"},
+            {"role": "clean"},
+            clusters=clusters_of([row["file"] for row in (*rows, *reference)]),
+        )
+        evidence.metric(f"leakage.text.{name}.auc", replace(roc_auc(members, controls), better="lower"), source)
         evidence.metric(f"leakage.text.{name}.p", mann_whitney_p(members, controls))
         aucs[name.replace("_", " ")] = evidence.metrics[f"leakage.text.{name}.auc"]
     caption = "How well each score tells the benchmark's items from the clean ones. Dashed: chance."

@@ -51,12 +51,17 @@ def variants_of(
     strangers: Sequence[int],
     seed: int,
     baselines: Sequence[str] = BASELINES,
+    unmoved: bool = False,
 ) -> list[Variant]:
-    """All variants of item ``number``; ``strangers[number]`` is the item that lends it question and options."""
+    """All variants of item ``number``; ``strangers[number]`` is the item that lends it question and options.
+
+    ``unmoved``: an item that has no other order stands in the first shuffled condition as it is.
+    """
     item = items[number]
     everything = tuple(range(len(item.options)))
     found = [Variant(ORIGINAL, number, item, everything, everything)]
-    for k, order in enumerate(shuffled_orders(item, orders, seed=seed), start=1):
+    tried = shuffled_orders(item, orders, seed=seed) or ([everything] if unmoved and orders else [])
+    for k, order in enumerate(tried, start=1):
         found.append(Variant(f"{SHUFFLED}-{k}", number, shuffle_options(item, order), everything, order))
     other = items[strangers[number]]
     if other is not item and OTHER_QUESTION in baselines:

@@ -1,0 +1,231 @@
+"""Coverage of the leakage audit's intervals and false alarms of its tests, under the designs that the audit has.
+
+    python benchmarks/coverage_leakage.py [--trials 4000] [--jobs 8]
+
+Each line draws benchmarks of a known truth, asks the audit's own function, and counts how often its 95% interval holds
+the truth (or its test rejects at 5% what is true). Seeded: the same trials give the same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
+from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.items import Item
+from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
+from lm_audit.stats import Estimate
+
+Trial = Callable[[np.random.Generator, int], bool | None]
+
+
+@dataclass(frozen=True)
+class Design:
+    """A line of the table: what is tried, and a trial that says whether the truth was covered (or rejected)."""
+
+    what: str
+    detail: str
+    target: str
+    trial: Trial
+
+
+def inside(estimate: Estimate, truth: float) -> bool | None:
+    if estimate.low is None or estimate.high is None:
+        return None
+    return estimate.low <= truth <= estimate.high
+
+
+def in_files(sizes: list[int]) -> list[str]:
+    return [f"f{k}" for k, size in enumerate(sizes) for _ in range(size)]
+
+
+def noise(kind: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, float]:
+    """Values of questions and their true mean."""
+    if kind == "differences":
+        # Published order minus the mean of three others, of skewed scores.
+        scores = rng.exponential(1.0, (n, 4))
+        return scores[:, 0] - scores[:, 1:].mean(axis=1), 0.0
+    if kind == "log-probability":
+        # A byte's log-probability, mean over four options.
+        return -rng.gamma(1.5, 1.0, (n, 4)).mean(axis=1), -1.5
+    if kind == "similarity":
+        return rng.beta(1.0, 3.0, (n, 4)).mean(axis=1), 0.25
+    if kind == "hits":
+        return rng.binomial(4, 0.1, n) / 4, 0.1
+    return rng.integers(0, 24, n) / 23, 0.5  # places
+
+
+KINDS = {
+    "differences": {"kind": "differences"},
+    "log-probability": {},
+    "similarity": {"limits": (0.0, 1.0)},
+    "hits": {"limits": (0.0, 1.0), "kind": "counts"},
+    "places": {"limits": (0.0, 1.0)},
+}
+
+
+def of_questions(kind: str, n: int, files: int) -> Design:
+    """A mean over n questions of one or a few files: true for more questions of the same files."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        values, truth = noise(kind, rng, n)
+        names = in_files([n // files + (k < n % files) for k in range(files)])
+        if files > 1 and kind in ("differences", "log-probability"):
+            shift = rng.normal(0, 0.3 * values.std(), files)
+            shifts = np.array([shift[int(name[1:])] for name in names])
+            values, truth = values + shifts, truth + float(shifts.mean())
+        return inside(mean_of(values, names, unit="", seed=seed, **KINDS[kind]), truth)  # type: ignore[arg-type]
+
+    return Design(f"mean of {kind}", f"{n} questions of {files} file{'s' * (files > 1)}", "93 to 97 %", trial)
+
+
+def of_files(sizes: list[int], spread: float, name: str) -> Design:
+    """A mean over questions of many files, true for files in general."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        names = in_files(sizes)
+        values = rng.normal(size=len(names)) + np.repeat(rng.normal(0, spread, len(sizes)), sizes)
+        return inside(mean_of(values, names, unit="", seed=seed), 0.0)
+
+    return Design("mean over files", f"{name}, file SD {spread:g}", "93 to 97 %", trial)
+
+
+def place_of_files(files: int, each: int) -> Design:
+    """`leakage.option_order.place` where files differ."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        centre = np.repeat(rng.uniform(0.2, 0.8, files), each)
+        values = (rng.random(files * each) < centre) * 0.5 + rng.random(files * each) * 0.5
+        names = in_files([each] * files)
+        return inside(mean_of(values, names, unit="", seed=seed, limits=(0.0, 1.0)), 0.5)
+
+    return Design("option_order.place", f"{files} files of {each}, files differ", "93 to 97 %", trial)
+
+
+def published(files: int, each: int, scored: int, spread: float, empty: int = 0) -> Design:
+    """`leakage.published.score` of a sample against the score of the whole set."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        sizes = rng.integers(max(1, each // 2), 2 * each, files)
+        centre = np.clip(rng.normal(0.3, spread, files), 0.02, 0.98)
+        where = np.repeat(np.arange(files), sizes)
+        hits = rng.binomial(4, centre[where]).astype(float)
+        truth = float(4 * centre.mean()) * files / (files + empty)
+        if scored < len(where):
+            truth = float(np.mean([hits[where == k].mean() for k in range(files)])) * files / (files + empty)
+        drawn = np.sort(rng.permutation(len(where))[:scored])
+        names = [f"f{where[k]}" for k in drawn]
+        items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
+        by_file = {f"f{k}": int(size) for k, size in enumerate(sizes)} | {f"e{k}": 0 for k in range(empty)}
+        whole = Benchmark("b", items, tuple(by_file), len(where), len(where), by_file=by_file)
+        return inside(file_mean(hits[drawn], names, FileWeights.of(names, whole), limits=(0.0, 4.0), seed=seed), truth)
+
+    what = f"{scored} of about {files * each} questions of {files} files" + (f", {empty} empty" if empty else "")
+    return Design("published.score", f"{what}, file SD {spread:g}", "93 to 97 %", trial)
+
+
+def sign_flips(n: int, kind: str) -> Design:
+    def trial(rng: np.random.Generator, seed: int) -> bool:
+        scores = rng.exponential(1.0, (n, 2)) if kind == "skewed" else rng.binomial(4, 0.2, (n, 2))
+        p = paired_sign_flip(scores[:, 0] - scores[:, 1], n_resamples=999, seed=seed).value
+        return p is not None and p <= 0.05
+
+    return Design("sign flip rejects", f"{n} {kind} differences, no effect", "at most 5.5 %", trial)
+
+
+def place_test(n: int, orders: int) -> Design:
+    def trial(rng: np.random.Generator, seed: int) -> bool:
+        scores = rng.exponential(1.0, (n, orders + 1)) + rng.normal(0, 2, (n, 1))
+        p = published_place_test(scores.tolist(), n_resamples=999, seed=seed).value
+        return p is not None and p <= 0.05
+
+    return Design("place test rejects", f"{n} items, {orders} other orders, no effect", "at most 5.5 %", trial)
+
+
+def themes(rows: int, run: int, swapped: bool) -> Design:
+    """New questions, ``run`` in a row on one theme: the file is likelier in order than shuffled without any memory."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool:
+        theme = np.repeat(np.arange(-(-rows // run)), run)[:rows]
+        own = rng.normal(0, 3, rows)
+        # What a model gains of a neighbour: a theme in common, and how alike two rows happen to be.
+        alike = rng.normal(0, 1.5, (rows, rows)) + 2.0 * (theme[:, None] == theme)
+
+        def total(order: np.ndarray) -> float:
+            return float(own[order].sum() + alike[order[:-1], order[1:]].sum())
+
+        if swapped:
+            pairs = np.arange(rows - rows % 2).reshape(-1, 2)
+            p = paired_sign_flip([total(pair) - total(pair[::-1]) for pair in pairs], seed=seed).value
+        else:
+            from lm_audit.audits.leakage.rowsorder import sharded_test
+
+            parts = np.array_split(np.arange(rows), 4)
+            shuffled = [[total(rng.permutation(part)) for _ in range(19)] for part in parts]
+            p = sharded_test([total(part) for part in parts], shuffled).fisher.value
+        return p is not None and p <= 0.05
+
+    name = "row_order.swap_gain.p rejects" if swapped else "row_order.p_fisher rejects (no claim is made by it)"
+    return Design(name, f"{rows} new rows, {run} in a row on one theme", "at most 5.5 %" if swapped else "", trial)
+
+
+def designs() -> Iterator[Design]:
+    """All lines of the table."""
+    for kind in KINDS:
+        for n, files in ((8, 1), (12, 3), (24, 3), (60, 5)):
+            yield of_questions(kind, n, files)
+    for spread in (0.0, 0.3, 1.0):
+        yield of_files([4] * 6, spread, "6 files of 4")
+        yield of_files([2, 3, 4, 5, 6, 30], spread, "6 files of 2 to 30")
+        yield of_files([1] * 10 + [2], spread, "12 questions of 11 files")
+        yield of_files([3, 4, 5, 6, 7, 8, 9, 20], spread, "8 files of 3 to 20")
+    for files, each in ((6, 4), (7, 12), (20, 3)):
+        yield place_of_files(files, each)
+    for spread in (0.0, 0.15, 0.3):
+        yield published(57, 100, 12, spread)
+        yield published(57, 100, 200, spread)
+        yield published(57, 100, 200, spread, empty=3)
+        yield published(10, 30, 100, spread)
+        yield published(3, 12, 10_000, spread)
+        yield published(6, 4, 10_000, spread)
+    for n in (8, 24):
+        yield sign_flips(n, "skewed")
+        yield sign_flips(n, "counted")
+        yield place_test(n, 1)
+        yield place_test(n, 3)
+    for run in (1, 5):
+        yield themes(40, run, swapped=True)
+        yield themes(40, run, swapped=False)
+
+
+def measured(index: int, trials: int) -> tuple[float, int]:
+    """The share of trials of a line that held, and how many gave an answer."""
+    design = list(designs())[index]
+    rng = np.random.default_rng([7, index])
+    answers = [design.trial(rng, seed) for seed in range(trials)]
+    known = [bool(answer) for answer in answers if answer is not None]
+    return (float(np.mean(known)) if known else float("nan")), len(known)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--trials", type=int, default=4000)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    lines = list(designs())
+    with ProcessPoolExecutor(options.jobs) as pool:
+        found = list(pool.map(measured, range(len(lines)), [options.trials] * len(lines)))
+    print("| figure | design | measured | goal |\n| --- | --- | --- | --- |")
+    for line, (share, known) in zip(lines, found, strict=True):
+        partly = "" if known == options.trials else f" ({known} of {options.trials} estimable)"
+        print(f"| {line.what} | {line.detail} | {100 * share:.1f} %{partly} | {line.target} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Means over questions and over files; each interval says whether it speaks of these files or of files in general."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.stats import Estimate, bounded_mean, clustered_mean, studentised_mean
+
+if TYPE_CHECKING:
+    from lm_audit.audits.leakage.benchmark import Benchmark
+
+Floats = NDArray[np.float64]
+
+FEWEST_FILES = 6
+"""From so many files on an interval speaks of files in general; with fewer, of the questions of these files only."""
+
+FEWEST = 8
+"""Below so many questions there is no interval."""
+
+Kind = Literal["counts", "values", "differences"]
+"""Shares of a few options, whose values are few; numbers of any size, often skewed; paired differences, seldom so."""
+
+
+def clusters_of(files: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a metric's source names as its clusters: the files where there are enough, else none."""
+    return ("file",) if len(set(files)) >= FEWEST_FILES else ()
+
+
+def mean_of(
+    values: Floats,
+    files: Sequence[str],
+    *,
+    unit: str,
+    seed: int,
+    chance: float | None = None,
+    better: str | None = None,
+    kind: Kind = "values",
+    limits: tuple[float, float] | None = None,
+) -> Estimate:
+    """The mean over questions [questions], NaN left out; ``files`` names each one's file.
+
+    With :data:`FEWEST_FILES` files or more the interval takes files as the independent units (CR2, t). With fewer it
+    says what more questions of the same files would give, and is so described: bootstrap-t, of ``kind`` "counts"
+    Gaffke's for bounded values, of "differences" a t interval. ``limits``: the range that no value can leave. Below
+    :data:`FEWEST` questions no interval.
+    """
+    kept = np.isfinite(values)
+    data, names = values[kept], [name for name, keep in zip(files, kept, strict=True) if keep]
+    fields = {"unit": unit, "chance": chance, "better": better}
+    if not len(data):
+        return Estimate.not_estimable("no question has this condition", n=0, **fields)  # type: ignore[arg-type]
+    if len(data) < FEWEST:
+        note = f"{len(data)} questions give no interval, {FEWEST} do"
+        return Estimate(float(data.mean()), n=len(data), method="mean", note=note, **fields)  # type: ignore[arg-type]
+    many = len(set(names)) >= FEWEST_FILES
+    found = clustered_mean(data, names) if many else _of_these_files(data, names, kind, limits, seed)
+    if found.low is None and limits is not None:
+        # All values, or all files, are equal: what a bounded value may still be is known.
+        units = _file_means(data, names) if many else data
+        found = bounded_mean(units, *limits, seed=seed) if len(units) >= FEWEST else found
+    if limits is not None and found.low is not None and found.high is not None:
+        found = replace(found, low=max(found.low, limits[0]), high=min(found.high, limits[1]))
+    if not many and len(set(names)) > 1:
+        found = replace(found, method=f"{found.method}; conditional on these {len(set(names))} files")
+    return replace(found, value=float(data.mean()), n=len(data), **fields)  # type: ignore[arg-type]
+
+
+def _of_these_files(
+    data: Floats, names: Sequence[str], kind: Kind, limits: tuple[float, float] | None, seed: int
+) -> Estimate:
+    if kind == "counts" and limits is not None:
+        return bounded_mean(data, *limits, seed=seed)
+    files = len(set(names))
+    if files > 1 and len(data) - files >= FEWEST - 1:
+        # Between the files nothing is drawn at random, so only the spread within them counts.
+        means = dict(zip(dict.fromkeys(names), _file_means(data, names), strict=True))
+        within = data - np.array([means[name] for name in names])
+        data = data.mean() + within * ((len(data) - 1) / (len(data) - files)) ** 0.5
+    if kind == "differences":
+        return replace(clustered_mean(data, range(len(data))), method="mean, t")
+    return studentised_mean(data, seed=seed)
+
+
+def _file_means(data: Floats, names: Sequence[str]) -> Floats:
+    """The files' means, in the order of their first question."""
+    places: dict[str, int] = {}
+    numbers = np.array([places.setdefault(name, len(places)) for name in names])
+    means: Floats = np.bincount(numbers, weights=data) / np.bincount(numbers)
+    return means
+
+
+@dataclass(frozen=True)
+class FileWeights:
+    """What a mean of file means needs to know of a benchmark of which perhaps only a sample was scored.
+
+    ``weights`` [questions]: one over the number of usable questions of its file. ``share``: files with usable
+    questions among all, since the published score counts a file without any as 0. ``scored``: share of all usable
+    questions that were scored.
+    """
+
+    weights: Floats
+    share: float
+    scored: float
+
+    @classmethod
+    def of(cls, files: Sequence[str], benchmark: Benchmark) -> FileWeights:
+        """``files``: the file of each question of ``benchmark`` that was scored."""
+        here, sample = Counter(files), len(benchmark.items) < benchmark.usable
+        # Of a benchmark that was read whole, what counts is what could be scored, as in the source.
+        counts = {name: max(benchmark.by_file.get(name, 0) if sample else 0, count) for name, count in here.items()}
+        named = {*benchmark.files, *here}
+        there = sum(1 for name in named if (sample and benchmark.by_file.get(name)) or here.get(name))
+        weights = np.array([1 / counts[name] for name in files], dtype=np.float64)
+        return cls(weights, there / len(named), len(files) / max(benchmark.usable, 1) if sample else 1.0)
+
+
+def file_mean(
+    values: Floats,
+    files: Sequence[str],
+    weights: FileWeights,
+    *,
+    limits: tuple[float, float],
+    seed: int,
+    chance: float | None = None,
+    better: str | None = None,
+) -> Estimate:
+    """The published mean of file means, from all questions or from a sample of them; NaN are left out.
+
+    A question stands for its file with one over the file's size, so that a sample of many files gives the score of all
+    (Hajek 1971). The interval is a t interval of that ratio: of a whole benchmark only the spread within files counts,
+    of a sample also which questions were drawn. In hits a question.
+    """
+    from scipy import stats
+
+    kept = np.isfinite(values)
+    data, w = values[kept], weights.weights[kept]
+    names = [name for name, keep in zip(files, kept, strict=True) if keep]
+    unit, n = "hits a question", len(data)
+    if not n:
+        return Estimate.not_estimable("no question", n=0, unit=unit, better=better, chance=chance)
+    parts = w / w.sum()
+    mean = float((parts * data).sum())
+    method = "mean of file means" + ("" if weights.scored >= 1 else ", each question standing for its share of a file")
+    found = Estimate(mean * weights.share, n=n, method=method, unit=unit, better=better, chance=chance)
+    if n < FEWEST:
+        return replace(found, note=f"{n} questions give no interval, {FEWEST} do")
+    variance, freedom = _variance(data, names, parts, weights.scored)
+    if variance <= 1e-24:
+        low, high = (bounded_mean(data, *limits, seed=seed).low, bounded_mean(data, *limits, seed=seed).high)
+        if low is None or high is None:
+            return found
+        return replace(
+            found, low=low * weights.share, high=high * weights.share, method=f"{method}; all equal, bounded"
+        )
+    half = float(stats.t.ppf(0.975, freedom)) * variance**0.5
+    low, high = max(limits[0], mean - half), min(limits[1], mean + half)
+    return replace(found, low=low * weights.share, high=high * weights.share, method=f"{method}; t interval")
+
+
+def _variance(data: Floats, names: Sequence[str], parts: Floats, scored: float) -> tuple[float, float]:
+    """Variance and degrees of freedom of a weighted mean: drawn questions for the part that was not scored, questions
+    within their files for the part that was."""
+    mean = float((parts * data).sum())
+    drawn = float((parts**2 * (data - mean) ** 2 / (1 - np.minimum(parts, 0.9))).sum())
+    effective = float(1 / (parts**2).sum()) - 1
+    places: dict[str, int] = {}
+    numbers = np.array([places.setdefault(name, len(places)) for name in names])
+    left = len(data) - len(places)
+    if left < 1:
+        return drawn, max(1.0, effective)
+    centred = data - (np.bincount(numbers, weights=data) / np.bincount(numbers))[numbers]
+    within = float((centred**2).sum()) / left * float((parts**2).sum())
+    return (1 - scored) * drawn + scored * within, max(1.0, (1 - scored) * effective + scored * left)

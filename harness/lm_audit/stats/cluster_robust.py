@@ -1,0 +1,51 @@
+"""The mean of values in clusters, with a t interval that covers from few clusters on, also where their sizes differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.errors import UsageError
+from lm_audit.stats.clustered import cluster_numbers
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import check_share, finite_array
+
+METHOD = "mean, t over {} clusters (CR2, Satterthwaite)"
+
+
+def clustered_mean(
+    values: ArrayLike, clusters: Sequence[Hashable] | ArrayLike, *, confidence: float = 0.95
+) -> Estimate:
+    """The mean of all values; its interval takes clusters, not values, as the independent units.
+
+    ``values`` and ``clusters`` (one label a value) have shape (n,). The variance is the bias-reduced CR2 of a mean, the
+    degrees of freedom are Satterthwaite's (Bell and McCaffrey 2002), which fall where one cluster outweighs the rest.
+    One cluster, or clusters of equal means, give no interval, and the note says why. Raises ``UsageError`` where the
+    lengths differ.
+    """
+    from scipy import stats
+
+    check_share("confidence", confidence)
+    array, labels = finite_array(values, "values"), [*clusters]  # type: ignore[misc]
+    if len(labels) != np.size(values):
+        raise UsageError(f"values has {np.size(values)} elements, clusters has {len(labels)} labels")
+    if isinstance(array, str):
+        return Estimate.not_estimable(array, n=np.size(values), method=METHOD.format("no"), confidence=confidence)
+    numbers, n = cluster_numbers(clusters), len(array)
+    sizes = np.bincount(numbers).astype(np.float64)
+    method, mean = METHOD.format(len(sizes)), float(array.mean())
+    if len(sizes) == 1:
+        return Estimate(mean, n=n, confidence=confidence, method=method, note="one cluster: no interval")
+    # A cluster's total deviation is too small by its own share of the mean, which the factor gives back.
+    factors = 1 / (n * np.sqrt(1 - sizes / n))
+    totals = np.bincount(numbers, weights=array - mean) * factors
+    variance = float((totals**2).sum())
+    if variance <= (np.finfo(np.float64).eps * float(np.abs(array).max())) ** 2:
+        note = "all clusters have the same mean: nothing tells how far chance reaches"
+        return Estimate(mean, n=n, confidence=confidence, method=method, note=note)
+    spread = factors[:, None] * (np.diag(sizes) - np.outer(sizes, sizes) / n) * factors
+    freedom = float(np.trace(spread) ** 2 / (spread**2).sum())
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
+    return Estimate(mean, mean - half, mean + half, n=n, confidence=confidence, method=method)
