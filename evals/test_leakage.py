@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.leakage.benchmark import Benchmark, cached_benchmark
-from lm_audit.audits.leakage.benchmarks import LIMITS, named_benchmarks
+from lm_audit.audits.leakage.benchmark import Benchmark, Drawn, cached_benchmark
+from lm_audit.audits.leakage.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ def sources(options: RunOptions) -> dict[str, str]:
     return named_benchmarks(options.option("benchmark"), SHIPPED)
 
 
-def read(source: str, options: RunOptions, *, heavy: bool = False) -> Benchmark:
-    """The benchmark, or the sample that the run's size asks for; ``heavy`` tests take half of it at smoke size."""
-    limit = options.option("leakage_limit") or LIMITS[options.size] // (2 if heavy and options.size == "smoke" else 1)
-    return cached_benchmark(source, options.option("leakage_columns"), limit, options.seed)
+def read(source: str, options: RunOptions, *, heavy: bool = False, drawn: Drawn = "items") -> Benchmark:
+    """The benchmark, or the sample that the run's size asks for; ``heavy`` tests take fewer of it at smoke size."""
+    given = options.option("leakage_limit")
+    by_size = HEAVY_LIMITS if heavy else ROW_LIMITS if drawn == "pairs" else LIMITS
+    limit = by_size[options.size] if given is None else given
+    return cached_benchmark(source, options.option("leakage_columns"), limit, options.seed, drawn)
 
 
 def benchmark_cases(options: RunOptions) -> list[Case]:
@@ -162,7 +164,15 @@ def test_completion(
     )
 
 
-@cases(benchmark_cases)
+def text_cases(options: RunOptions) -> list[Case]:
+    """One case a benchmark; the clean set is read here too, before any model loads."""
+    clean = options.option("leakage_clean")
+    if clean is not None:
+        read(clean, options)
+    return benchmark_cases(options)
+
+
+@cases(text_cases)
 def test_text_likelihood(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -170,7 +180,7 @@ def test_text_likelihood(
     from lm_audit.audits.leakage import text_likelihood
 
     source = run_options.option("leakage_clean")
-    clean = read(source, run_options) if source else None
+    clean = None if source is None else read(source, run_options)
     benchmark = read(case.params["source"], run_options)
     evidence.record(text_likelihood(language_model, benchmark, clean=clean, seed=audit_seed, on_rows=evidence.rows))
 
@@ -182,7 +192,7 @@ def row_order_cases(options: RunOptions) -> list[Case]:
 
     found = []
     for name, source in sources(options).items():
-        rows = [full_text(item) for item in read(source, options).items]
+        rows = [full_text(item) for item in read(source, options, drawn="pairs").items]
         found.append(Case(name, {"source": source}, skip=sorted_reason(rows)))
     return found
 
@@ -191,11 +201,11 @@ def row_order_cases(options: RunOptions) -> list[Case]:
 def test_row_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
-    """Is the file likelier in its published order than with its rows shuffled?"""
+    """Is a row likelier after its neighbour than before it, and the file than with its rows shuffled?"""
     from lm_audit.audits.leakage import row_order
 
     effort = {"smoke": {"shards": 3, "permutations": 4}}.get(run_options.size, {"shards": 10, "permutations": 25})
-    benchmark = read(case.params["source"], run_options)
+    benchmark = read(case.params["source"], run_options, drawn="pairs")
     evidence.record(row_order(language_model, benchmark, seed=audit_seed, **effort))
 
 

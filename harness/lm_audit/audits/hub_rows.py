@@ -130,28 +130,33 @@ def _numbered(rows: Any, source: HubSet) -> Iterator[tuple[int, Row]]:
 def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """The rows of a Parquet file with numbers from 1; labels by name where the file says that it came from the hub.
 
-    Raises ``DataError`` with the file for one that cannot be read.
+    Page checksums are verified. Raises ``DataError`` with the file, and the row after the last sound one, for what
+    cannot be read, and for a column named twice.
     """
     import pyarrow
     import pyarrow.parquet
 
+    number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+            if twice is not None:
+                raise DataError(f"has two columns called {twice!r}", file=path)
             described = _described(file.schema_arrow.metadata)
-            number = 0
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, named(row, described)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"cannot be read as Parquet: {_first_lines(error)}", file=path) from error
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as error:
+        raise DataError(f"cannot be read as Parquet: {_first_lines(error)}", file=path, row=number + 1) from error
 
 
 def _described(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
     """The features that ``datasets`` leaves in the metadata of a Parquet file; empty for other files."""
     try:
         found = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, Mapping) else {}
 

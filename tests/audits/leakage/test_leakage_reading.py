@@ -154,16 +154,18 @@ def test_a_folder_is_one_benchmark_with_a_subject_a_file(tmp_path: Path) -> None
     assert [item.key for item in benchmark.items] == ["a:1", "b:1", "b:1#2"]
 
 
-def test_a_data_set_through_the_hubs_client(tmp_path: Path) -> None:
+def test_a_data_set_through_the_hubs_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
-    from lm_audit.audits.leakage.hubrows import hub_splits
+    from lm_audit.audits import hub_rows
 
     pytest.importorskip("datasets")
     pd.DataFrame({"question": ["q"], "choices": [["a", "b"]], "answer": [1]}).to_parquet(tmp_path / "test.parquet")
-    [(name, stem, rows)] = list(hub_splits(str(tmp_path)))
-    assert stem in name
-    assert [(number, row["choices"]) for number, row in rows] == [(1, ["a", "b"])]
+    # The client takes a folder for a set's name; only the form of the name is not the hub's.
+    monkeypatch.setattr(hub_rows.HubSet, "parse", classmethod(lambda cls, text: cls(str(tmp_path))))
+    benchmark = load_benchmark("owner/set", columns="answer-base=0")
+    assert benchmark.files == ("test",)
+    assert [(item.options, item.answer) for item in benchmark.items] == [(("a", "b"), "B")]
 
 
 def test_what_is_no_benchmark(tmp_path: Path) -> None:

@@ -11,6 +11,12 @@ from lm_audit.errors import UsageError
 LIMITS: dict[str, int] = {"smoke": 12, "standard": 200, "full": 10_000}
 """Items of a benchmark by size; also the full size is a sample, so that memory stays flat whatever is given."""
 
+HEAVY_LIMITS: dict[str, int] = LIMITS | {"smoke": 8}
+"""The same for tests of many passes an item; 8 are the fewest that have an interval."""
+
+ROW_LIMITS: dict[str, int] = LIMITS | {"smoke": 16}
+"""The same for the order of rows, of which two make a unit."""
+
 
 def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> dict[str, str]:
     """Names and sources: ``NAME=SOURCE`` as the user gave them, or the shipped folders.

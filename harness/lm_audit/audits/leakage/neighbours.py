@@ -14,6 +14,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.signs import paired_sign_flip
+from lm_audit.models.context import context_window
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def swap_test(
         if texts
         else []
     )
-    window = getattr(model.module.config.get_text_config(), "max_position_embeddings", None) or 10**9
+    window = context_window(model.module.config) or 10**9
     fits = [max(len(ids[2 * k]), len(ids[2 * k + 1])) < window for k in range(len(pairs))]
     scores = iter(model.loglikelihood([([], some) for k, some in enumerate(ids) if fits[k // 2]]))
     found: list[dict[str, Any]] = []

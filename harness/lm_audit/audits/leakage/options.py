@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lm_audit.audits.option import AuditOption
+from lm_audit.audits.option import AuditOption, filled, whole_number
 
 OPTIONS = (
     AuditOption(
@@ -11,17 +11,20 @@ OPTIONS = (
         "subject), or hub id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]; NAME=... names it; may be repeated (default: "
         "the questions in fixtures/leakage)",
         action="append",
+        type=filled,
     ),
     AuditOption(
         "--leakage-columns",
         "columns of the sets where they are not called question, A, B, C, ... (or options) and answer: "
         "question=Q,options=A1|A2|A3,answer=Key,id=No,subject=Topic; answer-base=0 or 1 says where numbers as answers "
         "count from; header=no reads a table by position (columns 1, 2, ...)",
+        type=filled,
     ),
-    AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=int),
+    AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=whole_number(1)),
     AuditOption(
         "--leakage-clean",
         "a set of the same kind that the model cannot have seen; gives the membership scores their AUC",
+        type=filled,
     ),
     AuditOption(
         "--leakage-cut",
@@ -34,5 +37,7 @@ OPTIONS = (
         "what --chat off (raw) and --chat on (template: probes open the assistant's turn) say, for this audit alone",
         choices=("raw", "template"),
     ),
-    AuditOption("--leakage-orders", "shuffled orders a question in the memorisation test", default=3, type=int),
+    AuditOption(
+        "--leakage-orders", "shuffled orders a question in the memorisation test", default=3, type=whole_number(1, 99)
+    ),
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
 from lm_audit.audits.leakage.csvrows import csv_rows
-from lm_audit.audits.leakage.hubrows import hub_splits
 from lm_audit.audits.leakage.jsonrows import json_rows, jsonl_rows
-from lm_audit.audits.leakage.parquetrows import parquet_rows
 from lm_audit.errors import DataError
 
 Row = Mapping[str, Any]
@@ -41,7 +39,6 @@ class Table:
 
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-_HUB = re.compile(r"[\w.-]+/[\w.-]+(?:@[\w./-]+)?(?::[^:]*){0,2}")
 
 
 def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Source]:
@@ -64,9 +61,12 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
             yield _source(part, header)
     elif file:
         yield _source(path, header)
-    elif _HUB.fullmatch(str(benchmark)) and path.suffix.lower() not in SUFFIXES:
-        for name, split, rows in hub_splits(str(benchmark)):
-            yield Source(name, split, rows)
+    elif (named := hub_set(benchmark)) is not None:
+        for found in hub_parts(named, streaming=True):
+            # Of a set that is read configuration by configuration, each is a subject.
+            several = found.config is not None and named.config is None
+            stem = f"{found.config}/{found.split}" if several else found.split
+            yield Source(f"{benchmark} ({stem})", stem, found.rows)
     else:
         raise DataError("no such file or folder, and no hub id (owner/name)", file=str(benchmark))
 
