@@ -17,7 +17,12 @@ pytestmark = pytest.mark.privacy
 def stage_cases(options: RunOptions) -> list[Case]:
     """Stage x family of metrics."""
     return [
-        Case(f"{stage}-{family}", {"stage": stage, "family": family}, cost=60.0 if stage == "base" else 1.0)
+        Case(
+            f"{stage}-{family}",
+            {"stage": stage, "family": family},
+            cost=60.0 if stage == "base" else 1.0,
+            toy=evalcases.chosen_stages(options) is None,
+        )
         for stage in evalcases.stage_names(options)
         for family in evalcases.METRIC_FAMILIES
     ]
@@ -25,7 +30,8 @@ def stage_cases(options: RunOptions) -> list[Case]:
 
 def transition_cases(options: RunOptions) -> list[Case]:
     """One case a transition between stages."""
-    return [Case(name, {"transition": name}) for name in evalcases.transition_names(options)]
+    toy = evalcases.chosen_stages(options) is None
+    return [Case(name, {"transition": name}, toy=toy) for name in evalcases.transition_names(options)]
 
 
 def blind_cases(options: RunOptions) -> list[Case]:
@@ -37,7 +43,7 @@ def larger_cases(options: RunOptions, ids: list[str]) -> list[Case]:
     """Cases that train several times: at sizes standard and full, on the toy model."""
     skip = "needs --size standard or full (trains the toy model several times)" if options.size == "smoke" else None
     skip = "trains the toy model; not with --stages" if evalcases.chosen_stages(options) else skip
-    return [Case(name, {"name": name}, skip=skip, marks=("slow",), cost=120.0) for name in ids]
+    return [Case(name, {"name": name}, skip=skip, marks=("slow",), cost=120.0, toy=True) for name in ids]
 
 
 @cases(stage_cases)

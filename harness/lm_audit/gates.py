@@ -4,7 +4,7 @@ A gates file::
 
     [bias.max_min_disparity]
     max = 0.5            # or min = ..., or target = ... with within = ...
-    n_min = 200          # fewer observations leave the gate undecided
+    n_min = 200          # fewer independent units (clusters, where items come in clusters) leave the gate undecided
     models = ["smollm2"] # names of --model
     cases = "*gender*"   # glob on the case id, or on what stands between its brackets
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 
 from lm_audit.errors import GateError
 from lm_audit.runstore.records import Verdict, VerdictWord
+from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
 from lm_audit.stats.estimate import Estimate
 
 KEYS = ("max", "min", "target", "within", "n_min", "models", "cases")
@@ -55,25 +56,35 @@ class Gate:
 def judge(gate: Gate, estimate: Estimate) -> Verdict:
     """How ``estimate`` stands to ``gate``.
 
-    *met* if the whole interval lies within the limit, *missed* if it lies wholly beyond, else *undecided*; undecided
-    too where n is below ``n_min`` or there is no value. A value without interval counts as an interval of that point.
+    *met* if the whole interval lies within the limit, *missed* if it lies wholly beyond, else *undecided*. Undecided
+    too where the interval does not cover (:func:`lm_audit.stats.covering.shortcoming`: no value, no interval, no width,
+    too few independent units) or fewer independent units than ``n_min`` stand behind it; the reason then says on which
+    side the interval lies.
     """
     word, reason = _decide(gate, estimate)
     return Verdict(gate.metric, word, gate.limit, reason)
 
 
 def _decide(gate: Gate, estimate: Estimate) -> tuple[VerdictWord, str]:
+    obstacle = shortcoming(estimate)
     if estimate.value is None:
-        return "undecided", f"no value: {estimate.note}"
-    if gate.n_min is not None and (estimate.n is None or estimate.n < gate.n_min):
-        return "undecided", f"n = {estimate.n} is below n_min = {gate.n_min}"
-    low, high = interval(estimate)
-    where = f"{_number(estimate.value)} {_interval(estimate)}"
+        return "undecided", str(obstacle)
+    units = independent_units(estimate)
+    if gate.n_min is not None and not too_few(estimate) and (units is None or units < gate.n_min):
+        obstacle = obstacle or f"{unit_count(estimate)} of {gate.n_min}"
+    word, side = _side(gate, *interval(estimate))
+    where = f"{_number(estimate.value)}{_interval(estimate)} {side}"
+    if obstacle:
+        return "undecided", f"{where}, but {obstacle}"
+    return word, where
+
+
+def _side(gate: Gate, low: float, high: float) -> tuple[VerdictWord, str]:
     if gate.low <= low and high <= gate.high:
-        return "met", f"{where} is within the limit"
+        return "met", "is within the limit"
     if high < gate.low or low > gate.high:
-        return "missed", f"{where} is beyond the limit"
-    return "undecided", f"{where} straddles the limit"
+        return "missed", "is beyond the limit"
+    return "undecided", "straddles the limit"
 
 
 def worst(verdicts: Iterable[Verdict]) -> VerdictWord | None:
@@ -84,7 +95,10 @@ def worst(verdicts: Iterable[Verdict]) -> VerdictWord | None:
 
 
 def interval(estimate: Estimate) -> tuple[float, float]:
-    """The interval that a gate is held against: a bound that was not estimated is infinite, a lone value a point."""
+    """The interval that a gate is held against: a bound that was not estimated is infinite, a lone value a point.
+
+    A point decides nothing, it only tells on which side it lies.
+    """
     assert estimate.value is not None
     if estimate.low is None and estimate.high is None:
         return estimate.value, estimate.value
@@ -93,9 +107,9 @@ def interval(estimate: Estimate) -> tuple[float, float]:
 
 def _interval(estimate: Estimate) -> str:
     if estimate.low is None and estimate.high is None:
-        return "(no interval)"
+        return ""
     low, high = ("?" if bound is None else _number(bound) for bound in (estimate.low, estimate.high))
-    return f"[{low}, {high}]"
+    return f" [{low}, {high}]"
 
 
 def _number(value: float) -> str:
@@ -103,12 +117,27 @@ def _number(value: float) -> str:
 
 
 def judge_case(
-    gates: Iterable[Gate], metrics: Mapping[str, Estimate], case_id: str, model: str | None
+    gates: Iterable[Gate],
+    metrics: Mapping[str, Estimate],
+    case_id: str,
+    model: str | None,
+    *,
+    control: bool = False,
+    toy: bool = False,
 ) -> list[Verdict]:
-    """The verdicts of one case: every gate that applies to it and whose metric it recorded."""
-    return [
+    """The verdicts of one case: every gate that applies to it and whose metric it recorded.
+
+    A control is never judged: what it measures was planted. ``toy`` says that the case ran on a built-in toy model.
+    """
+    if control:
+        return []
+    verdicts = [
         judge(gate, metrics[gate.metric]) for gate in gates if gate.metric in metrics and gate.applies(case_id, model)
     ]
+    return [replace(verdict, reason=f"{verdict.reason}; {ON_TOY}") for verdict in verdicts] if toy else verdicts
+
+
+ON_TOY = "MEASURED ON THE BUILT-IN TOY, which says nothing about a model of yours"
 
 
 def read_gates(path: str | Path) -> tuple[Gate, ...]:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lm_audit.errors import GateError
-from lm_audit.gates import Gate, judge, read_gates, worst
+from lm_audit.gates import Gate, judge, judge_case, read_gates, worst
 from lm_audit.runstore.records import Verdict
+from lm_audit.stats import (
+    bootstrap_ci,
+    bootstrap_clustered,
+    bootstrap_crossed,
+    bootstrap_two_sample,
+    clopper_pearson,
+    crossed_contrast,
+    mean_exposure,
+    roc_auc,
+    share_difference,
+    wilson,
+)
 from lm_audit.stats.estimate import Estimate
 
 
@@ -41,26 +54,96 @@ def test_the_whole_interval_decides(tmp_path: Path, limit: str, low: float, high
     assert judge(gate, Estimate((low + high) / 2, low, high, n=10)).word == word
 
 
-def test_a_value_without_interval_is_a_point() -> None:
+def decided(gate: Gate, **fields: object) -> Verdict:
+    return judge(gate, Estimate(0.9, 0.8, 1.0, **fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "reason"),
+    [
+        (Estimate(0.6, n=100), "beyond the limit, but it has no interval"),
+        (Estimate(0.4, n=100), "within the limit, but it has no interval"),
+        (Estimate(0.4, 0.4, 0.4, n=100), "within the limit, but its interval has no width"),
+        (Estimate(0.4, 0.3, 0.5, n=7), "within the limit, but 7 items of the 8 from which on"),
+        (Estimate(0.9, 0.8, 1.0, n=2), "beyond the limit, but 2 items of the 8 from which on"),
+        (Estimate(0.9, 0.8, 1.0, n=1), "beyond the limit, but 1 item of the 8 from which on"),
+        (Estimate(0.9, 0.8, 1.0, n=200, units=5, fewest=6), "but 5 independent units (200 values) of the 6"),
+        (bootstrap_ci([0.3] * 50, seed=0), "within the limit, but its interval has no width"),
+        (bootstrap_ci([0.1, 0.3, 0.2], seed=0), "3 items of the 8"),
+        (bootstrap_clustered(np.arange(50) / 100, [0] * 50, seed=0), "one cluster: no interval"),
+        (bootstrap_clustered(np.arange(50) / 100, [i % 5 for i in range(50)], seed=0), "5 independent units"),
+        (bootstrap_crossed(np.arange(40).reshape(2, 20) / 100, seed=0), "2 independent units (40 values) of the 6"),
+        (crossed_contrast(np.arange(40).reshape(2, 20) / 100, seed=0).difference, "2 independent units (40 values)"),
+        (roc_auc([2.0], [1.0]), "beyond the limit, but it has no interval"),
+        (roc_auc([0.3, 0.7], np.arange(300) / 300), "2 independent units (302 values) of the 8"),
+        (roc_auc(np.arange(300) / 300, [0.3, 0.7]), "2 independent units (302 values) of the 8"),
+        (bootstrap_two_sample([1.0], [0.5], "mean_difference", seed=0), "it has no interval"),
+        (wilson(0, 3), "straddles the limit, but 3 items of the 8"),
+        (mean_exposure([0.1], [0.5, 0.6]), "beyond the limit, but it has no interval"),
+    ],
+)  # fmt: skip
+def test_what_does_not_cover_decides_nothing(estimate: Estimate, reason: str) -> None:
+    verdict = judge(Gate("m", high=0.5, limit="<= 0.5"), estimate)
+    assert (verdict.word, reason in verdict.reason) == ("undecided", True), verdict.reason
+
+
+def test_what_covers_decides_from_the_first_size_on_at_which_it_covers() -> None:
     gate = Gate("m", high=0.5, limit="<= 0.5")
-    assert judge(gate, Estimate(0.5)).word == "met"
-    assert judge(gate, Estimate(0.6)).word == "missed"
-    assert "no interval" in judge(gate, Estimate(0.6)).reason
+    assert decided(gate, n=8).word == "missed"
+    assert decided(gate, n=200, units=6, fewest=6).word == "missed"
+    assert decided(gate, n=200, units=6).word == "undecided"
+    assert judge(gate, clopper_pearson(0, 6)).word == "met"  # [0, 0.459]: exact at any n
+    assert judge(gate, clopper_pearson(0, 5)).word == "undecided"  # [0, 0.522]
+    assert judge(Gate("m", high=0.1), clopper_pearson(0, 20)).word == "undecided"
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 12])
+def test_at_the_limit_a_gate_decides_wrongly_no_more_often_than_it_says(size: int) -> None:
+    """Normal values whose mean lies just beyond the limit: *met* is then wrong."""
+    rng = np.random.default_rng(size)
+    gate = Gate("m", high=0.0)
+    wrong = sum(
+        judge(gate, bootstrap_ci(rng.normal(1e-9, 1, size), n_resamples=499, seed=0)).word == "met" for _ in range(400)
+    )
+    # Of two sides 2.5% each; BCa at n = 8 still takes 6% (400 draws: up to 9.5%), below 8 nothing is decided.
+    assert wrong / 400 <= (0.0 if size < 8 else 0.095)
 
 
 def test_an_open_side_is_never_within() -> None:
-    assert judge(Gate("m", high=0.5), Estimate(0.2, None, 0.4)).word == "met"
-    assert judge(Gate("m", low=0.1), Estimate(0.2, None, 0.4)).word == "undecided"
+    assert judge(Gate("m", high=0.5), Estimate(0.2, None, 0.4, n=20)).word == "met"
+    assert judge(Gate("m", low=0.1), Estimate(0.2, None, 0.4, n=20)).word == "undecided"
 
 
-def test_too_few_observations_or_no_value_leave_it_undecided(tmp_path: Path) -> None:
-    gate = gates(tmp_path, "[bias.gap]\nmax = 0.5\nn_min = 20")[0]
-    assert judge(gate, Estimate(0.1, 0.0, 0.2, n=20)).word == "met"
-    assert judge(gate, Estimate(0.1, 0.0, 0.2, n=19)).word == "undecided"
-    assert judge(gate, Estimate(0.9, 0.8, 1.0, n=19)).word == "undecided"
+def test_too_few_units_or_no_value_leave_it_undecided(tmp_path: Path) -> None:
+    gate = gates(tmp_path, "[bias.gap]\nmax = 0.5\nn_min = 200")[0]
+    assert judge(gate, Estimate(0.1, 0.0, 0.2, n=200)).word == "met"
+    for value, side in ((0.1, "within"), (0.8, "beyond")):
+        verdict = judge(gate, Estimate(value, value - 0.1, value + 0.1, n=12))
+        assert verdict.word == "undecided"
+        assert f"is {side} the limit, but 12 items of 200" in verdict.reason
+    assert "straddles the limit, but 12 items of 200" in judge(gate, Estimate(0.5, 0.4, 0.6, n=12)).reason
     assert judge(gate, Estimate(0.1, 0.0, 0.2)).word == "undecided"
-    assert "19" in judge(gate, Estimate(0.1, n=19)).reason
     assert "no pairs" in judge(gate, Estimate.not_estimable("no pairs")).reason
+
+
+def test_n_min_counts_clusters_not_cells_and_one_side_not_both(tmp_path: Path) -> None:
+    gate = gates(tmp_path, "[bias.gap]\nmax = 0.5\nn_min = 20")[0]
+    table = np.random.default_rng(0).normal(0, 0.1, (40, 12))
+    assert "12 independent units (480 values) of 20" in judge(gate, crossed_contrast(table, seed=0).difference).reason
+    assert judge(gate, crossed_contrast(np.repeat(table, 2, axis=1), seed=0).difference).word == "met"
+    members, twins = np.random.default_rng(1).normal(0, 1, (2, 30))
+    assert "of 20" in judge(gate, roc_auc(members[:12], twins)).reason
+    assert "of 20" not in judge(gate, roc_auc(members, twins)).reason
+    assert "12 independent units" in judge(gate, share_difference(1, 12, 30, 500)).reason
+
+
+def test_a_control_is_never_judged_and_a_toy_says_so() -> None:
+    gate, metrics = Gate("m", high=0.5, limit="<= 0.5"), {"m": Estimate(0.9, 0.8, 1.0, n=50)}
+    assert judge_case([gate], metrics, "t.py::x[a]", None, control=True) == []
+    (verdict,) = judge_case([gate], metrics, "t.py::x[a]", None, toy=True)
+    assert verdict.word == "missed" and "BUILT-IN TOY" in verdict.reason
+    (verdict,) = judge_case([gate], metrics, "t.py::x[a]", None)
+    assert "TOY" not in verdict.reason
 
 
 def test_models_and_cases_narrow_a_gate(tmp_path: Path) -> None:

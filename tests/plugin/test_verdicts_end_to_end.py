@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lm_audit.runstore.voids import void_reason
-from tests.plugin.toy_audit import AUDIT, audit_project, last_run, outcomes, run_pytest
+from tests.plugin.toy_audit import AUDIT, audit_project, last_run, outcomes, run_pytest, runs
 
 GATES = "[bias.gap]\nmax = 0.5\n"
 
@@ -120,3 +120,63 @@ def test_a_failed_control_fails_its_case_and_voids_its_audit(tmp_path: Path) -> 
     assert "expected a gap over 1" in (void_reason(run, "bias", None) or "")
     assert [case.control_role for case in run.cases] == ["positive", "negative"]
     assert run_pytest(tmp_path, "-m", "control", "-k", "silent").code == 0
+
+
+PLANTED = """
+import pytest
+from lm_audit.evidence import Control, Evidence
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
+
+GAP = Estimate(0.9, 0.8, 1.0, n=100, method="toy")
+
+@pytest.mark.bias
+@cases([Case("plant", control="positive"), Case("silent", control="negative")])
+def test_control(case, evidence):
+    evidence.metric("bias.gap", GAP)
+    evidence.control(case.control, passed=True, expected="a gap", observed="0.9")
+
+@pytest.mark.bias
+@cases([Case("unmarked")])
+def test_control_of_its_own(case, evidence):
+    evidence.record(Evidence("bias", {"bias.gap": GAP}, control=Control("positive", True, "a gap", "0.9")))
+
+@pytest.mark.bias
+@cases([Case("real", {}), Case("toy", {}, toy=True)])
+def test_gap(case, evidence):
+    evidence.metric("bias.gap", GAP)
+
+@pytest.mark.bias
+@pytest.mark.control
+@cases([Case("gated-only")])
+def test_planted_only(case, evidence):
+    evidence.metric("bias.planted", GAP)
+"""
+
+
+def test_a_gate_never_judges_a_control_and_a_toy_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gates.toml").write_text(GATES)
+    audit_project(tmp_path, PLANTED)
+    for more in ((), ("--resume", "LAST")):
+        words = [runs(tmp_path)[-1].name if word == "LAST" else word for word in more]
+        done = run_pytest(tmp_path, "--gates", "gates.toml", *words)
+        assert done.code == 1
+        run = last_run(tmp_path)
+        judged = {case.case_id.partition("[")[2][:-1]: case for case in run.cases}
+        assert outcomes(run) == {
+            "plant": "passed", "silent": "passed", "unmarked": "passed", "gated-only": "passed",
+            "real": "failed", "toy": "failed",
+        }  # fmt: skip
+        assert {name for name, case in judged.items() if case.verdicts} == {"real", "toy"}
+        assert "BUILT-IN TOY" in judged["toy"].verdicts[0].reason
+        assert "BUILT-IN TOY" not in judged["real"].verdicts[0].reason
+        assert judged["toy"].toy and not judged["real"].toy
+        assert void_reason(run, "bias", None) is None
+        assert "MEASURED ON THE BUILT-IN TOY" in done.output
+
+
+def test_a_gate_that_only_controls_could_meet_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "gates.toml").write_text("[bias.planted]\nmax = 0.5\n")
+    done = run_pytest(audit_project(tmp_path, PLANTED), "--gates", "gates.toml")
+    assert done.code == 1
+    assert "a gate never judges a control" in done.output

@@ -26,7 +26,8 @@ class Case:
 
     ``params`` is what the test reads; ``control`` marks a positive or negative control; ``skip`` is the reason why the
     case cannot run here; ``marks`` are names of further markers; ``cost`` is its share of work relative to its
-    neighbours; ``model`` (``[NAME=]SPEC``) pins it to a model whatever ``--model`` says.
+    neighbours; ``model`` (``[NAME=]SPEC``) pins it to a model whatever ``--model`` says; ``toy`` says that it measures
+    a built-in toy model, which says nothing about any other (so do all cases on ``tiny``).
     Raises ``UsageError`` for an id that is empty or holds ``@``, ``[``, ``]`` or white space.
     """
 
@@ -37,6 +38,7 @@ class Case:
     marks: tuple[str, ...] = ()
     cost: float = 1.0
     model: str | None = None
+    toy: bool = False
 
     def __post_init__(self) -> None:
         if _LEGAL_ID.fullmatch(self.id) is None:

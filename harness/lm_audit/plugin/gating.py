@@ -10,9 +10,9 @@ from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates import Gate, judge_case, read_gates, suggestion
 from lm_audit.plugin.audit_options import audit_names
-from lm_audit.plugin.markers import AUDITS
+from lm_audit.plugin.markers import AUDITS, control_role
 from lm_audit.plugin.recording import Running, running_attempt
-from lm_audit.plugin.selection import selection_of
+from lm_audit.plugin.selection import Selection, on_toy, selection_of
 from lm_audit.plugin.state import AuditSession, audit_session
 from lm_audit.runstore.records import Run, Verdict
 from lm_audit.runstore.run import read_run
@@ -43,7 +43,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _conclude(item: pytest.Item, running: Running, session: AuditSession) -> None:
     selection = selection_of(item)
     model = selection.model.name if selection and selection.model else None
-    running.verdicts = judge_case(session.gates, running.recorder.metrics, item.nodeid, model)
+    selection = selection or Selection()
+    running.verdicts = judge_case(
+        session.gates,
+        running.recorder.metrics,
+        item.nodeid,
+        model,
+        control=control_role(item, selection.control) is not None or running.recorder.is_control,
+        toy=on_toy(selection),
+    )
     for verdict in running.verdicts:
         running.writer.verdict(verdict)
     if running.recorder.failed_controls:
@@ -102,21 +110,31 @@ def unheld(gates: Iterable[Gate], run: Run) -> list[tuple[str, str]]:
     Gates of audits that were not selected are left out, and so are those for models that this run does not audit.
     """
     recorded: dict[str, list[tuple[str, str | None]]] = {}
+    planted: set[str] = set()
     for case in run.cases:
         for metric in case.last.metrics:
-            recorded.setdefault(metric, []).append((case.case_id, case.model))
+            if case.is_control:
+                planted.add(metric)
+            else:
+                recorded.setdefault(metric, []).append((case.case_id, case.model))
     audits = {case.audit for case in run.plan}
-    found = ((gate.metric, _problem(gate, recorded, audits, run)) for gate in gates)
+    found = ((gate.metric, _problem(gate, recorded, planted, audits, run)) for gate in gates)
     return [(metric, problem) for metric, problem in found if problem]
 
 
 def _problem(
-    gate: Gate, recorded: dict[str, list[tuple[str, str | None]]], audits: set[str | None], run: Run
+    gate: Gate,
+    recorded: dict[str, list[tuple[str, str | None]]],
+    planted: set[str],
+    audits: set[str | None],
+    run: Run,
 ) -> str | None:
     audit = gate.metric.partition(".")[0]
     if gate.metric not in recorded:
         if audit in {*AUDITS, *audit_names()} and audit not in audits:
             return None
+        if gate.metric in planted:
+            return f"gate on {gate.metric!r}: only controls recorded it, and a gate never judges a control"
         hint = suggestion(gate.metric, recorded)
         return f"gate on {gate.metric!r}: no case recorded a metric of that name{hint}"
     models = {case.model for case in run.plan}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.sources.counting import with_units
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -23,6 +24,7 @@ class Recorder:
         self._writer = writer
         self.metrics: dict[str, Estimate] = {}
         self.failed_controls: list[Control] = []
+        self.is_control = False
         self.on_progress: Callable[[int, int, int], None] | None = None
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
@@ -64,6 +66,7 @@ class Recorder:
         """Record what a control showed; one that failed fails its case."""
         control = Control(role, bool(passed), expected, observed)
         self._writer.control(control)
+        self.is_control = True
         if not control.passed:
             self.failed_controls.append(control)
 
@@ -76,7 +79,7 @@ class Recorder:
         """Record all that an audit returned."""
         for name, value in evidence.parameters.items():
             self.parameter(name, value)
-        for name, estimate in evidence.metrics.items():
+        for name, estimate in with_units(evidence).items():
             self.metric(name, estimate, evidence.sources.get(name))
         self.rows(evidence.rows)
         for figure in evidence.figures:

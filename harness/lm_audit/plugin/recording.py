@@ -15,7 +15,7 @@ from lm_audit.gates import worst
 from lm_audit.plugin.fingerprints import case_fingerprint
 from lm_audit.plugin.markers import audit_of, control_role
 from lm_audit.plugin.recorder import Recorder
-from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.state import AuditSession, audit_session
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.normalise import plain
@@ -92,6 +92,7 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         fingerprint=case_fingerprint(item, session.options),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),
+        **({"toy": True} if on_toy(selection) else {}),
     )
     item.stash[_RUNNING] = Running(writer, Recorder(writer), time.perf_counter())
     item.user_properties[:] = [entry for entry in item.user_properties if not entry[0].startswith("lm_audit_")]

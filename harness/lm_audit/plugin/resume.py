@@ -136,7 +136,9 @@ def rejudged(
     record: CaseRecord, gates: tuple[Gate, ...], session: AuditSession
 ) -> tuple[str, str, tuple[Verdict, ...]]:
     """Outcome, message and verdicts of a case under the gates of this call."""
-    verdicts = tuple(judge_case(gates, record.last.metrics, record.case_id, record.model))
+    verdicts = tuple(
+        judge_case(gates, record.last.metrics, record.case_id, record.model, control=record.is_control, toy=record.toy)
+    )
     if record.outcome == "failed" and record.last.cause != "gate":
         return record.outcome, record.last.message, verdicts
     message = failure(verdicts, report_only=session.report_only, undecided_fails=session.undecided_fails)

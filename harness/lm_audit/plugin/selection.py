@@ -9,6 +9,9 @@ import pytest
 from lm_audit.plugin.case import Case, CaseSource
 from lm_audit.plugin.model_choice import ModelChoice
 
+TOY = "tiny"
+"""The embedded toy model, as ``--model`` names it."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -39,6 +42,12 @@ def selection_of(item: pytest.Item) -> Selection | None:
     callspec = getattr(item, "callspec", None)
     found = callspec.params.get("lm_audit_case") if callspec is not None else None
     return found if isinstance(found, Selection) else None
+
+
+def on_toy(selection: Selection) -> bool:
+    """Whether the selection measures a built-in toy: the embedded ``tiny``, or one that its case makes."""
+    by_case = selection.case is not None and selection.case.toy
+    return by_case or (selection.model is not None and selection.model.spec.partition(":")[0] == TOY)
 
 
 _OWN_FIXTURES = frozenset({"evidence", "language_model", "lm_audit_case"})

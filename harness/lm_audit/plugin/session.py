@@ -12,7 +12,7 @@ from lm_audit.errors import HarnessError, StoreError
 from lm_audit.plugin import markers
 from lm_audit.plugin.fingerprints import model_identity
 from lm_audit.plugin.opening import for_worker, new_session, worker_session
-from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.shards import shard_fields
 from lm_audit.plugin.state import SESSION, AuditSession, audit_session
 from lm_audit.runstore import metadata
@@ -66,6 +66,7 @@ def _planned(item: pytest.Item) -> PlannedCase:
         control_role=markers.control_role(item, selection.control),
         pinned=selection.pinned,
         cost=selection.case.cost if selection.case else 1.0,
+        toy=on_toy(selection),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from lm_audit.stats.covering import too_few
 from lm_audit.stats.estimate import Estimate
 
 MINUS = "\u2212"
@@ -68,14 +69,13 @@ def count(value: int | None) -> str:
     return ABSENT if value is None else f"{value:,}"
 
 
-FEWEST = 5
-"""Values below which a bootstrap interval is far too narrow to be read as one."""
-
-
 def sample_size(estimate: Estimate) -> str:
     """The estimate's n, with a warning where it is too small for the interval beside it."""
-    few = estimate.n is not None and estimate.n < FEWEST and estimate.low is not None
-    return f"{count(estimate.n)}, too few for the interval" if few else count(estimate.n)
+    shown = count(estimate.n)
+    if estimate.units is not None and estimate.units != estimate.n:
+        shown = f"{shown} ({estimate.units:,} independent)"
+    few = too_few(estimate) and (estimate.low is not None or estimate.high is not None)
+    return f"{shown}, too few for the interval" if few else shown
 
 
 def duration(seconds: float | None) -> str:

@@ -48,7 +48,7 @@ MEANING: dict[StateName, str] = {
     "unfinished": "It started and never ended.",
     "missed": "The whole interval is beyond the gate's limit.",
     "failed": "The test failed.",
-    "undecided": "The interval straddles the gate's limit, or there are too few items.",
+    "undecided": "The interval straddles the gate's limit, or there is none, or too few items for it.",
     "met": "The whole interval is within the gate's limit.",
     "reported": "Measured; no gate was set for it.",
     "skipped": "Not run; the reason is given.",

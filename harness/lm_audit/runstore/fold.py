@@ -217,6 +217,7 @@ def _case(case_id: str, found: list[_Open]) -> CaseRecord:
         last=numbered[-1],
         earlier=tuple(numbered[:-1]),
         verdicts=tuple(last.verdicts.values()),
+        toy=bool(head.get("toy", False)),
     )
     return replace(record, control_role=head.get("control"), model_details=dict(last.model), markers=_markers(head))
 

@@ -88,6 +88,13 @@ class CaseRecord:
     model_details: Mapping[str, Any] = field(default_factory=dict)
     """What the loaded model said of itself: ``fingerprint``, ``dtype``, ``spec``, ``device``."""
     markers: tuple[str, ...] = ()
+    toy: bool = False
+    """Whether the case measured a built-in toy model, so that its numbers say nothing about a model of the user's."""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the case is a control: by its role, or because it recorded what a control showed."""
+        return self.control_role is not None or self.last.control is not None
 
     @property
     def outcome(self) -> Outcome:
@@ -107,6 +114,7 @@ class PlannedCase:
     pinned: bool = False
     """Whether the case chose its model itself, so that what it shows holds for every model of the run."""
     cost: float = 1.0
+    toy: bool = False
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> PlannedCase:

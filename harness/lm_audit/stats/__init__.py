@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         tpr_at_fpr,
         tpr_statistic,
     )
+    from lm_audit.stats.shares import share, share_limits
     from lm_audit.stats.studentised import studentised_mean
 
 _HOMES = {
@@ -98,6 +99,7 @@ _HOMES = {
     "power": ("power_auc", "power_paired_t", "power_two_sample_t"),
     "proportions": ("clopper_pearson", "mcnemar_exact", "share_difference", "wilson"),
     "ranking": ("DetectionRate", "delong_se", "mann_whitney_p", "pr_auc", "roc_auc", "tpr_at_fpr", "tpr_statistic"),
+    "shares": ("share", "share_limits"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -157,7 +159,9 @@ __all__ = [
     "pr_auc",
     "roc_auc",
     "secret_entropy_bits",
+    "share",
     "share_difference",
+    "share_limits",
     "sign_flip_test",
     "studentised_difference",
     "studentised_mean",

@@ -104,10 +104,15 @@ def bootstrap_two_sample(
     with np.errstate(all="ignore"):
         value = as_float(function(first, second))
         if min(len(first), len(second)) == 1:
-            return _rescaled(_single(value, method, confidence, n), exponent)
+            return replace(_rescaled(_single(value, method, confidence, n), exponent), units=1)
         distribution = two_sample_distribution(first, second, statistic, n_resamples=n_resamples, seed=seed)
         resampled = Resampled(
-            value, distribution, n, "each side resampled", lambda: two_sample_jackknife(first, second, function)
+            value,
+            distribution,
+            n,
+            "each side resampled",
+            lambda: two_sample_jackknife(first, second, function),
+            units=min(len(first), len(second)),
         )
         estimate = _rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
     return _remark_few(estimate, min(len(first), len(second)))

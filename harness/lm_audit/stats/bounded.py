@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, finite_array
 from lm_audit.stats.proportions import clopper_pearson
 from lm_audit.stats.resampling import BATCH_INDICES
-
-FEWEST = 8
-"""Below this many independent values an interval says more about its assumptions than about the data."""
 
 METHOD = "mean, Gaffke's interval for bounded values"
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, finite_array
 from lm_audit.stats.intervals import Resampled, bootstrap_interval, resolve_method
@@ -47,7 +48,7 @@ def bootstrap_clustered(
     with np.errstate(all="ignore"):
         resampled = _resample_clusters(array, groups, _aggregate(statistic), statistic == "mean", n_resamples, seed)
         if len(groups) == 1:
-            return _without_interval(resampled.value, len(array), "one cluster: no interval", confidence)
+            return _without_interval(resampled.value, len(array), "one cluster: no interval", confidence, 1)
         return bootstrap_interval(resampled, confidence=confidence, method=method)
 
 
@@ -76,12 +77,14 @@ def bootstrap_crossed(
         value = as_float(_aggregate(statistic)(cells))
         if min(cells.shape[:2]) == 1:
             return _without_interval(
-                value, cells.size, f"a {cells.shape[0]} x {cells.shape[1]} table: no interval", confidence
+                value, cells.size, f"a {cells.shape[0]} x {cells.shape[1]} table: no interval", confidence, 1
             )
         distribution = crossed_distribution(cells, statistic, n_resamples=n_resamples, seed=seed)
         scheme = f"{cells.shape[0]} rows x {cells.shape[1]} columns"
         return bootstrap_interval(
-            Resampled(value, distribution, cells.size, scheme), confidence=confidence, method=method
+            Resampled(value, distribution, cells.size, scheme, units=min(cells.shape[:2]), fewest=FEWEST_CLUSTERS),
+            confidence=confidence,
+            method=method,
         )
 
 
@@ -126,7 +129,8 @@ def _resample_clusters(
         sums = np.array([group.sum() for group in groups])
         distribution = np.concatenate([sums[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in draws])
         without = (sums.sum() - sums) / np.maximum(sizes.sum() - sizes, 1)
-        return Resampled(float(sums.sum() / sizes.sum()), distribution, len(array), _scheme(groups), lambda: [without])
+        value, counts = float(sums.sum() / sizes.sum()), {"units": len(groups), "fewest": FEWEST_CLUSTERS}
+        return Resampled(value, distribution, len(array), _scheme(groups), lambda: [without], **counts)
     answers = [as_float(function(np.concatenate([groups[i] for i in row]))) for rows in draws for row in rows]
     numbers = np.arange(len(groups), dtype=np.float64)
     return Resampled(
@@ -135,6 +139,8 @@ def _resample_clusters(
         len(array),
         _scheme(groups),
         lambda: [leave_one_out(lambda kept: function(np.concatenate([groups[int(i)] for i in kept])), numbers)],
+        units=len(groups),
+        fewest=FEWEST_CLUSTERS,
     )
 
 
@@ -155,7 +161,7 @@ def _each_table(function: Callable[[Any], Any], cells: Array, rows: Integers, co
     return np.array(answers, dtype=np.float64)
 
 
-def _without_interval(value: float, n: int, note: str, confidence: float) -> Estimate:
+def _without_interval(value: float, n: int, note: str, confidence: float, units: int) -> Estimate:
     if not np.isfinite(value):
         return Estimate.not_estimable("the statistic is not a finite number on these data", n=n, confidence=confidence)
-    return Estimate(value, n=n, confidence=confidence, method="bootstrap", note=note)
+    return Estimate(value, n=n, confidence=confidence, method="bootstrap", note=note, units=units)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.clustered import crossed_distribution, finite_table
+from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, to_unit
 from lm_audit.stats.intervals import Resampled, bootstrap_interval
@@ -63,7 +64,8 @@ def crossed_contrast(
     with np.errstate(all="ignore"):
         draws = crossed_distribution(cells, "mean", n_resamples=n_resamples, seed=seed)
         scheme = f"{cells.shape[0]} rows x {cells.shape[1]} columns"
-        resampled = Resampled(float(cells.mean()), draws, cells.size, scheme)
+        units = min(cells.shape)
+        resampled = Resampled(float(cells.mean()), draws, cells.size, scheme, units=units, fewest=FEWEST_CLUSTERS)
         difference = bootstrap_interval(resampled, confidence=confidence, method="percentile")
     return CrossedContrast(difference, _p_of_draws(draws, cells.size), flips)
 

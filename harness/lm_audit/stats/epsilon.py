@@ -104,7 +104,15 @@ def _largest_rejected(m: int, r: int, v: int, delta: float, p: float) -> float:
 
 def _bound(value: float, n: int, confidence: float, method: str, note: str) -> Estimate:
     return Estimate(
-        value, low=value, n=n, confidence=confidence, method=method, unit="epsilon", better="lower", note=note
+        value,
+        low=value,
+        n=n,
+        confidence=confidence,
+        method=method,
+        unit="epsilon",
+        better="lower",
+        note=note,
+        fewest=1,
     )
 
 

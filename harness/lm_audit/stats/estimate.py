@@ -10,6 +10,9 @@ from typing import Any
 BETTER = ("higher", "lower")
 """Legal directions; besides them ``"target:X"`` with a number X, or ``None`` where no direction is better."""
 
+_LATER = ("units", "fewest")
+"""Fields that older ledgers lack: left out where they say nothing, so that old and new records look alike."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -17,6 +20,11 @@ class Estimate:
 
     ``value``, ``low``, ``high`` are in ``unit``; ``None`` where not estimable, and then ``note`` gives the reason.
     ``chance`` is the value that chance alone would give, ``None`` where the metric has no such value.
+
+    ``n`` counts what was measured, ``units`` how many of it are independent: the clusters where values come in
+    clusters, the smaller side where two are compared; ``None`` where that is ``n``. ``fewest`` is the number of units
+    from which on this interval covers what it says, ``None`` for :data:`~lm_audit.stats.covering.FEWEST`, 1 for an
+    exact interval.
     Raises ``ValueError`` for NaN or infinite numbers, an interval upside down, or a missing reason.
     """
 
@@ -30,6 +38,8 @@ class Estimate:
     better: str | None = None
     note: str | None = None
     chance: float | None = None
+    units: int | None = None
+    fewest: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high", "chance"):
@@ -38,6 +48,10 @@ class Estimate:
                 raise ValueError(
                     f"Estimate.{name} must be finite or None, got {number!r}; use None and say why in note"
                 )
+        for name in ("units", "fewest"):
+            count = getattr(self, name)
+            if count is not None and count < 0:
+                raise ValueError(f"Estimate.{name} counts independent units and must be at least 0, got {count!r}")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"Estimate interval is upside down: low {self.low!r} > high {self.high!r}")
         if self.value is None and not self.note:
@@ -51,8 +65,8 @@ class Estimate:
         return cls(None, n=n, method=method, note=reason, **fields)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as plain JSON values."""
-        return asdict(self)
+        """The fields as plain JSON values."""
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in _LATER}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Estimate:

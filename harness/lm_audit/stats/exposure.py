@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bounded import FEWEST, bounded_limits
+from lm_audit.stats.bounded import bounded_limits
+from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import (
     Array,
@@ -89,6 +90,7 @@ def mean_exposure(
     fields: dict[str, Any] = {"unit": "bits", "better": "lower", "confidence": confidence}
     canaries, references = finite_array(canary_losses, "canary_losses"), finite_array(reference_losses, "references")
     n = np.size(canary_losses)
+    fields["units"] = min(n, np.size(reference_losses))
     if isinstance(canaries, str) or isinstance(references, str):
         return Estimate.not_estimable(first_reason((canaries, references)) or "", n=n, method=method, **fields)
     ranks = 1 + np.searchsorted(np.sort(references), canaries, "right")

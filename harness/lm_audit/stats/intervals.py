@@ -20,7 +20,8 @@ class Resampled:
     """A statistic with its bootstrap distribution.
 
     ``jackknife`` gives the leave-one-out statistics, one array for each sample that was resampled on its own; it is
-    only called for BCa. ``n`` counts what was resampled, ``scheme`` says in words what that was.
+    only called for BCa. ``n`` counts the values, ``scheme`` says in words what was resampled, ``units`` and ``fewest``
+    are those of the :class:`Estimate`.
     """
 
     value: float
@@ -28,6 +29,8 @@ class Resampled:
     n: int
     scheme: str
     jackknife: Callable[[], Sequence[Array]] | None = None
+    units: int | None = None
+    fewest: int | None = None
 
 
 def resolve_method(method: str) -> str:
@@ -103,7 +106,15 @@ def bootstrap_interval(resampled: Resampled, *, confidence: float, method: str) 
         low, high, fallback = _limits(resampled, usable, confidence, method)
         notes += [fallback] if fallback else []
     return Estimate(
-        resampled.value, low, high, n=resampled.n, confidence=confidence, method=label, note="; ".join(notes) or None
+        resampled.value,
+        low,
+        high,
+        n=resampled.n,
+        confidence=confidence,
+        method=label,
+        note="; ".join(notes) or None,
+        units=resampled.units,
+        fewest=resampled.fewest,
     )
 
 

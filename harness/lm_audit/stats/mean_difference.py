@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bounded import FEWEST
+from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, rounding, two_groups
 from lm_audit.stats.resampling import paired_batches
@@ -61,7 +61,9 @@ def studentised_difference(
     ends = [float(np.ldexp(value + side * float(pivots[rank]) * error, exponent)) for side in (-1, 0, 1)]
     if not np.isfinite(ends).all():
         return _without(None, "the result exceeds the range of floats", n, confidence)
-    return MeanDifference(Estimate(ends[1], ends[0], ends[2], n=n, confidence=confidence, method=METHOD), p)
+    units = min(len(first), len(second))
+    found = Estimate(ends[1], ends[0], ends[2], n=n, confidence=confidence, method=METHOD, units=units)
+    return MeanDifference(found, p)
 
 
 def _without(value: float | None, reason: str, n: int, confidence: float) -> MeanDifference:

@@ -57,7 +57,8 @@ def _share(k: Any, n: Any, confidence: float, kind: Literal["exact", "wilson"], 
     if reason or isinstance(total, str) or isinstance(hits, str):
         return Estimate.not_estimable(reason or "", n=0 if total == 0 else None, method=method, confidence=confidence)
     low, high = _wilson_limits(hits, total, confidence) if kind == "wilson" else _exact_limits(hits, total, confidence)
-    return Estimate(hits / total, low, high, n=total, confidence=confidence, method=method, unit="share")
+    fewest = 1 if kind == "exact" else None
+    return Estimate(hits / total, low, high, n=total, confidence=confidence, method=method, unit="share", fewest=fewest)
 
 
 def _exact_limits(k: int, n: int, confidence: float) -> tuple[float, float]:
@@ -86,4 +87,5 @@ def share_difference(k_a: int, n_a: int, k_b: int, n_b: int, confidence: float =
     difference = b.value - a.value
     low = difference - float(np.hypot(b.value - b.low, a.high - a.value))
     high = difference + float(np.hypot(b.high - b.value, a.value - a.low))
-    return Estimate(difference, low, high, n=int(n_a) + int(n_b), confidence=confidence, method=method, unit="share")
+    n, units = int(n_a) + int(n_b), min(int(n_a), int(n_b))
+    return Estimate(difference, low, high, n=n, confidence=confidence, method=method, unit="share", units=units)

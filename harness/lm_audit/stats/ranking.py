@@ -64,6 +64,7 @@ def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: 
     groups = two_groups(member_scores, control_scores)
     n = np.size(member_scores) + np.size(control_scores)
     fields: dict[str, Any] = {"n": n, "confidence": confidence, "unit": "AUC", "better": None, "chance": 0.5}
+    fields["units"] = min(np.size(member_scores), np.size(control_scores))
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, method="ROC AUC", **fields)
     value, error = auc_of(*groups), delong_se(*groups)
@@ -83,7 +84,8 @@ def pr_auc(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, n=n, method="average precision", confidence=None, unit="AP")
     value, chance = average_precision_of(*groups), len(groups[0]) / n
-    return Estimate(value, n=n, confidence=None, method="average precision", unit="AP", chance=chance)
+    units = min(map(len, groups))
+    return Estimate(value, n=n, confidence=None, method="average precision", unit="AP", chance=chance, units=units)
 
 
 def mann_whitney_p(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:

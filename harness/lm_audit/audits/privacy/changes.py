@@ -19,7 +19,7 @@ from lm_audit.stats import (
     sign_flip_test,
     studentised_difference,
 )
-from lm_audit.stats.bounded import FEWEST
+from lm_audit.stats.covering import FEWEST
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,103 @@
+"""The share of answers that have a property, with one interval for every audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.errors import UsageError
+from lm_audit.stats.clustered import cluster_numbers
+from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import Array, Integers, check_share, finite_array
+
+METHOD = "Clopper-Pearson"
+
+
+def share(
+    values: ArrayLike,
+    clusters: Sequence[Hashable] | ArrayLike | None = None,
+    *,
+    scale: float = 1.0,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The mean of answers between 0 and 1 (no and yes, or parts) with an interval that never shrinks to a point.
+
+    ``values`` and ``clusters`` (one label a value) have shape (n,); ``scale`` is 100 for per cent. Without clusters the
+    limits are those of Clopper and Pearson (1934): 0 of n has the upper limit 1 - (alpha/2)^(1/n). Parts count as a
+    yes-no answer of the same mean, than which no value between 0 and 1 varies more. With clusters it is their interval
+    at the effective number of answers, n over the design effect (Korn and Graubard 1998); where all clusters agree, no
+    spread tells that number and it is the number of clusters. Fewer than 6 clusters that differ give no interval.
+    Raises ``UsageError`` where lengths differ; a value outside [0, 1] gives no value.
+    """
+    check_share("confidence", confidence)
+    unit = "%" if scale == 100 else "share"
+    found = finite_array(values)
+    if isinstance(found, str):
+        return Estimate.not_estimable(found, n=np.size(values), method=METHOD, confidence=confidence, unit=unit)
+    if found.min() < 0 or found.max() > 1:
+        reason = f"answers lie between {found.min():g} and {found.max():g}, a share needs 0 to 1"
+        return Estimate.not_estimable(reason, n=len(found), method=METHOD, confidence=confidence, unit=unit)
+    if clusters is None:
+        return _estimate(found, float(len(found)), None, scale, confidence, METHOD)
+    labels = cluster_numbers(clusters)
+    if len(labels) != len(found):
+        raise UsageError(f"values has {len(found)} elements, clusters has {len(labels)} labels")
+    return _clustered(found, labels, scale, confidence)
+
+
+def _clustered(found: Array, labels: Integers, scale: float, confidence: float) -> Estimate:
+    count = int(labels.max()) + 1
+    mean = float(found.mean())
+    spread = _cluster_variance(found - mean, labels, count)
+    if spread <= (1e-12 if 0 < mean < 1 else math.inf):
+        method = f"{METHOD} over {count} clusters that agree"
+        return _estimate(found, float(count), count, scale, confidence, method)
+    if count < FEWEST_CLUSTERS:
+        reason = f"{count} clusters give no interval, {FEWEST_CLUSTERS} do"
+        return Estimate(
+            scale * mean, n=len(found), confidence=confidence, method=METHOD, unit=_unit(scale), note=reason,
+            units=count, fewest=FEWEST_CLUSTERS,
+        )  # fmt: skip
+    from scipy.stats import t
+
+    tail = 0.5 + confidence / 2
+    # Korn and Graubard: fewer degrees of freedom widen the interval as they do in a t interval.
+    freedom = (t.ppf(tail, len(found) - 1) / t.ppf(tail, count - 1)) ** 2
+    effective = min(mean * (1 - mean) / spread * float(freedom), float(len(found)))
+    method = f"{METHOD} at {effective:.1f} effective answers of {count} clusters (Korn and Graubard)"
+    return _estimate(found, effective, count, scale, confidence, method)
+
+
+def _cluster_variance(deviations: Array, labels: Integers, count: int) -> float:
+    """The linearised variance of the mean, clusters as units."""
+    sums = np.bincount(labels, weights=deviations, minlength=count)
+    return float(count / max(count - 1, 1) * (sums**2).sum() / len(deviations) ** 2)
+
+
+def _estimate(
+    found: Array, effective: float, clusters: int | None, scale: float, confidence: float, method: str
+) -> Estimate:
+    mean = float(found.mean())
+    low, high = share_limits(mean, effective, confidence)
+    return Estimate(
+        scale * mean, scale * low, scale * high, n=len(found), confidence=confidence, method=method, unit=_unit(scale),
+        units=clusters, fewest=1 if clusters is None else FEWEST_CLUSTERS,
+    )  # fmt: skip
+
+
+def share_limits(mean: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper-Pearson's limits of a share ``mean`` of ``n`` answers, neither of which need be whole."""
+    from scipy.special import betaincinv
+
+    tail, k = (1 - confidence) / 2, mean * n
+    low = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - tail)) if n - k > 0 else 1.0
+    return min(low, mean), max(high, mean)
+
+
+def _unit(scale: float) -> str:
+    return "%" if scale == 100 else "share"
