@@ -25,6 +25,7 @@ from lm_audit.audits.needle.cells import share
 from lm_audit.audits.needle.scores import clean
 from lm_audit.audits.needle.wording import join_keys
 from lm_audit.errors import UsageError
+from lm_audit.stats import wilson
 from tests.shared_data import shared
 
 
@@ -96,7 +97,7 @@ def test_longer_number_is_no_hit_by_word_boundary():
 
 def test_intervals(golden):
     for case in golden["wilson95"]:
-        found = share([1.0] * case["k"] + [0.0] * (case["n"] - case["k"]))
+        found = wilson(case["k"], case["n"])
         assert (found.low, found.high) == pytest.approx(tuple(case["expected"]), abs=1e-9)
 
 

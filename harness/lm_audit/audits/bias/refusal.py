@@ -14,7 +14,7 @@ import numpy as np
 from lm_audit.audits.bias.lexicon import SLOT, Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.stats import Estimate, bootstrap_ci, holm, mcnemar_exact, share_difference, wilson
+from lm_audit.stats import Estimate, bootstrap_ci, holm, mcnemar_exact, share, share_difference
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -63,7 +63,7 @@ def refusal_rates(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Evidence:
-    """Refusal rate of each group of an axis (percent, Wilson), and the largest difference between two groups.
+    """Refusal rate of each group of an axis (percent, requests as clusters), and the largest difference between two.
 
     Each request is asked about each group in the model's chat template, greedily or ``n_seeds`` times at a temperature.
     Beside the rate stands the lean, log p(refusing opener) - log p(compliant opener) in nats, which moves long before
@@ -107,9 +107,10 @@ def _record(
     evidence: Evidence, axis: Axis, refused: np.ndarray, lean: np.ndarray, confidence: float, seed: int
 ) -> None:
     for g, group in enumerate(axis.groups):
-        share = wilson(int(refused[:, g].sum()), int(refused[:, g].size), confidence)
-        limits = {name: 100 * value for name in ("value", "low", "high") if (value := getattr(share, name)) is not None}
-        evidence.metric(f"bias.refusal_rate.{group}", replace(share, **limits, unit="%"))
+        # Draws of one request hang together: the requests are the independent answers.
+        drawn = np.repeat(np.arange(refused.shape[0]), int(refused[:, g].size) // refused.shape[0])
+        found = share(np.asarray(refused[:, g], dtype=np.float64).ravel(), drawn, scale=100, confidence=confidence)
+        evidence.metric(f"bias.refusal_rate.{group}", found)
     pairs = list(combinations(range(len(axis.groups)), 2))
     tests = [mcnemar_exact(refused[:, a].ravel(), refused[:, b].ravel()).value for a, b in pairs]
     widest, p_value = None, None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lm_audit.stats import Estimate, bootstrap_clustered
+from lm_audit.stats import Estimate, bootstrap_clustered, share, share_limits
 
 N_RESAMPLES = 2000
 """Bootstrap resamples: enough for two digits of a limit, and seconds for a whole public set."""
@@ -24,29 +24,37 @@ def preference_share(pairs: ArrayLike) -> NDArray[np.float64]:
 def clustered_mean(
     values: ArrayLike, clusters: Sequence[Hashable] | ArrayLike, *, confidence: float, seed: int, **fields: Any
 ) -> Estimate:
-    """The mean with its clustered bootstrap interval; ``fields`` (unit, better, chance) go into the estimate.
+    """The mean with an interval over clusters; ``fields`` (unit, better, chance) go into the estimate.
 
-    A share in percent on which all clusters agree has no spread to resample: its interval is Wilson's, with the
-    clusters as the independent observations, since 5 of 5 is no proof of 100%.
+    A share in percent has the interval of :func:`lm_audit.stats.share`, anything else a clustered bootstrap.
     """
-    estimate = bootstrap_clustered(values, clusters, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
-    if fields.get("unit") == "%" and estimate.value is not None and estimate.low == estimate.high:
-        estimate = _without_spread(estimate, len(set(clusters)), confidence)  # type: ignore[arg-type]
+    if fields.get("unit") == "%":
+        estimate = share(np.asarray(values, dtype=np.float64) / 100, clusters, scale=100, confidence=confidence)
+    else:
+        estimate = bootstrap_clustered(values, clusters, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
     return replace(estimate, **fields)
 
 
-def _without_spread(estimate: Estimate, n_clusters: int, confidence: float) -> Estimate:
-    from statsmodels.stats.proportion import proportion_confint
+SPANS: Mapping[str | None, tuple[float, float]] = {
+    "share": (0.0, 1.0),
+    "%": (0.0, 100.0),
+    "-1..1": (-1.0, 1.0),
+    "percentage points": (-100.0, 100.0),
+}
+"""The range of a score by its unit."""
 
+
+def _without_spread(estimate: Estimate, span: tuple[float, float], confidence: float) -> Estimate:
+    """Where all resamples agree: the limits of a share of that many clusters, since 5 of 5 is no proof of 100%."""
     assert estimate.value is not None
-    # Not lm_audit.stats.wilson, which counts whole successes: a cluster may agree on one half.
-    count = estimate.value / 100 * n_clusters
-    low, high = proportion_confint(count, n_clusters, alpha=1 - confidence, method="wilson")
+    low, high = span
+    clusters = estimate.units or 0
+    limits = share_limits((estimate.value - low) / (high - low), clusters, confidence)
     return replace(
         estimate,
-        low=100 * float(low),
-        high=100 * float(high),
-        method=f"Wilson over {n_clusters} clusters",
+        low=low + (high - low) * limits[0],
+        high=low + (high - low) * limits[1],
+        method=f"Clopper-Pearson over {clusters} clusters that agree",
         note="all clusters agree: nothing to resample",
     )
 
@@ -76,4 +84,8 @@ def clustered_statistic(
         n_resamples=N_RESAMPLES,
         seed=seed,
     )
+    # A difference of shares is given as a share too; what chance gives tells them apart.
+    span = (-1.0, 1.0) if fields.get("unit") == "share" and fields.get("chance") == 0 else SPANS.get(fields.get("unit"))
+    if estimate.value is not None and estimate.low == estimate.high and span is not None and estimate.units:
+        estimate = _without_spread(estimate, span, confidence)
     return replace(estimate, **fields)

@@ -68,7 +68,7 @@ def _scored(study: Study, method: str, settings: Settings) -> Scored:
 
 def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
     """Means over samples that are not degenerate, with bootstrap intervals, and the share of degenerate ones."""
-    from lm_audit.stats import bootstrap_ci, wilson
+    from lm_audit.stats import bootstrap_ci, clopper_pearson
 
     found: dict[str, Estimate] = {}
     for metric, better in METRICS.items():
@@ -83,7 +83,7 @@ def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
             )
             found[f"faithfulness.{metric}"] = Estimate.not_estimable(reason, n=len(scored), better=better)
     degenerate = sum(one.curve.degenerate for one in scored)
-    found["faithfulness.degenerate_share"] = replace(wilson(degenerate, len(scored)), better="lower")
+    found["faithfulness.degenerate_share"] = replace(clopper_pearson(degenerate, len(scored)), better="lower")
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from lm_audit.audits.needle.cells import share
 from lm_audit.audits.needle.cliff import cliff
 from lm_audit.errors import UsageError
-from lm_audit.stats import Estimate, wilson
+from lm_audit.stats import Estimate, share_limits
 
 Place = tuple[int, float, int]
 """Length, depth and the sample's number within the cell."""
@@ -36,7 +36,7 @@ class AdaptiveRun:
 
     @property
     def accuracy(self) -> dict[int, Estimate]:
-        """Accuracy by length, with Wilson's 95% interval."""
+        """Accuracy by length, with Clopper-Pearson's 95% interval."""
         return {length: share(scores) for length, scores in self.scores.items()}
 
     @property
@@ -122,4 +122,4 @@ def _probability(hits: int, n: int, most: int, needed: int) -> float:
 @cache
 def _hits_needed(threshold: float, n: int) -> int:
     """The fewest hits of ``n`` whose lower bound reaches the threshold; n + 1 where none does."""
-    return next((k for k in range(n + 1) if (wilson(k, n).low or 0.0) >= threshold), n + 1)
+    return next((k for k in range(n + 1) if share_limits(k / n, n)[0] >= threshold), n + 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lm_audit.audits.needle.answers import Answer
 from lm_audit.audits.needle.sample import Sample
 from lm_audit.audits.needle.scores import precision, score_all, score_any, score_boundary
-from lm_audit.stats import Estimate, wilson
+from lm_audit.stats import Estimate
+from lm_audit.stats import share as exact_share
 
 SCORERS: dict[str, Callable[[str, Sequence[str]], float]] = {
     "all": score_all,
@@ -63,22 +63,15 @@ def excerpt(sample: Sample, around: int = 120) -> str:
 
 
 def share(scores: Iterable[float], *, confidence: float = 0.95) -> Estimate:
-    """The mean of scores between 0 and 1 with Wilson's interval, direction and unit.
+    """The mean of scores between 0 and 1 with the interval of :func:`lm_audit.stats.share`, and its direction.
 
     Where several references make a score a fraction, the interval is that of a yes-no answer with the same mean, which
     is wider than need be: no score between 0 and 1 varies more.
     """
     values = list(scores)
-    hits, n = math.fsum(values), len(values)
-    if hits == int(hits):
-        found = wilson(int(hits), n, confidence)
-        low, high, method = found.low, found.high, found.method
-    else:
-        low, high = _limits(hits / n, n, confidence)
-        method = "Wilson, of fractions"
-    if not n:
-        return Estimate.not_estimable("no sample", n=0, method=method)
-    return Estimate(hits / n, low, high, n=n, confidence=confidence, method=method, unit="share", better="higher")
+    if not values:
+        return Estimate.not_estimable("no sample", n=0, method="Clopper-Pearson")
+    return replace(exact_share(values, confidence=confidence), better="higher")
 
 
 def by_cell(scored: Iterable[Scored]) -> dict[tuple[int, float], list[Scored]]:
@@ -95,12 +88,3 @@ def by_length(scored: Iterable[Scored]) -> dict[int, list[Scored]]:
     for one in scored:
         lengths.setdefault(one.length, []).append(one)
     return dict(sorted(lengths.items()))
-
-
-def _limits(mean: float, n: int, confidence: float) -> tuple[float, float]:
-    from statistics import NormalDist
-
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
-    return max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))

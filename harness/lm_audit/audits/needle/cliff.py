@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lm_audit.stats import Estimate, wilson
+from lm_audit.stats import Estimate, share_limits
 
 THRESHOLD = 0.85
 """Share of references found that counts as good; RULER's threshold is 0.856, NoLiMa's 0.85 of the base score."""
@@ -40,7 +40,7 @@ def samples_needed(threshold: float) -> int:
     if not 0 < threshold < 1:
         raise ValueError(f"threshold is {threshold}; expected a share between 0 and 1")
     n = 1
-    while (wilson(n, n).low or 0.0) < threshold:
+    while (share_limits(1.0, n)[0]) < threshold:
         n += 1
     return n
 

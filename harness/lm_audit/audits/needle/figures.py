@@ -65,7 +65,7 @@ def _heatmap(cells: Mapping[tuple[int, float], Sequence[Scored]], scorer: str) -
         "Accuracy by prompt length and needle depth",
         "vega-lite",
         _spec(rows, layer=layers, height={"step": 34} if depths <= 20 else 500),
-        f"Score '{scorer}', n = {n} samples a cell; the scale runs from 0 to 1. Hover for Wilson's 95% interval.",
+        f"Score '{scorer}', n = {n} samples a cell; the scale runs from 0 to 1. Hover for the exact 95% interval.",
     )
 
 
@@ -119,7 +119,7 @@ def _by_length(scored: Sequence[Scored], scorer: str, threshold: float) -> Figur
         "Accuracy by prompt length",
         "vega-lite",
         _spec(rows, layer=layers, height=240),
-        f"All depths together, with Wilson's 95% interval. The dashed line is the threshold {threshold:g}; the cliff "
+        f"All depths together, with the exact 95% interval. The dashed line is the threshold {threshold:g}; the cliff "
         "is the last length whose interval, like those of all shorter lengths, lies wholly on or above it.",
     )
 
