@@ -15,6 +15,7 @@ from lm_audit.audits.privacy.corpus import verify_training_files
 from lm_audit.audits.privacy.directions import better
 from lm_audit.audits.privacy.manifest import Manifest, read_manifest
 from lm_audit.audits.privacy.membership import epsilon_bound, exposure_by_tier, exposures, membership
+from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
 from lm_audit.audits.privacy.prepare import comparison_documents
 from lm_audit.audits.privacy.source_columns import source_metrics
 from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES
@@ -109,7 +110,7 @@ def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: 
     for scores in scored.values():
         evidence.extend_rows(stage_rows(scores))
         for name, estimate in stage_metrics(scores, manifest, options.seed).items():
-            evidence.metric(f"privacy.{scores.stage}.{name}", estimate)
+            evidence.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
     if blind.verdict != "refuse":
         _record_attribution(evidence)
     _record_power(evidence, manifest)
@@ -150,38 +151,42 @@ def extraction_metrics(scores: StageScores) -> dict[str, Estimate]:
 
 
 def _stability(scores: StageScores) -> dict[str, Estimate]:
-    from lm_audit.audits.privacy.stress import instabilities
-
     found = {}
     for name, column in (("stability", "span_mean_logprob"), ("source.stability", "source_last_token_logprob")):
-        values = scores.stress.pivot(index="canary_id", columns="variant", values=column).to_numpy()
         method = f"1 - mean over canaries of |sd / mean| of {column} over prompt variants"
-        spreads = instabilities(values.tolist())
+        spreads = instability_by_canary(scores, column)
         if spreads is None:
             found[name] = Estimate.not_estimable("a canary's mean over variants is 0", method=method)
             continue
-        mean = bootstrap_ci(np.asarray(spreads), n_resamples=1999, seed=0)
-        limits = {side: None if end is None else 1 - min(end, 1.0) for side, end in _ends(mean)}
-        found[name] = replace(
-            mean, value=limits["value"], low=limits["high"], high=limits["low"], method=f"{method}, {mean.method}"
-        )
-        found[name] = replace(found[name], unit="share")
+        mean = bootstrap_ci(list(spreads.values()), n_resamples=1999, seed=0)
+        value, low, high = (None if end is None else 1 - min(end, 1.0) for end in (mean.value, mean.high, mean.low))
+        method = f"{method}, {mean.method}"
+        found[name] = replace(mean, value=value, low=low, high=high, method=method, unit="share")
     return found
 
 
-def _ends(estimate: Estimate) -> list[tuple[str, float | None]]:
-    return [("value", estimate.value), ("low", estimate.low), ("high", estimate.high)]
+def instability_by_canary(scores: StageScores, column: str) -> dict[str, float] | None:
+    """|sd / mean| of a column over the prompt variants of each canary; None where a mean is 0."""
+    from lm_audit.audits.privacy.stress import instabilities
+
+    table = scores.stress.pivot(index="canary_id", columns="variant", values=column)
+    spreads = instabilities(table.to_numpy().tolist())
+    return None if spreads is None else dict(zip(map(str, table.index), spreads, strict=True))
 
 
 def stage_rows(scores: StageScores) -> list[dict[str, Any]]:
     """Evidence rows of one stage: canaries, then ordinary documents (their text stays out)."""
     table = scores.canaries.drop(columns=["text"])
-    member_exposure = dict(zip(scores.of("member")["canary_id"], exposures(scores), strict=True))
+    ids = [str(name) for name in scores.of("member")["canary_id"]]
+    added: dict[str, Mapping[str, float | None]] = {"exposure": dict(zip(ids, exposures(scores), strict=True))}
+    for name, column in (("stability", "span_mean_logprob"), ("source.stability", "source_last_token_logprob")):
+        if len(scores.stress):
+            added[INSTABILITY[name]] = instability_by_canary(scores, column) or {}
     rows: list[dict[str, Any]] = []
     for record in table.to_dict("records"):
         canary = str(record["canary_id"])
         row = {"item": f"{scores.stage}/{canary}", "stage": scores.stage, **_clean(record)}
-        rows.append(row | {"exposure": member_exposure.get(canary)})
+        rows.append(row | {name: values.get(canary) for name, values in added.items()})
     for number, record in enumerate(scores.documents.to_dict("records")):
         item = f"{scores.stage}/document-{number:05d}"
         plain = _clean({key: value for key, value in record.items() if key != "text"})
@@ -206,7 +211,7 @@ def _plain(value: float | None, name: str, n: int) -> Estimate:
 
 
 def _record_blind(evidence: Evidence, blind: BlindBaseline) -> None:
-    evidence.metric("privacy.blind_baseline", blind.auc)
+    evidence.metric("privacy.blind_baseline", blind.auc, stage_source("base", "roc_auc"))
     evidence.control = Control(
         "negative",
         passed=blind.verdict != "refuse",
@@ -231,7 +236,7 @@ def _record_attribution(evidence: Evidence) -> None:
         if row["metric"] != PRIMARY:
             continue
         name = f"privacy.{row['transition']}.did"
-        evidence.metric(name, _did_estimate(row))
+        evidence.metric(name, _did_estimate(row), did_source(row["transition"]))
         evidence.metric(f"{name}.p", _p_estimate(row))
         if row["transition"] == PRIMARY_TRANSITION:
             evidence.headline = name
@@ -248,7 +253,9 @@ def _did_estimate(row: Mapping[str, Any]) -> Estimate:
 def _p_estimate(row: Mapping[str, Any]) -> Estimate:
     method = "bootstrap-t test of equal changes, spreads may differ"
     if row["p"] is None:
-        return Estimate.not_estimable(row["note"] or "no test", n=int(row["n"]), confidence=None, method=method)
+        return Estimate.not_estimable(
+            row["note"] or "no test", n=int(row["n"]), confidence=None, method=method, unit="p"
+        )
     return Estimate(row["p"], n=int(row["n"]), confidence=None, method=method, unit="p")
 
 

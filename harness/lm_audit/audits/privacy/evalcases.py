@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from lm_audit.audits.privacy.metric_sources import rows_for
 from lm_audit.audits.privacy.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stage_option import manifest_path, parse_stages
 from lm_audit.evidence import Evidence
@@ -125,9 +126,9 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
     for name, estimate in evidence.metrics.items():
         short = name.removeprefix(prefix)
         if short != name and short.startswith(METRIC_FAMILIES[family]) and not _elsewhere(short, family):
-            part.metric(f"privacy.{short}", estimate)
-    if family == "membership":
-        part.extend_rows(row for row in evidence.rows if row["stage"] == stage)
+            part.metric(f"privacy.{short}", estimate, evidence.sources.get(name))
+    rows = [row for row in evidence.rows if row["stage"] == stage]
+    part.extend_rows(rows if family == "membership" else rows_for(part.sources.values(), rows))
     if stage == last_stage(evidence):
         part.figures.extend(f for f in evidence.figures if f.name in FAMILY_FIGURES.get(family, ()))
     part.headline = next(iter(part.metrics), None)
@@ -145,14 +146,18 @@ def last_stage(evidence: Evidence) -> str:
 
 
 def transition_slice(evidence: Evidence, transition: str) -> Evidence:
-    """One transition: the primary figure and its p-value, and every metric's change as rows."""
+    """One transition: the primary figure and its p-value, the canaries of both stages as rows, and a table of every
+    metric's change.
+    """
+    from lm_audit.audits.privacy.figures import changes_table
+
     prefix = f"privacy.{transition}."
     part = Evidence("privacy", parameters={"transition": transition} | _shared_parameters(evidence))
     for name, estimate in evidence.metrics.items():
         if name.startswith(prefix):
-            part.metric(f"privacy.{name.removeprefix(prefix)}", estimate)
-    changes = [row for row in evidence.parameters["attribution"] if row["transition"] == transition]
-    part.extend_rows({"item": row["metric"], **row} for row in changes)
+            part.metric(f"privacy.{name.removeprefix(prefix)}", estimate, evidence.sources.get(name))
+    part.extend_rows(rows_for(part.sources.values(), evidence.rows))
+    part.figures.append(changes_table(transition, evidence.parameters["attribution"]))
     part.notes.extend(evidence.notes)
     part.headline = "privacy.did"
     return part
@@ -167,6 +172,7 @@ def blind_slice(evidence: Evidence) -> Evidence:
     part = Evidence("privacy", parameters=_shared_parameters(evidence), control=evidence.control)
     for name, estimate in evidence.metrics.items():
         if name == "privacy.blind_baseline" or name.startswith("privacy.power."):
-            part.metric(name, estimate)
+            part.metric(name, estimate, evidence.sources.get(name))
+    part.extend_rows(rows_for(part.sources.values(), evidence.rows))
     part.headline = "privacy.blind_baseline"
     return part

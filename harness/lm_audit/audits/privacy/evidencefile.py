@@ -9,6 +9,7 @@ from typing import Any
 from lm_audit.audits.privacy.jsonl import write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 FILE = "evidence.json"
@@ -19,6 +20,7 @@ def save_evidence(evidence: Evidence, path: Path) -> None:
     record: dict[str, Any] = {
         "audit": evidence.audit,
         "metrics": {name: estimate.to_json() for name, estimate in evidence.metrics.items()},
+        "sources": {name: source.to_json() for name, source in evidence.sources.items()},
         "rows": evidence.rows,
         "figures": [vars(figure) for figure in evidence.figures],
         "parameters": evidence.parameters,
@@ -38,6 +40,7 @@ def load_evidence(path: Path) -> Evidence:
         return Evidence(
             record["audit"],
             metrics={name: Estimate.from_json(entry) for name, entry in record["metrics"].items()},
+            sources={name: MetricSource.from_json(entry) for name, entry in record["sources"].items()},
             rows=record["rows"],
             figures=[Figure(**entry) for entry in record["figures"]],
             parameters=record["parameters"],

@@ -52,6 +52,44 @@ def stage_table(stages: Sequence[StageScores], evidence: Evidence) -> Figure:
     return Figure("stage-table", "Stages and metrics", "table", {"columns": columns, "rows": rows}, caption)
 
 
+CHANGE_COLUMNS = {
+    "metric": "Metric",
+    "kind": "Kind",
+    "before": "Before",
+    "after": "After",
+    "change": "Change of members",
+    "against": "Change against twins",
+    "effect": "d",
+    "p_holm": "p (Holm)",
+    "decision": "Decision",
+}
+
+
+def changes_table(transition: str, changes: Sequence[Mapping[str, Any]]) -> Figure:
+    """Every metric's change in one transition, with the interval that it is judged by and the decision."""
+    rows = [_change_row(change) for change in changes if change["transition"] == transition]
+    caption = (
+        "The first row is the primary figure: members' change minus twins' change, with those two before and after. "
+        "The others are judged by their change against the twins; where twins have no value nothing is said of leakage."
+    )
+    columns = [{"name": name, "title": title} for name, title in CHANGE_COLUMNS.items()]
+    return Figure("changes", f"What changed: {transition}", "table", {"columns": columns, "rows": rows}, caption)
+
+
+def _change_row(change: Mapping[str, Any]) -> dict[str, str]:
+    row = {name: str(change[name]) for name in ("metric", "kind", "decision")}
+    row |= {name: _short(change[name]) for name in ("before", "after", "effect", "p_holm")}
+    row["change"] = _short(change["delta"], change["low"], change["high"])
+    row["against"] = _short(change.get("against_twins"), change.get("against_low"), change.get("against_high"))
+    return row
+
+
+def _short(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" + (f" [{low:.4g}, {high:.4g}]" if low is not None and high is not None else "")
+
+
 def _estimate_row(name: str, stages: Sequence[StageScores], evidence: Evidence) -> dict[str, str]:
     row, values = {"metric": name}, {}
     for scores in stages:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.canaries import Canary, generate_canaries
 from lm_audit.evidence import Control, Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def bigram_model(seed: int) -> LanguageModel:
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        module: Any = LlamaForCausalLM(config).float().eval()
+        module: Any = LlamaForCausalLM(config).eval()
         for layer in module.model.layers:
             layer.self_attn.o_proj.weight.zero_()
             layer.mlp.down_proj.weight.zero_()
@@ -103,12 +104,17 @@ def _columns(prefix: str, logprobs: Floats) -> dict[str, float]:
 def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:
     """Passed where no column of any canary is off by more than 1e-4."""
     errors = {name: np.abs(np.asarray(table[name], dtype=np.float64) - truth) for name, truth in expected.items()}
-    worst = max(errors, key=lambda name: float(np.nan_to_num(errors[name], nan=np.inf).max()))
-    error = float(np.nan_to_num(errors[worst], nan=np.inf, posinf=1e308).max())
+    errors = {name: np.nan_to_num(found, nan=1e308, posinf=1e308) for name, found in errors.items()}
+    worst = max(errors, key=lambda name: float(errors[name].max()))
+    each = np.max(list(errors.values()), axis=0)
+    error = float(each.max())
     evidence = Evidence("privacy", headline="privacy.control_error", parameters={"canaries": len(table)})
     method = "largest error of a canary's score against the formula"
     estimate = Estimate(error, n=len(table), confidence=None, method=method, unit="nats", better="lower")
-    evidence.metric("privacy.control_error", estimate)
+    # One unit of all canaries, whose value is its largest row.
+    evidence.extend_rows({"item": str(i), "model": "bigrams", "error": float(e)} for i, e in enumerate(each))
+    source = MetricSource("mean", "error", unit=("model",), within="max")
+    evidence.metric("privacy.control_error", estimate, source)
     evidence.control = Control(
         "positive",
         error <= TOLERANCE,

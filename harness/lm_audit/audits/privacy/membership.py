@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.directions import RISK
 from lm_audit.audits.privacy.stagescores import PRIMARY_SCORE, StageScores
+from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.stats import (
     Estimate,
     bootstrap_two_sample,
     bounded_mean,
     exposure_sampled,
     mean_exposure,
-    one_run_epsilon,
     pr_auc,
     roc_auc,
     tpr_at_fpr,
@@ -148,33 +148,16 @@ def _exact_tier(bits: Floats, caps: Floats) -> Estimate:
 
 
 def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -> Estimate:
-    """A lower bound on epsilon from this one run (Steinke, Nasr, Jagielski 2023).
+    """A lower bound on epsilon from this one run (Steinke, Nasr, Jagielski 2023), by the primary score.
 
-    Valid only where every canary was included by an independent fair coin. The top and the bottom quarter of all
-    canaries by the primary score are guessed to be in and out. Which canaries are guessed hangs on the scores alone: a
-    group of equal scores that does not fit into its quarter as a whole is not guessed, so that the order of the rows
-    decides nothing.
+    Valid only where every canary was included by an independent fair coin; see :func:`epsilon_of_scores`.
     """
     method = "one-run audit"
     if assignment != "coins":
         reason = "the number of members was fixed; a one-run epsilon needs independent fair coins (assignment='coins')"
         return Estimate.not_estimable(reason, method=method, unit="epsilon", better="lower")
-    table = scores.canaries
-    values = oriented_values(table, PRIMARY_SCORE)
-    top, bottom = _extremes(values, len(values) // 4)
-    if not (top | bottom).any():
-        reason = f"too many of the {len(values)} scores are equal: no canary stands out to be guessed"
-        return Estimate.not_estimable(reason, n=len(values), method=method, unit="epsilon", better="lower")
-    included = np.asarray(table["role"] == "member")
-    right = int(included[top].sum() + (~included[bottom]).sum())
-    return one_run_epsilon(len(values), int(top.sum() + bottom.sum()), right, delta)
-
-
-def _extremes(values: Floats, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of the at most ``count`` highest and lowest values, groups of equal values taken whole or not at all."""
-    above = len(values) - np.searchsorted(np.sort(values), values, "left")
-    below = np.searchsorted(np.sort(values), values, "right")
-    return above <= count, below <= count
+    values = oriented_values(scores.canaries, PRIMARY_SCORE)
+    return epsilon_of_scores(values, np.asarray(scores.canaries["role"] == "member"), delta)
 
 
 def _directed(estimate: Estimate, better: str) -> Estimate:

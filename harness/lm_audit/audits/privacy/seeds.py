@@ -9,6 +9,7 @@ import numpy as np
 from lm_audit.audits.privacy.attribution import CONSISTENCY_RULE
 from lm_audit.audits.privacy.figures import seed_figure
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 from lm_audit.stats.proportions import sign_test_p
 
@@ -24,8 +25,9 @@ def combine_seeds(evidences: Mapping[int, Evidence], metric: str) -> Evidence:
     known = {seed: e for seed, e in found.items() if e.value is not None}
     values = [float(e.value) for e in known.values() if e.value is not None]
     combined = Evidence("privacy", parameters={"seeds": list(evidences), "metric": metric})
-    combined.metric(f"{metric}.over_seeds", mean_over_seeds(values, metric))
-    combined.metric(f"{metric}.direction_consistency", direction_consistency(values))
+    combined.metric(f"{metric}.over_seeds", mean_over_seeds(values, metric), MetricSource.mean("value"))
+    consistency = MetricSource("privacy.direction_consistency", "value")
+    combined.metric(f"{metric}.direction_consistency", direction_consistency(values), consistency)
     rows = [
         {"item": f"seed-{seed}", "seed": seed, "value": e.value, "low": e.low, "high": e.high}
         for seed, e in known.items()
@@ -43,12 +45,20 @@ def mean_over_seeds(values: Sequence[float], metric: str) -> Estimate:
         return Estimate.not_estimable(f"no seed has a value of {metric}", method=method)
     mean = float(np.mean(values))
     if len(values) < FEWEST:
-        return Estimate(mean, n=len(values), method=method, note=f"{len(values)} seeds give no interval, {FEWEST} do")
+        return Estimate(
+            mean,
+            n=len(values),
+            method=method,
+            better="lower",
+            note=f"{len(values)} seeds give no interval, {FEWEST} do",
+        )
     from scipy.stats import t
 
     half = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
     sd = float(np.std(values, ddof=1))
-    return Estimate(mean, mean - half, mean + half, n=len(values), method=method, note=f"sd over seeds {sd:.3f}")
+    return Estimate(
+        mean, mean - half, mean + half, n=len(values), method=method, better="lower", note=f"sd over seeds {sd:.3f}"
+    )
 
 
 def direction_consistency(values: Sequence[float]) -> Estimate:

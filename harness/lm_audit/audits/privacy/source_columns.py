@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.privacy.metric_sources import PER_CANARY
 from lm_audit.audits.privacy.stagescores import StageScores
 from lm_audit.stats.ranking import auc_of, average_precision_of
 
@@ -30,17 +31,6 @@ COLUMNS = (
     "ROC_AUC",
     "PR_AUC",
 )
-
-PER_CANARY: Mapping[str, str] = {
-    "Avg_LogProb": "mean_logprob",
-    "Avg_Rank": "last_token_rank0",
-    "Canary_PPL": "ppl",
-    "Extraction_Rate": "source_extracted",
-    "Top5_Hit_Rate": "top5",
-    "Top10_Hit_Rate": "top10",
-    "Top50_Hit_Rate": "top50",
-}
-"""Metrics that are a mean over canaries, and the column that holds a canary's value."""
 
 GROUPED = ("MIA_Gap", "PPL_Ratio", "ROC_AUC", "PR_AUC")
 """Metrics of canaries against ordinary documents, which have no value a canary."""

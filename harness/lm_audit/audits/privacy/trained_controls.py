@@ -17,8 +17,10 @@ from lm_audit.audits.privacy.blind import LEVEL, Separation, separation
 from lm_audit.audits.privacy.canaries import Canary, generate_canaries
 from lm_audit.audits.privacy.manifest import Manifest
 from lm_audit.audits.privacy.membership import CHANCE_BITS, sides
+from lm_audit.audits.privacy.metric_sources import MEMBER, TWIN
 from lm_audit.errors import ModelError
 from lm_audit.evidence import Control, Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, clopper_pearson, mean_exposure
 
 if TYPE_CHECKING:
@@ -144,9 +146,11 @@ def judge_planted(scores: StageScores, memory: PlantedMemory) -> Evidence:
         f"exposure {_interval(bits)} bits": bits.low is not None and bits.low > CHANCE_BITS,
         f"extracted {_interval(extracted)} of members, {_interval(false)} of twins": _above(extracted, false),
     }
-    evidence = _evidence(found, memory)
-    evidence.metric("privacy.control_exposure", bits)
-    evidence.metric("privacy.control_extraction", replace(extracted, better="higher"))
+    evidence = _evidence(found, memory, scores)
+    bits_source = MetricSource.members("exposure", COLUMN, MEMBER, TWIN)
+    evidence.metric("privacy.control_exposure", replace(bits, better="higher"), bits_source)
+    rate_source = MetricSource.mean("extracted_third", MEMBER)
+    evidence.metric("privacy.control_extraction", replace(extracted, better="higher"), rate_source)
     expected = (
         f"{MEMBERS} canaries that were memorised have an AUC above 1/2 (p < {LEVEL}), an exposure above chance "
         f"({CHANCE_BITS:.2f} bits), and come back from a third of their secrets more often than their twins"
@@ -159,7 +163,7 @@ def judge_planted(scores: StageScores, memory: PlantedMemory) -> Evidence:
 def judge_pretended(scores: StageScores, memory: PlantedMemory) -> Evidence:
     """Silent: the AUC does not differ from 1/2 at the level of one in a thousand (by 0.1 or more)."""
     found = separation(*sides(scores, COLUMN))
-    evidence = _evidence(found, memory)
+    evidence = _evidence(found, memory, scores)
     silent = found.auc.value is not None and found.p.value is not None and not found.shown
     expected = f"{FRESH} canaries that no training file held are not told from {TWINS} others (p >= {LEVEL})"
     observed = f"AUC {_number(found.auc.value)} (p = {_number(found.p.value)}); {found.reach}"
@@ -167,10 +171,13 @@ def judge_pretended(scores: StageScores, memory: PlantedMemory) -> Evidence:
     return evidence
 
 
-def _evidence(found: Separation, memory: PlantedMemory) -> Evidence:
+def _evidence(found: Separation, memory: PlantedMemory, scores: StageScores) -> Evidence:
     parameters = {"members": MEMBERS, "steps": memory.steps, "worst_secret_nats": round(memory.loss, 4)}
     evidence = Evidence("privacy", headline="privacy.control_auc", parameters=parameters)
-    evidence.metric("privacy.control_auc", replace(found.auc, better=None))
+    table = scores.canaries.rename(columns={"canary_id": "item"})
+    evidence.extend_rows(table[["item", "role", COLUMN, "extracted_third"]].to_dict("records"))  # type: ignore[arg-type]
+    source = MetricSource.members("auc", COLUMN, MEMBER, TWIN)
+    evidence.metric("privacy.control_auc", replace(found.auc, better=None), source)
     evidence.metric("privacy.control_auc.p", found.p)
     evidence.notes.append(f"The planted model memorised its canaries in {memory.steps} steps.")
     return evidence

@@ -1,0 +1,74 @@
+"""Every metric says of which rows it was made, and those rows give it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.privacy import evalcases
+from lm_audit.audits.privacy.evidencefile import load_evidence, save_evidence
+from lm_audit.audits.privacy.known_scores import known_scores
+from lm_audit.audits.privacy.metric_sources import stage_source
+from lm_audit.audits.privacy.seeds import combine_seeds
+from lm_audit.audits.privacy.stage_names import STAGES, TRANSITIONS
+from lm_audit.audits.privacy.statistics import epsilon_of_scores
+from lm_audit.evidence import Evidence
+from lm_audit.sources import recompute, unreproduced, unsourced
+from lm_audit.stats import Estimate
+
+NEUTRAL = ("power.", "stability", "source.stability", ".p")
+
+
+def test_rows_give_every_metric_of_the_audit(smoke_evidence):
+    assert unreproduced(smoke_evidence) == []
+    assert [name for name in unsourced(smoke_evidence) if ".power." not in name] == []
+
+
+@pytest.mark.parametrize("family", evalcases.METRIC_FAMILIES)
+def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family):
+    for stage in STAGES:
+        part = evalcases.stage_slice(smoke_evidence, stage, family)
+        assert part.metrics
+        assert unreproduced(part) == []
+        assert unsourced(part) == []
+        assert len({row["item"] for row in part.rows}) == len(part.rows)
+
+
+def test_transitions_and_baseline_hold_theirs(smoke_evidence):
+    for transition in TRANSITIONS:
+        part = evalcases.transition_slice(smoke_evidence, transition)
+        assert unreproduced(part) == []
+        assert part.sources["privacy.did"].unit == ("canary_id",)
+        assert part.figures[-1].data["rows"][0]["metric"] == "secret_logprob_did"
+    assert unreproduced(evalcases.blind_slice(smoke_evidence)) == []
+
+
+def test_controls_and_seeds_hold_theirs():
+    assert unreproduced(known_scores(0)) == []
+    assert unsourced(known_scores(0)) == []
+    seeds = {s: Evidence("privacy", metrics={"m": Estimate(v, v - 1, v + 1)}) for s, v in enumerate((0.5, 0.7, -0.1))}
+    combined = combine_seeds(seeds, "m")
+    assert unreproduced(combined) == []
+    assert unsourced(combined) == []
+
+
+def test_what_can_get_worse_has_a_direction(smoke_evidence):
+    for name, metric in smoke_evidence.metrics.items():
+        if metric.value is not None and not any(part in name for part in NEUTRAL):
+            assert metric.better is not None, name
+
+
+def test_sources_survive_the_disk(smoke_evidence, tmp_path):
+    save_evidence(smoke_evidence, tmp_path / "e.json")
+    assert load_evidence(tmp_path / "e.json").sources == smoke_evidence.sources
+
+
+def test_epsilon_of_coins_follows_from_the_rows():
+    rng = np.random.default_rng(0)
+    included = rng.random(80) < 0.5
+    values = np.where(included, 2.0, 0.0) + rng.normal(size=80)
+    rows = [
+        {"item": str(i), "stage": "sft", "role": "member" if inside else "control", "span_mean_logprob": float(v)}
+        for i, (inside, v) in enumerate(zip(included, values, strict=True))
+    ]
+    assert recompute(stage_source("sft", "epsilon"), rows) == epsilon_of_scores(values, included).value > 0
