@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_audit.code_version import code_version
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -57,7 +58,8 @@ class Evidence:
 
     ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs
     are compared pairwise. ``sources`` says of metrics how they follow from those rows. ``headline`` names the metric
-    that stands for the audit in a summary.
+    that stands for the audit in a summary. ``code_version`` is that of the code which made it, kept by whoever stores
+    evidence: it cannot be recorded as the work of other code.
     """
 
     audit: str
@@ -70,6 +72,7 @@ class Evidence:
     headline: str | None = None
     notes: list[str] = field(default_factory=list)
     sources: dict[str, MetricSource] = field(default_factory=dict)
+    code_version: str = field(default_factory=code_version)
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
         """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken."""

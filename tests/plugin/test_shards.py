@@ -95,6 +95,8 @@ def test_overlapping_runs_are_refused(runs, tmp_path) -> None:
     ("change", "reason"),
     [
         ({"versions": {"torch": "1.0"}}, "version of torch differs"),
+        ({"versions": {"scipy": "0.1"}}, "version of scipy differs"),
+        ({"code_version": "abc"}, "code_version differs: '[0-9a-f]{16}' and 'abc'"),
         ({"git_commit": "abc"}, "git_commit differs: None and 'abc'"),
         ({"options": {"models": {"m": "other"}}}, "option --models differs"),
         ({"options": {"size": "full"}}, "option --size differs: 'smoke' and 'full'"),

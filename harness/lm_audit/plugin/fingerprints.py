@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-import lm_audit.audits
+from lm_audit.code_version import code_version
+from lm_audit.code_version import forget as forget_code
 from lm_audit.errors import HarnessError
 from lm_audit.plugin.markers import audit_of
 from lm_audit.plugin.run_options import RunOptions
@@ -28,7 +29,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
-    """A hash (32 hex digits) of case id, model files, parameters, options, input files and the audit's own source."""
+    """A hash (32 hex digits) of case id, model files, parameters, options, input files and :func:`code_version`."""
     selection = selection_of(item) or Selection()
     audit = audit_of(item)
     content = {
@@ -42,24 +43,17 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "chat": [options.chat, options.chat_settings.key],
         "data": {name: [where, _file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),
-        "audit": audit_version(audit) if audit else None,
+        "code": code_version(str(item.path), str(item.config.rootpath)),
         "fixtures": _folder_state(str(item.config.rootpath / "fixtures" / audit)) if audit else None,
-        "test": _file_state(str(item.path)),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def forget() -> None:
     """Look at files anew: they may have changed since an earlier session of this process."""
-    for remembered in (audit_version, model_identity, _file_state, _folder_state):
+    forget_code()
+    for remembered in (model_identity, _file_state, _folder_state):
         remembered.cache_clear()
-
-
-@cache
-def audit_version(audit: str) -> str:
-    """A hash of an audit's source files: what it computes changes with them."""
-    folders = [Path(folder) / audit for folder in lm_audit.audits.__path__]
-    return _digest(line for folder in folders for line in _tree(folder, "*.py"))
 
 
 @cache

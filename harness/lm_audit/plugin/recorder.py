@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_audit.code_version import code_version
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore.attempt import AttemptWriter
@@ -76,7 +77,12 @@ class Recorder:
             self.on_progress(done, total, tokens)
 
     def record(self, evidence: Evidence) -> None:
-        """Record all that an audit returned."""
+        """Record all that an audit returned; ``StoreError`` if other code made it (a cache that outlived the code)."""
+        if evidence.code_version != code_version():
+            raise StoreError(
+                f"evidence of the {evidence.audit} audit was made by code {evidence.code_version}, this is "
+                f"{code_version()}: what is signed must have run; remove the cache that it came from"
+            )
         for name, value in evidence.parameters.items():
             self.parameter(name, value)
         for name, estimate in with_units(evidence).items():

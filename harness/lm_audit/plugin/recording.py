@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lm_audit.code_version import code_version
 from lm_audit.errors import HarnessError, StoreError
 from lm_audit.gates import worst
 from lm_audit.plugin.fingerprints import case_fingerprint
@@ -90,6 +91,7 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         device=selection.device,
         control=control_role(item, selection.control),
         fingerprint=case_fingerprint(item, session.options),
+        code_version=code_version(str(item.path), str(item.config.rootpath)),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),
         **({"toy": True} if on_toy(selection) else {}),

@@ -59,6 +59,7 @@ class _Open:
             cause=end.get("cause"),
             started=self.started,
             sources=dict(self.sources),
+            code_version=self.head.get("code_version"),
         )
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from lm_audit import code_version
 from lm_audit.errors import UsageError
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
@@ -17,7 +18,7 @@ from lm_audit.runstore.run import read_run
 OPTIONS = ("models", "size", "seed", "dtype", "devices", "data", "audit")
 """Options on which all parts must agree."""
 
-PACKAGES = ("pytest-lm-audit", "torch", "transformers", "tokenizers", "numpy")
+PACKAGES = ("pytest-lm-audit", *code_version.PACKAGES)
 """Packages whose versions must be the same in all parts, since the numbers depend on them."""
 
 
@@ -83,7 +84,8 @@ def _foreign(one: Member, other: Member) -> str | None:
     differences = [
         *_differences("option --", ours.get("options"), theirs.get("options"), OPTIONS),
         *_differences("version of ", ours.get("versions"), theirs.get("versions"), PACKAGES),
-        *_differences("", ours, theirs, ("git_commit", "schema_version")),
+        *_differences("", ours, theirs, ("git_commit", "schema_version", "code_version")),
+        *_differences("code that ran ", _code(one.run), _code(other.run)),
         *_differences("fingerprint of model ", _fingerprints(one.run), _fingerprints(other.run)),
     ]
     return differences[0] if differences else _other_selection(one.shards, other.shards)
@@ -98,6 +100,15 @@ def _differences(what: str, ours: Any, theirs: Any, names: Iterable[str] | None 
         for name in compared
         if ours.get(name) != theirs.get(name)
     ]
+
+
+def _code(run: Run) -> Mapping[str, str]:
+    """The code versions of the eval files by their paths; of a file that ran with several, all of them."""
+    found: dict[str, set[str]] = {}
+    for case in run.cases:
+        if case.last.code_version:
+            found.setdefault(case.case_id.partition("::")[0], set()).add(case.last.code_version)
+    return {name: ", ".join(sorted(codes)) for name, codes in found.items()}
 
 
 def _fingerprints(run: Run) -> Mapping[str, str]:

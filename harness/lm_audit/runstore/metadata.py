@@ -12,22 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from lm_audit.code_version import code_version, versions
 from lm_audit.errors import StoreError
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
 
-_PACKAGES = (
-    "pytest-lm-audit",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "numpy",
-    "scipy",
-    "pandas",
-    "pytest",
-    "pytest-xdist",
-)
+_PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
+"""Packages that run cases; those on which numbers hang are :data:`lm_audit.code_version.PACKAGES`."""
 
 
 def start(folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +30,7 @@ def start(folder: RunFolder, *, command: Sequence[str], root: Path, options: Map
         "options": plain(options, "options"),
         "git_commit": _git_commit(root),
         "versions": _versions(),
+        "code_version": code_version(),
         "platform": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
     }
     record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
@@ -83,7 +76,7 @@ def _now() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
+    found = dict(versions())
     for package in _PACKAGES:
         try:
             found[package] = version(package)

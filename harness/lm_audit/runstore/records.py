@@ -65,6 +65,8 @@ class Attempt:
     """Seconds since the epoch."""
     sources: Mapping[str, MetricSource] = field(default_factory=dict)
     """How metrics follow from the rows, where their evidence said so."""
+    code_version: str | None = None
+    """What the code was that measured this (:mod:`lm_audit.code_version`)."""
 
 
 @dataclass(frozen=True)

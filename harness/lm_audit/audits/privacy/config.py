@@ -129,12 +129,15 @@ class StagesConfig:
             raise UsageError(f"this is no config of the privacy audit: {error}") from error
 
     def folder(self) -> Path:
-        """Where the stages are: ``output``, else the user's cache, named by the hash."""
+        """Where the stages are: ``output``, else the user's cache, named by the hash and the training code's."""
         if self.output is not None:
             return self.output
+        from lm_audit.code_version import package_digest
         from lm_audit.models.disk_cache import cache_dir
 
-        return cache_dir() / "privacy" / self.sha256[:16]
+        # Weights hang on the code that trains them too.
+        code = package_digest("models", "audits/privacy")
+        return cache_dir() / "privacy" / f"{self.sha256[:16]}-{code[:8]}"
 
 
 _NESTED: Mapping[str, type] = {

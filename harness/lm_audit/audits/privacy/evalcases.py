@@ -92,7 +92,7 @@ def _given_evidence(
 
 @lru_cache(maxsize=8)
 def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
-    """Train (or find) the toy stages and audit them; the evidence is kept beside the stages."""
+    """Train (or find) the toy stages and audit them; the evidence is kept beside the stages, for this code only."""
     from filelock import FileLock
 
     from lm_audit.audits.privacy.audit import audit_stages
@@ -112,9 +112,9 @@ def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
 def _digest(options: ScoringOptions) -> str:
     import hashlib
 
-    from lm_audit.audits.privacy.audit import VERSION
+    from lm_audit.code_version import code_version
 
-    return hashlib.sha256(f"{VERSION} {sorted(vars(options).items())}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{code_version()} {sorted(vars(options).items())}".encode()).hexdigest()[:12]
 
 
 def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
@@ -122,7 +122,9 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
     it).
     """
     prefix = f"privacy.{stage}."
-    part = Evidence("privacy", parameters={"stage": stage} | _shared_parameters(evidence))
+    part = Evidence(
+        "privacy", parameters={"stage": stage} | _shared_parameters(evidence), code_version=evidence.code_version
+    )
     for name, estimate in evidence.metrics.items():
         short = name.removeprefix(prefix)
         if short != name and short.startswith(METRIC_FAMILIES[family]) and not _elsewhere(short, family):
@@ -152,7 +154,11 @@ def transition_slice(evidence: Evidence, transition: str) -> Evidence:
     from lm_audit.audits.privacy.figures import changes_table
 
     prefix = f"privacy.{transition}."
-    part = Evidence("privacy", parameters={"transition": transition} | _shared_parameters(evidence))
+    part = Evidence(
+        "privacy",
+        parameters={"transition": transition} | _shared_parameters(evidence),
+        code_version=evidence.code_version,
+    )
     for name, estimate in evidence.metrics.items():
         if name.startswith(prefix):
             part.metric(f"privacy.{name.removeprefix(prefix)}", estimate, evidence.sources.get(name))
@@ -169,7 +175,12 @@ def _shared_parameters(evidence: Evidence) -> dict[str, object]:
 
 def blind_slice(evidence: Evidence) -> Evidence:
     """The blind baseline with its verdict as a negative control, and what this many canaries can show."""
-    part = Evidence("privacy", parameters=_shared_parameters(evidence), control=evidence.control)
+    part = Evidence(
+        "privacy",
+        parameters=_shared_parameters(evidence),
+        control=evidence.control,
+        code_version=evidence.code_version,
+    )
     for name, estimate in evidence.metrics.items():
         if name == "privacy.blind_baseline" or name.startswith("privacy.power."):
             part.metric(name, estimate, evidence.sources.get(name))

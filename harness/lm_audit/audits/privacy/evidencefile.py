@@ -27,6 +27,7 @@ def save_evidence(evidence: Evidence, path: Path) -> None:
         "control": None if evidence.control is None else vars(evidence.control),
         "headline": evidence.headline,
         "notes": evidence.notes,
+        "code_version": evidence.code_version,
     }
     write_text(path, json.dumps(record, allow_nan=False) + "\n")
 
@@ -47,6 +48,7 @@ def load_evidence(path: Path) -> Evidence:
             control=None if record["control"] is None else Control(**record["control"]),
             headline=record["headline"],
             notes=record["notes"],
+            code_version=record.get("code_version", "of an older version, which did not say"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"this is no evidence of the privacy audit: {error}", file=path) from error

@@ -1,0 +1,161 @@
+"""code_version: one name for the code that a number was made with, by which caches, resume and merge tell it apart.
+
+It hashes the sources that a case can reach (the whole package with its data, the eval file, what that imports from the
+same project, and the conftest files above it) and the versions of the packages beneath. A commit would not do: it says
+nothing about changes that are not committed, and a cache outlives it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import platform
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import lm_audit
+
+PACKAGES = (
+    "torch", "transformers", "tokenizers", "safetensors", "sentencepiece", "gguf", "peft", "trl", "accelerate",
+    "datasets", "numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "pyarrow", "huggingface-hub", "opacus",
+    "jinja2", "nltk", "rouge-score", "tiktoken", "protobuf", "regex",
+)  # fmt: skip
+"""Packages on which a number can hang."""
+
+_SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules"}
+
+
+@cache
+def code_version(eval_file: str | Path | None = None, root: str | Path | None = None) -> str:
+    """A hash (16 hex digits) of the package and the versions beneath it, and of what an eval file reaches in its
+    project.
+
+    ``root`` is the project's root, where the search for conftest files and imported modules ends. Computed once a
+    process, since that is the code that the process runs; :func:`forget` looks anew.
+    """
+    lines = [package_digest(), *(f"{name} {number}" for name, number in sorted(versions().items()))]
+    if eval_file is not None:
+        path = Path(eval_file).resolve()
+        top = Path(root).resolve() if root is not None else path.parent
+        lines += [f"{name} {_file_digest(file)}" for name, file in _named(reachable(path, top), top)]
+    return _digest(lines)
+
+
+@cache
+def package_digest(*parts: str) -> str:
+    """A hash of this package's sources and data; with ``parts`` (``"models"``, ``"audits/privacy"``) of those alone."""
+    found = []
+    for folder in {Path(folder).resolve() for folder in lm_audit.__path__}:
+        for path in _files(folder):
+            name = path.relative_to(folder).as_posix()
+            wanted = any(_within(name, part) for part in parts) if parts else True
+            if wanted:
+                found.append(f"{name} {_file_digest(path)}")
+    return _digest(sorted(found))
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The installed versions of :data:`PACKAGES` and of Python."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def forget() -> None:
+    """Look at the files anew: they may have changed since an earlier session of this process."""
+    for remembered in (code_version, package_digest, versions, _file_digest):
+        remembered.cache_clear()
+
+
+def reachable(eval_file: Path, root: Path) -> set[Path]:
+    """The files of a project that a run of ``eval_file`` can read as code: itself, conftest files from its folder up to
+    ``root``, and whatever these import from the project, at any depth and also inside functions.
+    """
+    found: set[Path] = set()
+    waiting = [eval_file, *_conftests(eval_file.parent, root)]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found.add(path)
+        if path.is_relative_to(root):
+            waiting.append(path.with_name("__init__.py"))
+        waiting += _imported(path, _homes(path, eval_file, root))
+    return found
+
+
+def _conftests(folder: Path, root: Path) -> Iterator[Path]:
+    for parent in (folder, *folder.parents):
+        yield parent / "conftest.py"
+        if parent == root:
+            return
+
+
+def _homes(path: Path, eval_file: Path, root: Path) -> list[Path]:
+    """The folders in which absolute imports are looked for, as pytest and Python do: the root, and the files' own."""
+    return list(dict.fromkeys([path.parent, eval_file.parent, root]))
+
+
+def _imported(path: Path, homes: Iterable[Path]) -> list[Path]:
+    if path.suffix != ".py":
+        return []
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError):  # It cannot be imported either.
+        return []
+    found: list[Path] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [file for name in node.names for home in homes for file in _module_files(home, name.name)]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name.name}" if node.module else name.name for name in node.names]
+            places = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else homes
+            found += [file for name in names for home in places for file in _module_files(home, name)]
+    return found
+
+
+def _module_files(home: Path, name: str) -> Iterator[Path]:
+    """The files that importing ``name`` reads below ``home``: packages on the way, and the module."""
+    place = home
+    for part in name.split("."):
+        place = place / part
+        if not _SKIPPED.isdisjoint(place.parts[len(home.parts) :]):
+            return
+        for file in (place.with_name(f"{part}.py"), place / "__init__.py"):
+            if file.is_file():
+                yield file.resolve()
+
+
+def _named(files: Iterable[Path], root: Path) -> list[tuple[str, Path]]:
+    """Files by a name that does not hang on where the project lies; the package's own are hashed already."""
+    homes = [Path(folder).resolve() for folder in lm_audit.__path__]
+    ours = [file for file in files if not any(file.is_relative_to(home) for home in homes)]
+    return sorted(
+        (file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name, file) for file in ours
+    )
+
+
+def _within(name: str, part: str) -> bool:
+    return name == part or name.startswith(f"{part}/")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and _SKIPPED.isdisjoint(path.relative_to(folder).parts) and path.suffix != ".pyc":
+            yield path
+
+
+@cache
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]

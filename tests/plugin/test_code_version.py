@@ -1,0 +1,167 @@
+"""What is signed was run: a change of any source or package makes cases run again, and parts of a run strangers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lm_audit.code_version import code_version, forget, package_digest, reachable
+from lm_audit.errors import StoreError, UsageError
+from lm_audit.evidence import Evidence
+from lm_audit.plugin.recorder import Recorder
+from lm_audit.runstore.kinship import check_kin, member
+from lm_audit.runstore.ledger import Ledger
+from tests.plugin.toy_audit import audit_project, last_run, run_pytest, runs
+from tests.plugin.toy_run import REPOSITORY, environment
+from tests.runstore.sample_ledger import begin, new_run
+
+EVAL = """
+import pytest
+from lm_audit.evidence import Evidence
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
+
+@pytest.mark.bias
+@cases([Case("a"), Case("b")])
+def test_gap(case, evidence):
+    from helping import deep
+    evidence.record(Evidence("bias", {"bias.gap": Estimate(deep.VALUE, n=9)}))
+"""
+
+
+def copied_package(folder: Path) -> Path:
+    source = folder / "source"
+    shutil.copytree(REPOSITORY / "harness", source, ignore=shutil.ignore_patterns("__pycache__"))
+    return source
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "helping").mkdir()
+    (tmp_path / "helping" / "__init__.py").write_text("from helping import deep\n")
+    (tmp_path / "helping" / "deep.py").write_text("VALUE = 0.5\n")
+    (tmp_path / "unrelated.py").write_text("X = 1\n")
+    return audit_project(tmp_path, EVAL)
+
+
+def test_a_change_anywhere_that_a_case_can_reach_makes_it_run_again(project: Path) -> None:
+    source = copied_package(project)
+    path = f"{source}:{project}"
+    assert run_pytest(project, PYTHONPATH=path).counts == {"passed": 2}
+
+    def resumed() -> dict[str, int]:
+        return run_pytest(project, "--resume", runs(project)[0].name, PYTHONPATH=path).counts
+
+    assert resumed() == {"resumed": 2}
+    with (project / "unrelated.py").open("a") as file:
+        file.write("Y = 2\n")
+    assert resumed() == {"resumed": 2}
+    for changed in (
+        source / "lm_audit" / "stats" / "proportions.py",
+        project / "conftest.py",
+        project / "helping" / "deep.py",
+    ):
+        with changed.open("a") as file:
+            file.write("\n# changed\n")
+        assert resumed() == {"passed": 2}, changed
+    assert resumed() == {"resumed": 2}
+    # Another version of a package: what tells it lies before the installed one.
+    (project / "numpy-0.0.1.dist-info").mkdir()
+    (project / "numpy-0.0.1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n")
+    assert resumed() == {"passed": 2}
+    versions = {case.last.code_version for case in last_run(project).cases}
+    assert len(versions) == 1 and None not in versions
+    assert len({attempt.code_version for case in last_run(project).cases for attempt in case.earlier}) == 4
+
+
+def test_runs_of_other_code_are_not_merged(project: Path) -> None:
+    path = f"{copied_package(project)}:{project}"
+    run_pytest(project, "--shard", "1/2", PYTHONPATH=path)
+    run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
+    first, second = runs(project)
+    check_kin([member(first), member(second)])
+    shutil.rmtree(second)
+    (project / "helping" / "deep.py").write_text("VALUE = 0.6\n")
+    run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
+    with pytest.raises(UsageError, match=r"code that ran test_toy\.py differs"):
+        check_kin([member(first), member(runs(project)[1])])
+
+
+def test_evidence_of_other_code_is_not_recorded(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    recorder = Recorder(begin(folder, Ledger(folder.ledger, "main")))
+    recorder.record(Evidence("bias"))
+    with pytest.raises(StoreError, match="was made by code 0123"):
+        recorder.record(Evidence("bias", code_version="0123"))
+
+
+PRIVACY = """
+from lm_audit.audits.privacy import evalcases
+from lm_audit.audits.privacy.config import StagesConfig
+from lm_audit.audits.privacy.stagescores import ScoringOptions
+from lm_audit.code_version import code_version
+print(code_version(), evalcases._digest(ScoringOptions()), StagesConfig().folder().name)
+"""
+
+
+def test_the_privacy_cache_does_not_outlive_the_code(tmp_path: Path) -> None:
+    source = copied_package(tmp_path)
+
+    def names() -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", PRIVACY], env=environment(PYTHONPATH=str(source)), capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return done.stdout.split()
+
+    before = names()
+    assert names() == before
+    membership = source / "lm_audit" / "audits" / "privacy" / "membership.py"
+    text = membership.read_text()
+    assert "def membership(" in text
+    membership.write_text(text.replace("from __future__", "# an exception put first\nfrom __future__", 1))
+    assert all(old != new for old, new in zip(before, names(), strict=True))
+    membership.write_text(text)
+    assert names() == before
+    stats = source / "lm_audit" / "stats" / "ranking.py"
+    stats.write_text(stats.read_text() + "\n# changed\n")
+    after = names()
+    assert after[:2] != before[:2] and after[1] != before[1]
+    assert after[2] == before[2]  # Weights do not hang on how they are judged.
+
+
+def test_reachable_files(tmp_path: Path) -> None:
+    (tmp_path / "evals" / "deep").mkdir(parents=True)
+    files = {
+        "conftest.py": "import top\n",
+        "top.py": "import json\n",
+        "evals/conftest.py": "",
+        "evals/deep/test_x.py": "from . import near\nfrom .. import missing\nimport pkg.mod as m\n",
+        "evals/deep/__init__.py": "",
+        "evals/deep/near.py": "def f():\n    import beside\n",
+        "evals/deep/beside.py": "import beside\n",
+        "evals/deep/other.py": "",
+        "pkg/__init__.py": "",
+        "pkg/mod.py": "from pkg.sub import x\n",
+        "pkg/sub.py": "this is no Python",
+        "pkg/unused.py": "",
+        "node_modules/pkg2.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {p.relative_to(tmp_path).as_posix() for p in reachable(tmp_path / "evals/deep/test_x.py", tmp_path)}
+    assert found == set(files) - {"evals/deep/other.py", "pkg/unused.py", "node_modules/pkg2.py"}
+
+
+def test_parts_of_the_package_have_digests_of_their_own() -> None:
+    assert len({package_digest(), package_digest("stats"), package_digest("models"), package_digest("sta")}) == 4
+    assert package_digest("stats") == package_digest("stats")
+    assert code_version() == code_version()
+    before = code_version()
+    forget()
+    assert code_version() == before
