@@ -63,7 +63,8 @@ def bigram_model(seed: int) -> LanguageModel:
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        module: Any = LlamaForCausalLM(config).eval()
+        module: Any = LlamaForCausalLM(config)
+        module.eval()
         for layer in module.model.layers:
             layer.self_attn.o_proj.weight.zero_()
             layer.mlp.down_proj.weight.zero_()

@@ -88,6 +88,7 @@ def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, r
         append_metadata(folder / METADATA, _kind(stage, config), record)
     write_text(target / DONE, json.dumps(record, indent=1, allow_nan=False) + "\n")
     _checkpoint(folder, stage).unlink(missing_ok=True)
+    shutil.rmtree(folder / "checkpoints" / f"trl-{stage}", ignore_errors=True)
     return target
 
 

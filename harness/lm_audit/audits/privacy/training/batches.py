@@ -23,6 +23,20 @@ def encode_rows(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[I
     return [(*head, *body, *tail)[:max_length] for body in bodies]
 
 
+def require_context(module: Any, lengths: Sequence[int], what: str, setting: str) -> None:
+    """``DataError`` for the first row that is longer than the model's context, with what to set; lengths in tokens."""
+    from lm_audit.models.context import context_window
+
+    window = context_window(module.config)
+    for number, length in enumerate(lengths, 1):
+        if window is not None and length > window:
+            raise DataError(
+                f"{what} has {length} tokens, and {type(module).__name__} reads {window}: shorten it, or cut rows with "
+                f"{setting} max_length={window}",
+                row=number,
+            )
+
+
 def end_ids(tokenizer: Any) -> Ids:
     """The EOS token, or nothing where the tokenizer has none."""
     return () if tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)

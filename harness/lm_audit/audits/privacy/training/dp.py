@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from lm_audit.audits.privacy.config import DpSettings, TrainSettings
-from lm_audit.audits.privacy.training.batches import Ids, encode_rows, pad, token_nll
+from lm_audit.audits.privacy.training.batches import Ids, encode_rows, pad, require_context, token_nll
+from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import (
     Progress,
     finite_loss,
@@ -78,13 +79,15 @@ def train_texts_privately(
     where the per-example gradients are wrong for this architecture, or at a loss that is not finite.
     """
     rows = encode_rows(tokenizer, texts, settings.max_length)
+    require_context(module, [len(row) for row in rows], "this training text", "--sft")
     check = gradient_self_check(module, rows[:SELF_CHECK_ROWS])
     delta = dp.delta if dp.delta is not None else 1 / len(rows)
     rate = min(1.0, settings.batch_size / len(rows))
     steps = settings.epochs * math.ceil(len(rows) / settings.batch_size)
     noise = noise_for(dp, delta, rate, steps)
     run = _PrivateRun(module, rows, settings, dp, rate, noise, seed)
-    progress = run.train(steps, checkpoint, every)
+    with without_dropout(module):
+        progress = run.train(steps, checkpoint, every)
     spent = run.spent(delta, progress.step) if noise > 0 else None
     if spent is not None and spent > OVERSPENT * dp.epsilon:
         warnings.warn(f"epsilon {spent:.2f} was spent, {dp.epsilon} was the target", stacklevel=2)

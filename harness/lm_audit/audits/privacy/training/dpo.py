@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from lm_audit.audits.privacy.config import TrainSettings
-from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, token_nll
+from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, require_context, token_nll
+from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.errors import ModelError
 
@@ -45,9 +46,9 @@ def train_preferences(
     The reference's log-probabilities are those of ``module`` before the first step, computed once (``reference`` gives
     them on a resumed run). Raises ``ModelError`` unless the first loss is ln 2: then the reference is another model.
     """
-    rows = [_encode_pair(tokenizer, pair, settings.max_length) for pair in pairs]
+    rows = encode_pairs(tokenizer, pairs, settings.max_length)
+    require_context(module, [max(len(side.ids) for side in pair) for pair in rows], "this preference pair", "--dpo")
     device = module.get_input_embeddings().weight.device
-    without_dropout(module)
     frozen = torch.tensor(reference or completion_logprobs(module, rows), dtype=torch.float64, device=device)
 
     def loss_of(batch: list[int]) -> torch.Tensor:
@@ -56,16 +57,10 @@ def train_preferences(
         return -torch.nn.functional.logsigmoid(beta * margin).mean()
 
     batches = all_batches(len(rows), settings, seed=seed)
-    progress = run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
+    with without_dropout(module):
+        progress = run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
     check_first_loss(progress.losses[0], stage)
     return progress
-
-
-def without_dropout(module: Any) -> None:
-    """Switch dropout off for good: its noise would make policy and reference differ before the first step."""
-    for layer in module.modules():
-        if isinstance(layer, torch.nn.Dropout):
-            layer.p = 0.0
 
 
 def check_first_loss(loss: float, stage: str) -> None:

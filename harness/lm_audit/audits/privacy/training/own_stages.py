@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lm_audit.audits.privacy.config import StagesConfig
+from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.dpo import train_preferences
 from lm_audit.audits.privacy.training.loop import Progress
 from lm_audit.audits.privacy.training.sft import train_texts
@@ -103,20 +104,11 @@ def _with_adapter(folder: Path, device: str) -> LanguageModel:
 def _adapted(module: Any, config: StagesConfig) -> Any:
     if config.lora is None:
         return module
-    from peft import LoraConfig, get_peft_model
+    from peft import get_peft_model
 
-    lora = config.lora
+    settings = lora_config(module, config.lora)
     torch.manual_seed(config.seed)
-    return get_peft_model(
-        module,
-        LoraConfig(
-            r=lora.r,
-            lora_alpha=lora.alpha,
-            lora_dropout=lora.dropout,
-            target_modules=list(lora.targets),
-            task_type="CAUSAL_LM",
-        ),
-    )
+    return get_peft_model(module, settings)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from lm_audit.audits.privacy.config import TrainSettings
-from lm_audit.audits.privacy.training.batches import all_batches, encode_rows, pad, token_nll
+from lm_audit.audits.privacy.training.batches import all_batches, encode_rows, pad, require_context, token_nll
+from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 
 
@@ -24,8 +25,13 @@ def train_texts(
     checkpoint: Path | None = None,
     on_step: Callable[[Progress, int], None] | None = None,
 ) -> Progress:
-    """Train in place on the texts; loss: mean negative log-likelihood over the tokens of a batch, padding left out."""
+    """Train in place on the texts; loss: mean negative log-likelihood over the tokens of a batch, padding left out.
+
+    The model's own dropout is off; that of a LoRA adapter is as its settings say. Raises ``DataError`` for a text
+    longer than the model's context.
+    """
     rows = encode_rows(tokenizer, texts, settings.max_length)
+    require_context(module, [len(row) for row in rows], "this training text", "--sft")
     device = module.get_input_embeddings().weight.device
 
     def loss_of(batch: list[int]) -> torch.Tensor:
@@ -33,4 +39,5 @@ def train_texts(
         return token_nll(module, ids, mask).sum() / mask[:, 1:].sum()
 
     batches = all_batches(len(rows), settings, seed=seed)
-    return run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
+    with without_dropout(module, keep=("lora_",) if has_adapter(module) else ()):
+        return run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,10 @@ import torch
 from lm_audit.audits.privacy.config import StagesConfig, TrainSettings
 from lm_audit.audits.privacy.corpus import read_texts
 from lm_audit.audits.privacy.preferences import read_preferences
-from lm_audit.audits.privacy.training.dpo import check_first_loss
+from lm_audit.audits.privacy.training.adapters import lora_config
+from lm_audit.audits.privacy.training.batches import encode_rows, require_context
+from lm_audit.audits.privacy.training.dpo import check_first_loss, encode_pairs
+from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, finite_loss
 from lm_audit.audits.privacy.training.own_stages import (
     require_change,
@@ -32,6 +37,9 @@ def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
 
     texts = read_texts(stage_data(stage, folder))
     model = trainable_model(base_spec(config), config.device)
+    adapter = None if config.lora is None else lora_config(model.module, config.lora)
+    rows = encode_rows(model.tokenizer, texts, config.sft.max_length)
+    require_context(model.module, [len(row) for row in rows], "this training text", "--sft")
     arguments = trl.SFTConfig(
         **_arguments(config, config.sft, folder, stage, str(model.device.type), config.seed),
         max_length=config.sft.max_length,
@@ -43,7 +51,7 @@ def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
         args=arguments,
         train_dataset=_dataset([{"text": text} for text in texts]),
         processing_class=model.tokenizer,
-        peft_config=_lora(config),
+        peft_config=adapter,
         callbacks=[_stop_at_nan(stage)],
     )
     return _finish(trainer, stage, model.tokenizer, folder, target, len(texts))
@@ -61,6 +69,8 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     pairs = read_preferences(stage_data(stage, folder))
     model = trainable_model(str(folder / "stages" / "sft"), config.device)
     adapter = _is_peft(model.module)
+    rows = encode_pairs(model.tokenizer, pairs, config.dpo.max_length)
+    require_context(model.module, [max(len(s.ids) for s in pair) for pair in rows], "this preference pair", "--dpo")
     arguments = trl.DPOConfig(
         **_arguments(config, config.dpo, folder, stage, str(model.device.type), config.seed + 1),
         beta=config.beta,
@@ -94,7 +104,7 @@ def _arguments(
 ) -> dict[str, Any]:
     # bf16 is TRL's default and an error without a GPU that has it; the audit scores in float32, so training does too.
     return {
-        "output_dir": str(folder / "checkpoints" / f"trl-{stage}"),
+        "output_dir": str(trl_folder(folder, stage)),
         "num_train_epochs": settings.epochs,
         "learning_rate": settings.lr,
         "per_device_train_batch_size": settings.batch_size,
@@ -116,22 +126,6 @@ def _arguments(
         "save_strategy": "epoch",
         "save_total_limit": 1,
     }
-
-
-def _lora(config: StagesConfig) -> Any:
-    if config.lora is None:
-        return None
-    from peft import LoraConfig
-
-    lora = config.lora
-    return LoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        bias="none",
-        target_modules=list(lora.targets),
-        task_type="CAUSAL_LM",
-    )
 
 
 def _is_peft(module: Any) -> bool:
@@ -171,7 +165,9 @@ def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path
         raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
     trainer.remove_callback(PrinterCallback)
     started = time.perf_counter()
-    trainer.train(resume_from_checkpoint=_last_checkpoint(folder, stage))
+    keep = ("lora_",) if stage == "sft" and has_adapter(trainer.model) else ()
+    with without_dropout(trainer.model, keep=keep):
+        trainer.train(resume_from_checkpoint=last_checkpoint(trl_folder(folder, stage)))
     require_change(before, weights_probe(trainer.model), stage)
     module = trainer.accelerator.unwrap_model(trainer.model)
     _drop_reference(module)
@@ -180,11 +176,45 @@ def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path
     return summary(Progress(stage, trainer.state.global_step, losses), rows, time.perf_counter() - started)
 
 
-def _last_checkpoint(folder: Path, stage: str) -> str | None:
-    found = sorted(
-        (folder / "checkpoints" / f"trl-{stage}").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[-1])
-    )
-    return str(found[-1]) if found else None
+def trl_folder(folder: Path, stage: str) -> Path:
+    """Where the trainer keeps its checkpoints of a stage."""
+    return folder / "checkpoints" / f"trl-{stage}"
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The latest checkpoint that was written to its end; those that a kill cut short are removed.
+
+    The trainer writes ``trainer_state.json`` last, so that a checkpoint without a readable one has missing parts.
+    """
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: _step_of(path))
+    for path in reversed(found):
+        if _is_complete(path):
+            return str(path)
+        shutil.rmtree(path)
+    return None
+
+
+def _step_of(path: Path) -> int:
+    number = path.name.rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _is_complete(path: Path) -> bool:
+    try:
+        state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+        for name in ("optimizer.pt", "scheduler.pt"):
+            torch.load(path / name, map_location="cpu", weights_only=True)
+        weights = [file for file in path.glob("*.safetensors") if _can_be_read(file)]
+    except Exception:  # a torn file fails in as many ways as there are formats
+        return False
+    return bool(weights) and isinstance(state.get("global_step"), int)
+
+
+def _can_be_read(path: Path) -> bool:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        return bool(list(file.keys()))
 
 
 def _drop_reference(module: Any) -> None:

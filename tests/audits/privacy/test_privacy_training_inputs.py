@@ -1,0 +1,223 @@
+"""What a stage is trained from: dropout off in every architecture, rows that fit, targets that exist, causal models."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lm_audit.audits.privacy.config import LoraSettings, TrainSettings, smoke_config
+from lm_audit.audits.privacy.training.adapters import lora_config
+from lm_audit.audits.privacy.training.dpo import train_preferences
+from lm_audit.audits.privacy.training.dropout import without_dropout
+from lm_audit.audits.privacy.training.own_stages import trainable_model
+from lm_audit.audits.privacy.training.sft import train_texts
+from lm_audit.errors import DataError, ModelError, UsageError
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.training import one_thread
+from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
+from tests.models.small_models import save_small_llama
+
+SMALL = {"vocab_size": 259, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+WIDE = SMALL | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+ARCHITECTURES = {
+    "llama-attention": ("Llama", WIDE | {"attention_dropout": 0.4}),
+    "qwen2-attention": ("Qwen2", WIDE | {"attention_dropout": 0.4, "num_key_value_heads": 2}),
+    "gpt-neox": ("GPTNeoX", WIDE | {"attention_dropout": 0.3, "hidden_dropout": 0.3}),
+    "opt-layerdrop": (
+        "OPT",
+        SMALL
+        | {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "ffn_dim": 48,
+            "word_embed_proj_dim": 32,
+        }
+        | {"dropout": 0.3, "attention_dropout": 0.2, "layerdrop": 0.3},
+    ),
+    "falcon": (
+        "Falcon",
+        SMALL
+        | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"hidden_dropout": 0.3, "attention_dropout": 0.3},
+    ),
+    "gpt2": ("GPT2", SMALL | {"n_embd": 32, "n_layer": 2, "n_head": 2, "resid_pdrop": 0.3, "embd_pdrop": 0.2}),
+    "bloom": ("Bloom", SMALL | {"hidden_size": 32, "n_layer": 2, "n_head": 2, "hidden_dropout": 0.3}),
+    "phi": ("Phi", WIDE | {"resid_pdrop": 0.3, "embd_pdrop": 0.1, "attention_dropout": 0.2}),
+    "mixtral-jitter": (
+        "Mixtral",
+        WIDE | {"num_key_value_heads": 2, "num_local_experts": 2, "attention_dropout": 0.2, "router_jitter_noise": 0.5},
+    ),
+}
+
+
+def small(name):
+    import transformers
+
+    kind, settings = ARCHITECTURES[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(**settings)
+    return transformers.AutoModelForCausalLM.from_config(config)
+
+
+def answers(module):
+    """Logits of one text in training mode under three seeds."""
+    module.train()
+    found = []
+    for seed in (1, 2, 3):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            found.append(module(input_ids=torch.arange(20, 40)[None], use_cache=False).logits)
+    return found
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_no_dropout_is_left_and_all_of_it_comes_back(name):
+    module = small(name)
+    first, *others = answers(module)
+    assert any(not torch.allclose(first, other, atol=1e-4) for other in others)
+    before = module.config.to_dict()
+    with without_dropout(module):
+        first, *others = answers(module)
+        assert all(torch.allclose(first, other, atol=1e-5) for other in others)
+    assert module.config.to_dict() == before
+    first, *others = answers(module)
+    assert any(not torch.allclose(first, other, atol=1e-4) for other in others)
+
+
+@pytest.mark.parametrize("name", ["llama-attention", "opt-layerdrop"])
+def test_dpo_starts_at_ln2_where_dropout_is_a_number(name):
+    with one_thread():
+        progress = train_preferences(
+            small(name), byte_tokenizer(256), PAIRS, SETTINGS, beta=0.1, seed=0, stage="dpo_no_canary"
+        )
+    assert progress.losses[0] == pytest.approx(math.log(2), abs=1e-4)
+
+
+def test_sft_does_not_hang_on_dropout_in_the_config():
+    losses = []
+    for dropout in (0.0, 0.4):
+        torch.manual_seed(0)
+        module = small("llama-attention")
+        for layer in module.model.layers:
+            layer.self_attn.attention_dropout = dropout
+        with one_thread():
+            losses.append(train_texts(module, byte_tokenizer(256), TEXTS, SETTINGS, seed=1, stage="sft").losses)
+    assert losses[0] == losses[1]
+
+
+def test_noise_that_nothing_switches_off_is_named():
+    module = small("gpt2")
+    module.lm_head.register_forward_hook(lambda layer, inputs, output: output + torch.randn_like(output))
+    with pytest.raises(ModelError, match="random in training mode even without dropout"), without_dropout(module):
+        pass
+
+
+def test_an_adapter_keeps_the_dropout_that_was_asked_for():
+    from peft import get_peft_model
+
+    module = get_peft_model(small("llama-attention"), lora_config(small("llama-attention"), LoraSettings(dropout=0.3)))
+    with without_dropout(module, keep=("lora_",)):
+        kept = [layer.p for name, layer in module.named_modules() if isinstance(layer, torch.nn.Dropout)]
+        assert kept
+        assert set(kept) == {0.3}
+        assert all(layer.self_attn.attention_dropout == 0 for layer in module.base_model.model.model.layers)
+
+
+def test_rows_longer_than_the_context_say_what_to_set():
+    module = small("gpt2")
+    module.config.n_positions = 128
+    long = [*TEXTS[:3], "a" * 140]
+    with pytest.raises(DataError, match=r"row 4: .* 142 tokens, and GPT2LMHeadModel reads 128: .*--sft max_length=128"):
+        train_texts(module, byte_tokenizer(256), long, SETTINGS, seed=0, stage="sft")
+    pairs = [*PAIRS[:1], {"prompt": "b" * 130, "chosen": "yes", "rejected": "no"}]
+    with pytest.raises(DataError, match=r"row 2: .*preference pair.* reads 128: .*--dpo max_length=128"):
+        train_preferences(
+            module, byte_tokenizer(256), pairs, replace(SETTINGS), beta=0.1, seed=0, stage="dpo_no_canary"
+        )
+    train_texts(module, byte_tokenizer(256), long, replace(SETTINGS, max_length=128), seed=0, stage="sft")
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"), [("gpt2", "c_attn"), ("gpt-neox", "query_key_value"), ("falcon", "query_key_value")]
+)
+def test_lora_names_the_layers_that_a_model_has(name, targets):
+    module = small(name)
+    with pytest.raises(UsageError, match=rf"--lora: .* has no layer named q_proj, v_proj; .*{targets}.*targets="):
+        lora_config(module, LoraSettings())
+    assert lora_config(module, LoraSettings(targets=(targets,))).target_modules == {targets}
+
+
+def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path):
+    import transformers
+
+    torch.manual_seed(0)
+    settings = WIDE | {"is_decoder": False, "max_position_embeddings": 128}
+    bert = transformers.BertLMHeadModel(transformers.BertConfig(**settings))
+    bert.save_pretrained(tmp_path)
+    byte_tokenizer(128).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="causal"):
+        trainable_model(str(tmp_path), "cpu")
+
+
+def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path):
+    pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
+    from lm_audit.audits.privacy.training.trl_stages import last_checkpoint
+
+    for step in (9, 10, 100):
+        folder = save_small_llama(tmp_path / f"checkpoint-{step}")
+        for name in ("optimizer.pt", "scheduler.pt"):
+            torch.save({"step": step}, folder / name)
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-100")
+    (tmp_path / "checkpoint-100" / "trainer_state.json").unlink()
+    weights = tmp_path / "checkpoint-10" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-9")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-9"]
+    (tmp_path / "checkpoint-9" / "optimizer.pt").write_bytes(b"PK")
+    assert last_checkpoint(tmp_path) is None
+
+
+def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path, monkeypatch):
+    pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
+    from transformers import Trainer
+
+    from lm_audit.audits.privacy.stages import run_stages
+
+    config = smoke_config(
+        trainer="trl",
+        members=2,
+        controls=10,
+        documents=200,
+        decoys=20,
+        pairs=16,
+        sft=TrainSettings(epochs=2, lr=2e-3, batch_size=64, warmup_steps=2),
+        device="cpu",
+        output=tmp_path,
+    )
+
+    class Killed(BaseException):
+        """Stands for a kill."""
+
+    save, calls = Trainer._save_optimizer_and_scheduler, []
+
+    def dies(self, folder):
+        calls.append(folder)
+        if len(calls) == 2:
+            raise Killed
+        save(self, folder)
+
+    monkeypatch.setattr(Trainer, "_save_optimizer_and_scheduler", dies)
+    with pytest.raises(Killed):
+        run_stages(config)
+    monkeypatch.setattr(Trainer, "_save_optimizer_and_scheduler", save)
+    assert len(list((tmp_path / "checkpoints" / "trl-sft").glob("checkpoint-*"))) == 2
+    stages = run_stages(config)
+    record = json.loads((stages["sft"] / "stage.json").read_text())
+    assert record["last_loss"] < record["first_loss"]
+    assert not (tmp_path / "checkpoints" / "trl-sft").exists()
