@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.needle.plans import Plan, cell_id, plans, without_needles
+from lm_audit.audits.needle.plans import Asking, Plan, cell_id, plans, without_needles
+from lm_audit.errors import UsageError
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -24,7 +25,19 @@ pytestmark = pytest.mark.needle
 
 def grids(options: RunOptions) -> list[Plan]:
     """The grids of this run."""
-    return plans(options.option, options.size, options.seed, PLANS)
+    asking = Asking(template_of(options), options.chat_args, thinking=options.thinking_tokens > 0)
+    return plans(options.option, options.size, options.seed, PLANS, asking)
+
+
+def template_of(options: RunOptions) -> str:
+    """The frame of the task: what ``--chat`` says, or this audit's own option."""
+    own = options.option("needle_template")
+    if own in (None, "auto", "chat", "base"):
+        mode: Any = {"chat": "on", "base": "off"}.get(own)
+        return {"on": "chat", "off": "base"}.get(options.chat_mode(mode, "--needle-template"), "auto")
+    if options.chat != "auto":
+        raise UsageError(f"--chat {options.chat} and --needle-template {own!r} are two templates; leave one out")
+    return str(own)
 
 
 @pytest.fixture(scope="session")
@@ -57,10 +70,10 @@ def cell_cases(options: RunOptions) -> list[Case]:
 
 
 def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Refuse ``--needle-template chat`` for a tokenizer without a chat template, before weights load."""
-    from lm_audit.audits.needle.frame import frame_of
+    """Refuse a template that this tokenizer lacks, and a length too short for the task, before weights load."""
+    from lm_audit.audits.needle.feasible import check_feasible
 
-    frame_of(options.option("needle_template"), tokenizer)
+    check_feasible(case.params["plan"], tokenizer)
 
 
 @cases(cell_cases, preflight=has_template)

@@ -16,7 +16,7 @@ from lm_audit.models.decoding import StepModel
 from lm_audit.models.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.sampling import Picker
 from lm_audit.models.stopping import Continuation, Room, end_ids
-from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, opening_state, split_reply
+from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -48,16 +48,7 @@ class Generation:
 
     @cached_property
     def _reply(self) -> Reply:
-        reply = split_reply(self.text, opened=self.opened)
-        if self.finish_reason == "length" and reply.answer is not None and self._cut_before_answer(reply):
-            return Reply(reply.thought, None)
-        return reply
-
-    def _cut_before_answer(self, reply: Reply) -> bool:
-        begun = (reply.answer or "").strip()
-        if reply.thought is not None:
-            return not begun
-        return len(begun) > 1 and not begun[0].isalnum() and opening_state(begun) is True
+        return split_reply(self.text, opened=self.opened, cut=self.finish_reason == "length")
 
     @property
     def thought(self) -> str | None:

@@ -19,6 +19,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.stopping import Continuation, Room, end_ids
+from lm_audit.models.thinking import ThoughtMarkers, split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -33,13 +34,15 @@ Enough = Callable[[int, str], bool]
 class Completion:
     """What a model answers to a prompt, and how likely it found a target in the answer's place.
 
-    ``finish_reason``: "eos", "length", or "enough" where the caller had seen enough. ``scores`` are the target's.
+    ``finish_reason``: "eos", "length", or "enough" where the caller had seen enough. ``scores`` are the target's,
+    ``None`` where none was given. ``thought_cut``: a thought was closed at its limit.
     """
 
     text: str
     token_ids: tuple[int, ...]
     finish_reason: Literal["eos", "length", "enough"]
-    scores: TokenScores
+    scores: TokenScores | None
+    thought_cut: bool = False
 
 
 def complete(
@@ -49,10 +52,13 @@ def complete(
     *,
     max_new_tokens: int,
     enough: Enough | None = None,
+    opened: Sequence[ThoughtMarkers | None] | None = None,
+    thinking_tokens: int | None = None,
 ) -> list[Completion]:
     """The greedy continuation of each prompt (token ids) and the log-probability of its target in its place.
 
-    ``enough(index, text so far)`` may end a continuation early. Equal to ``model.generate`` and
+    ``enough(index, answer so far)`` may end a continuation early. ``opened`` are the markers of the thought that each
+    prompt has opened, ``thinking_tokens`` room for a thought, as for ``generate``. Equal to ``model.generate`` and
     ``model.loglikelihood`` prompt by prompt (float32: 1e-4). Raises ``UsageError`` for a prompt that is empty or does
     not fit the context with its target and continuation, ``ModelError`` for NaN.
     """
@@ -63,9 +69,10 @@ def complete(
     for index in sorted(range(len(prompts)), key=lambda number: list(prompts[number])):
         with torch.inference_mode():
             logits = reader.read(prompts[index])
-            scores = reader.score(logits, targets[index])
+            scores = reader.score(logits, targets[index]) if len(targets[index]) else None
             stop = (lambda text, number=index: enough(number, text)) if enough else None
-            done[index] = Completion(*reader.decode(logits, max_new_tokens, stop), scores)
+            row = reader.begin(max_new_tokens, thinking_tokens, opened[index] if opened else None)
+            done[index] = Completion(*reader.decode(logits, row, stop), scores, row.thought_cut)
         tokens += len(prompts[index]) + len(done[index].token_ids)
         if model.on_progress is not None:
             model.on_progress(len(done), len(prompts), tokens)
@@ -111,26 +118,37 @@ class Reader:
         ranks = (table > chosen).sum(dim=-1).cpu().numpy().astype(np.int64)
         return TokenScores(np.array(target, dtype=np.int64), logprobs, ranks, not ranks.any(), False)
 
+    def begin(self, max_new_tokens: int, thinking_tokens: int | None, opened: ThoughtMarkers | None) -> Continuation:
+        """The empty continuation of the prompt that was read last."""
+        context = context_window(self._module.config)
+        left = None if context is None else context - len(self._ids) + 1
+        room = Room(max_new_tokens, thought=thinking_tokens, context=left)
+        return Continuation(self._model.tokenizer, self._ends, (), room, opened=opened)
+
     def decode(
-        self, logits: torch.Tensor, max_new_tokens: int, enough: Callable[[str], bool] | None
+        self, logits: torch.Tensor, row: Continuation, enough: Callable[[str], bool] | None
     ) -> tuple[str, tuple[int, ...], Literal["eos", "length", "enough"]]:
         """Greedy continuation; text, ids and why it ended."""
-        row = Continuation(self._model.tokenizer, self._ends, (), Room(max_new_tokens))
         length, reason = len(self._ids), None
         while not row.finished:
-            token = int(logits.argmax())
+            forced = row.forced()
+            token = int(logits.argmax()) if forced is None else forced
             row.add(token)
-            if enough and not row.finished and enough(self._model.tokenizer.decode(row.ids, skip_special_tokens=True)):
+            if enough and not (row.finished or row.thinking) and self._answered(row, enough):
                 reason = "enough"
                 break
             if not row.finished:
                 logits = self._extend([token], keep=1)[-1]
         self._crop(min(length, len(self._ids)) if self._may_crop(len(self._ids)) else 0)
         if reason == "enough":
-            text = self._model.tokenizer.decode(row.ids, skip_special_tokens=True)
-            return text, tuple(row.ids), "enough"
+            return row.text_of(row.ids), tuple(row.ids), "enough"
         text, ids, finish = row.result()
         return text, ids, "eos" if finish == "eos" else "length"
+
+    @staticmethod
+    def _answered(row: Continuation, enough: Callable[[str], bool]) -> bool:
+        answer = split_reply(row.text_of(row.ids), opened=row.opened).answer
+        return answer is not None and enough(answer)
 
     def _aside(self, ids: Sequence[int]) -> torch.Tensor:
         """Logits behind each of these ids, which leave the cache again."""
@@ -207,8 +225,8 @@ def _check(
         raise UsageError(f"{len(prompts)} prompts but {len(targets)} targets; expected one target a prompt")
     context = context_window(model.module.config)
     for index, (prompt, target) in enumerate(zip(prompts, targets, strict=True)):
-        if not len(prompt) or not len(target):
-            raise UsageError(f"prompt or target {index} has no token; expected at least one")
+        if not len(prompt):
+            raise UsageError(f"prompt {index} has no token; expected at least one")
         needed = len(prompt) + max(len(target), max_new_tokens) - 1
         if context is not None and needed > context:
             raise UsageError(

@@ -86,14 +86,21 @@ class Reply:
     answer: str | None
 
 
-def split_reply(text: str, *, opened: ThoughtMarkers | None = None, reasoning: str | None = None) -> Reply:
+def split_reply(
+    text: str, *, opened: ThoughtMarkers | None = None, reasoning: str | None = None, cut: bool = False
+) -> Reply:
     """The thought in a reply and the answer outside it; without a thought the answer is the whole text, unchanged.
 
     ``opened`` are the markers with which the prompt had opened the thought already (:func:`opened_thought`).
-    ``reasoning`` is a thought that came apart from the text (``reasoning_content`` of an API). A thought that is not
+    ``reasoning`` is a thought that came apart from the text (``reasoning_content`` of an API). ``cut``: the text ended
+    at a limit, so that nothing behind a thought, or half an opening marker, is no answer either. A thought that is not
     closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
     it. An opening counts at the start of a line only; a text may speak of the marker.
     """
+    if reasoning is not None:
+        if reasoning.strip() and not text.strip():
+            return Reply(reasoning.strip(), None)
+        opened = None  # whoever took the thought out took its end as well
     thoughts, outside, open_markers, start = [], [], opened, 0
     for marker, markers in _found(text, opened):
         opening = marker.lastgroup == "opening"
@@ -115,9 +122,13 @@ def split_reply(text: str, *, opened: ThoughtMarkers | None = None, reasoning: s
     if open_markers is not None:
         return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
     if not thoughts and reasoning is None:
-        return Reply(None, text)
+        return Reply(None, None if cut and _half_opened(text.strip()) else text)
     answer = text if not thoughts else _unwrapped("".join([*outside, text[start:]]))
-    return Reply(_joined([reasoning, *thoughts]), answer)
+    return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
+
+
+def _half_opened(begun: str) -> bool:
+    return len(begun) > 1 and not begun[0].isalnum() and opening_state(begun) is True
 
 
 def opened_thought(prompt: str) -> ThoughtMarkers | None:

@@ -95,6 +95,10 @@ def parse_data(entries: list[str]) -> dict[str, str]:
 def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
     """The options of this pytest call; ``UsageError`` for any that cannot be used."""
     thinking = config.getoption("lm_audit_thinking_tokens")
+    if config.getoption("lm_audit_chat") == "off" and config.getoption("lm_audit_chat_args"):
+        raise UsageError(
+            "--chat-args are arguments of the chat template, which --chat off leaves out; give one of them"
+        )
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
         data=parse_data(config.getoption("lm_audit_data") or []),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from lm_audit.audits.needle.sample import Sample, hash_ids
@@ -11,18 +12,26 @@ from lm_audit.audits.needle.scores import settled
 from lm_audit.audits.needle.tokens import Encoder
 from lm_audit.audits.needle.wording import join_keys
 from lm_audit.errors import DataError
+from lm_audit.models.thinking import MARKERS, Reply, opened_thought, split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
     from lm_audit.models.shared_prefix import Completion
 
 
+_TAIL = 200
+"""Characters at a prompt's end in which an opened thought is looked for."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """One answer. ``finish``: eos, length (at the token limit), enough (nothing could change the score), or unknown.
+    """One reply. ``finish``: eos, length (at the token limit), enough (nothing could change the score), or unknown.
 
-    ``value_logprob`` is the log-probability of the values in place of the answer (nats, summed over ``value_tokens``),
-    and ``value_greedy`` whether each of its tokens was the likeliest.
+    ``text`` is all that was written; ``thought`` and ``answer`` are its parts. ``value_logprob`` is the log-probability
+    of the values in place of the answer (nats, summed over ``value_tokens``), and ``value_greedy`` whether each of its
+    tokens was the likeliest; ``None`` where the prompt opens a thought, behind which that place is not known.
+    ``opened`` names the markers of that thought, ``reasoning`` is a thought that came apart from the text,
+    ``thought_cut``: it was closed at its limit.
     """
 
     text: str
@@ -31,6 +40,24 @@ class Answer:
     value_logprob: float | None = None
     value_tokens: int | None = None
     value_greedy: bool | None = None
+    opened: str | None = None
+    reasoning: str | None = None
+    thought_cut: bool = False
+
+    @cached_property
+    def _reply(self) -> Reply:
+        markers = next((one for one in MARKERS if one.name == self.opened), None)
+        return split_reply(self.text, opened=markers, reasoning=self.reasoning, cut=self.finish == "length")
+
+    @property
+    def thought(self) -> str | None:
+        """What was written before the answer, ``None`` where there is no thought."""
+        return self._reply.thought
+
+    @property
+    def answer(self) -> str | None:
+        """The answer, ``None`` where it never came: the reply ended inside its thought."""
+        return self._reply.answer
 
 
 class Answerer(Protocol):
@@ -51,10 +78,11 @@ class ModelAnswerer:
     def answer(self, samples: Sequence[Sample]) -> list[Answer]:
         """Greedy answers of at most ``tokens_to_generate`` tokens, and the values' log-probability in the same pass.
 
+        A thought has the room of the model's ``chat_settings`` beside that.
         Raises ``DataError`` for a sample that is longer than the model's context or made for another tokenizer.
         """
         for sample in samples:
-            reason = beyond_context(self._model, sample.actual_length)
+            reason = beyond_context(self._model, sample.actual_length, self._thought_room(sample))
             if reason:
                 raise DataError(reason, field=sample.id)
         found: dict[int, Completion] = {}
@@ -65,12 +93,18 @@ class ModelAnswerer:
                 one.text,
                 one.finish_reason,
                 len(one.token_ids),
-                one.scores.total,
-                len(one.scores),
-                one.scores.greedy,
+                one.scores.total if one.scores else None,
+                len(one.scores) if one.scores else None,
+                one.scores.greedy if one.scores else None,
+                opened=opened_by(sample),
+                thought_cut=one.thought_cut,
             )
-            for one in (found[id(sample)] for sample in samples)
+            for sample, one in ((sample, found[id(sample)]) for sample in samples)
         ]
+
+    def _thought_room(self, sample: Sample) -> int:
+        """Tokens that a thought takes for certain beside the answer's."""
+        return (self._model.chat_settings.thinking_tokens or 0) if opened_by(sample) else 0
 
     def _complete(self, group: Sequence[Sample]) -> list[Completion]:
         from lm_audit.models.shared_prefix import complete
@@ -78,9 +112,11 @@ class ModelAnswerer:
         return complete(
             self._model,
             [self._prompt_ids(sample) for sample in group],
-            [value_ids(self._encoder, sample) for sample in group],
+            [[] if opened_by(sample) else value_ids(self._encoder, sample) for sample in group],
             max_new_tokens=max(1, group[0].tokens_to_generate),
             enough=lambda index, text: settled(text, group[index].outputs),
+            opened=[opened_thought(sample.prompt[-_TAIL:]) for sample in group],
+            thinking_tokens=self._model.chat_settings.thinking_tokens,
         )
 
     def _prompt_ids(self, sample: Sample) -> list[int]:
@@ -93,6 +129,12 @@ class ModelAnswerer:
                 field=sample.id,
             )
         return [int(one) for one in ids]
+
+
+def opened_by(sample: Sample) -> str | None:
+    """The name of the markers by which the end of a prompt opens a thought."""
+    markers = opened_thought(sample.prompt[-_TAIL:])
+    return markers.name if markers else None
 
 
 def value_ids(encoder: Encoder, sample: Sample) -> list[int]:
@@ -113,13 +155,18 @@ def context_of(model: LanguageModel) -> int | None:
     return context_window(model.module.config)
 
 
-def beyond_context(model: LanguageModel, tokens: int) -> str | None:
-    """Why a prompt of so many tokens, answer included, is not given to the model; ``None`` where it fits."""
+def beyond_context(model: LanguageModel, tokens: int, thought: int = 0) -> str | None:
+    """Why a prompt of so many tokens, answer included, is not given to the model; ``None`` where it fits.
+
+    ``thought``: tokens that the model may think besides.
+    """
     context = context_of(model)
-    if context is None or tokens <= context:
+    if context is None or tokens + thought <= context:
         return None
+    besides = f" and {thought} for its thought (--thinking-tokens)" if thought else ""
     return (
-        f"needs {tokens} tokens with its answer, beyond the trained context of {context} tokens of model {model.name}"
+        f"needs {tokens} tokens with its answer{besides}, beyond the trained context of {context} tokens of model "
+        f"{model.name}"
     )
 
 

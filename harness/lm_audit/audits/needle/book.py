@@ -74,7 +74,8 @@ class Book:
         return self._haystacks[key]
 
     def _key(self, model: LanguageModel, plan: Plan, cell: tuple[int, float]) -> tuple[Any, ...]:
-        return (model.fingerprint, str(model.device), str(model.dtype), repr(plan), cell)
+        settings = model.chat_settings.key  # a thought's room changes answers, a template's arguments change prompts
+        return (model.fingerprint, str(model.device), str(model.dtype), settings, repr(plan), cell)
 
     def _file(self, key: tuple[Any, ...]) -> Path:
         return self._folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.json"

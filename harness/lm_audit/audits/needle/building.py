@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lm_audit.audits.needle.drawing import derived_rng, draw_distinct
@@ -54,9 +54,14 @@ class Hidden:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How prompts are made; see ``docs/needle.md``."""
+    """How prompts are made; see ``docs/needle.md``.
+
+    ``chat_args`` are arguments of the chat template. Without ``thinking`` a thought that the template opens is closed.
+    """
 
     template: str = "auto"
+    chat_args: Mapping[str, Any] = field(default_factory=dict)
+    thinking: bool = True
     tokens_to_generate: int = 128
     boundary: Literal["sentence", "word"] = "sentence"
     windows: Literal["independent", "shared", "start"] = "independent"
@@ -121,10 +126,16 @@ class _Maker:
 
     def __post_init__(self) -> None:
         task = self.hidden.task.on_one_line() if self.options.one_line else self.hidden.task
-        self.frame: Frame = frame_of(self.options.template, self.haystack.encoder.tokenizer)
+        self.frame: Frame = frame_of(
+            self.options.template,
+            self.haystack.encoder.tokenizer,
+            self.options.chat_args,
+            thinking=self.options.thinking,
+        )
         self.head = self.frame.before + task.opening
-        self.prefix = task.answer_prefix
-        self.tail = task.question + self.frame.after + task.answer_prefix
+        # Behind an opened thought the start of the answer would be read as part of the thought.
+        self.prefix = task.answer_prefix if self.frame.opened is None else ""
+        self.tail = task.question + self.frame.after + self.prefix
         self.needles = [needle.text for needle in self.hidden.needles] if self.options.planted else []
 
     def fit(self, seed: int, name: tuple[Any, ...]) -> Fitted:
@@ -188,6 +199,7 @@ class _Maker:
             "needle_type_v": self.hidden.kind[1],
             "keys": [needle.key for needle in self.hidden.needles],
             "template": self.frame.name,
+            **({"chat_args": dict(self.options.chat_args)} if self.options.chat_args else {}),
             "add_special_tokens": self.frame.special,
             "boundary": self.options.boundary,
             "window_start": fitted.window.start,

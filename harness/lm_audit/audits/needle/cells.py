@@ -38,14 +38,14 @@ class Scored:
 
 
 def score_sample(sample: Sample, answer: Answer) -> Scored:
-    """The sample with all scores of its answer."""
+    """The sample with all scores of its answer; an answer that never came found nothing."""
     return Scored(
         sample.id,
         sample.length,
         sample.target_position,
         sample.actual_position,
-        {name: scorer(answer.text, sample.outputs) for name, scorer in SCORERS.items()},
-        precision(answer.text, sample.outputs),
+        {name: scorer(answer.answer or "", sample.outputs) for name, scorer in SCORERS.items()},
+        precision(answer.answer or "", sample.outputs),
         answer,
         sample.outputs,
         excerpt(sample),

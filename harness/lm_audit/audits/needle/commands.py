@@ -50,6 +50,8 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--tokenizer", dest="tokenizer_path", help="model whose tokenizer counts: hub id, folder, smollm2 (default)")
     add("--tokenizer-type", help="hf, the only one there is")
     add("--template", help="auto (default), chat, base, or a text that holds {task_template}")
+    add("--chat-args", action="append", metavar="KEY=VALUE", help="argument of the chat template, its value as JSON")
+    add("--no-thinking", dest="thinking", action="store_false", help="close a thought that the chat template opens")
     add("--random-seed", type=int, help="seed of everything (default 42)")
     add(
         "--remove-newline-tab",
@@ -86,8 +88,11 @@ def _build(args: argparse.Namespace) -> int:
 
     from lm_audit.audits.needle.config import NeedleConfig
     from lm_audit.audits.needle.grid import write_grid
+    from lm_audit.models.chat import parse_chat_arguments
 
     given = {name: value for name, value in vars(args).items() if name not in ("run", "save_dir", "workers")}
+    if "chat_args" in given:
+        given["chat_args"] = parse_chat_arguments(given["chat_args"])
     config = NeedleConfig.from_mapping(given)
     workers = getattr(args, "workers", os.cpu_count() or 1)
     written = write_grid(config, args.save_dir, workers=workers, on_cell=_say_cell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lm_audit.audits.needle.building import BuildOptions, NeedleTask
@@ -18,6 +18,9 @@ from lm_audit.errors import UsageError
 
 _NOT_CONTENT = ("save_name", "tokenizer_path")
 """Fields that change no sample: the tokenizer counts by what it does, not by where it lies."""
+
+_LATER: Mapping[str, Any] = {"chat_args": {}, "thinking": True}
+"""Fields that came later: with these values a grid's hash is what it was without them, so that old folders go on."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class NeedleConfig:
     save_name: str = ""
     subset: str = "validation"
     template: str = "auto"
+    chat_args: Mapping[str, Any] = field(default_factory=dict)
+    thinking: bool = True
     random_seed: int = 42
     remove_newline_tab: bool = False
     language: str = "en"
@@ -58,7 +63,15 @@ class NeedleConfig:
     verify: str = "auto"
 
     def __post_init__(self) -> None:
+        self._check_types()
+        for name in ("target_length", "length_interval"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}; expected 1 or more")
+        if self.random_seed < 0:
+            raise UsageError(f"random seed is {self.random_seed}; expected 0 or more")
         first = self.length_interval if self.start_length is None else self.start_length
+        if first < 1:
+            raise UsageError(f"start length is {first}; expected 1 token or more")
         if self.start_length is None and self.length_interval > self.target_length:
             raise UsageError(
                 f"length interval {self.length_interval} is larger than the target length {self.target_length}; "
@@ -83,6 +96,13 @@ class NeedleConfig:
             )
         check_language(self.language)
         _ = self.lengths, self.depths, self.task, self.options
+
+    def _check_types(self) -> None:
+        kinds = {"int": int, "int | None": (int, type(None)), "bool": bool, "str": str, "str | None": (str, type(None))}
+        for one in fields(self):
+            value, kind = getattr(self, one.name), kinds.get(str(one.type))
+            if kind and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):  # type: ignore[arg-type]
+                raise UsageError(f"{one.name} is {value!r}; expected {one.type}")
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> NeedleConfig:
@@ -121,6 +141,8 @@ class NeedleConfig:
         """How prompts are made."""
         return BuildOptions(
             template=self.template,
+            chat_args=self.chat_args,
+            thinking=self.thinking,
             tokens_to_generate=self.tokens_to_generate,
             boundary=self.boundary,  # type: ignore[arg-type]
             windows=self.windows,  # type: ignore[arg-type]
@@ -139,4 +161,7 @@ class NeedleConfig:
     def content_hash(self, *parts: str) -> str:
         """SHA-256 of all that determines the samples; ``parts`` stand for the haystack and the tokenizer."""
         content = {name: value for name, value in self.to_json().items() if name not in _NOT_CONTENT}
+        for name, usual in _LATER.items():
+            if content[name] == usual:
+                del content[name]
         return hashlib.sha256(json.dumps([content, *parts], sort_keys=True).encode()).hexdigest()

@@ -108,10 +108,10 @@ def _answer_metrics(evidence: Evidence, answers: Sequence[Answer], seed: int) ->
     if known:
         cut = share(float(answer.finish == "length") for answer in known)
         evidence.metric("needle.cut_answers", _with(cut, unit="share", better="lower"))
-    empty = sum(not answer.text.strip() for answer in answers)
-    evidence.metric(
-        "needle.empty_answers", _with(share([1.0] * empty + [0.0] * (len(answers) - empty)), better="lower")
-    )
+    empty = [float(answer.answer is not None and not answer.answer.strip()) for answer in answers]
+    evidence.metric("needle.empty_answers", _with(share(empty), better="lower"))
+    never = share(float(answer.answer is None) for answer in answers)
+    evidence.metric("needle.no_answer", _with(never, better="lower"))
 
 
 def _with(estimate: Estimate, **changes: Any) -> Estimate:
@@ -134,15 +134,27 @@ def _row(one: Scored) -> dict[str, Any]:
         "finish": answer.finish,
         "answer_tokens": answer.tokens,
         "truth": " | ".join(one.outputs),
-        "answer": answer.text,
+        "answer": answer.answer,
+        "no_answer": answer.answer is None,
+        "thought": answer.thought,
+        "thought_cut": answer.thought_cut,
         "around_needle": one.excerpt,
     }
 
 
 def _remarks(evidence: Evidence, scored: Sequence[Scored]) -> None:
-    empty = sum(not one.answer.text.strip() for one in scored)
+    empty = sum(one.answer.answer is not None and not one.answer.answer.strip() for one in scored)
     if empty:
         evidence.notes.append(f"{empty} of {len(scored)} answers are empty: look at the template before the accuracy")
+    never = sum(one.answer.answer is None for one in scored)
+    if never:
+        evidence.notes.append(
+            f"{never} of {len(scored)} replies ended inside their thought: no answer, so nothing was found; more "
+            "--thinking-tokens (or a longer context) let it come"
+        )
+    closed = sum(one.answer.thought_cut for one in scored)
+    if closed:
+        evidence.notes.append(f"{closed} of {len(scored)} thoughts were closed at --thinking-tokens")
     cut = sum(one.answer.finish == "length" for one in scored)
     if cut:
         evidence.notes.append(f"{cut} of {len(scored)} answers were cut at the token limit")

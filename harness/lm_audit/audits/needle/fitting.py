@@ -48,6 +48,12 @@ class Fitter:
         best = self._most_units(start, max(0, self.haystack.units_within(start, self.room - overhead)))
         if self.room - len(best.measured) > SLACK:
             best = self._fill(best)
+        if (gap := self.room - len(best.measured)) > SLACK:
+            raise DataError(
+                f"haystack {self.haystack.name}: no stretch of it makes a prompt of {self.room} tokens, the nearest "
+                f"has {gap} less; use a text that this tokenizer can cut more finely",
+                field="haystack",
+            )
         return best
 
     def _most_units(self, start: int, guess: int) -> Fitted:
@@ -64,9 +70,13 @@ class Fitter:
             else:
                 below = tried if below is None or units > below.window.units else below
             step = self._step(start, units, gap)
-            if too_many is not None and step >= too_many:
-                step = too_many - 1
-            if below is not None and step <= below.window.units:
+            if below is not None and too_many is not None:
+                least = below.window.units
+                if too_many - least <= 1 or self.room - len(below.measured) <= SLACK:
+                    return below
+                # Where the haystack's own counts mislead, the middle does not.
+                step = step if least < step < too_many else (least + too_many) // 2
+            elif below is not None and step <= below.window.units:
                 return below
             units = step
         if below is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.needle.scripts import CJK as _CJK
+from lm_audit.audits.needle.scripts import LONGEST_WORD, cuts, is_unspaced
 from lm_audit.audits.needle.sentences import sentence_ends
 from lm_audit.audits.needle.sources import SourceText, read_source
 from lm_audit.audits.needle.tokens import Encoded, Encoder, Integers
 from lm_audit.errors import DataError
 
-_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK_MARKS = "\u3000-\u3004\u3008-\u303f\uff00-\uff65—…·"
 _OPENING = "“‘「『（《〈【"
 _CLOSING = f"”’」』）》〉】{_CJK_MARKS}"
@@ -35,7 +37,8 @@ class Haystack:
 
     ``source`` is a file (a path), a folder of ``.txt`` files, one of the kinds ``essay`` (the embedded English text)
     and ``noise``, or the text itself. White space is normalised; with ``lines`` line breaks stay and end sentences.
-    The text is cut at *units*: words, or single characters of Chinese and Japanese. It is repeated where a prompt needs
+    The text is cut at *units*: words, or single characters where a script (Chinese, Japanese, Thai, Khmer, ...) puts no
+    spaces between words; a longer stretch than any word is cut too. It is repeated where a prompt needs
     more: unit i and unit i + ``len(haystack)`` are the same. Raises ``DataError`` for a source that holds no text, or
     that spells out one of the tokenizer's special tokens.
     """
@@ -108,8 +111,22 @@ class Haystack:
         place = unit % len(self)
         return self.joiner if place == 0 else self.text[self.ends[place - 1] : self.begins[place]]
 
+    def parting(self, unit: int) -> str:
+        """What parts a needle before this unit from its neighbours: the gap there; beside Chinese characters nothing.
+
+        Inside any other stretch without spaces it is a space: glued to letters the needle would be no word.
+        """
+        place = unit % len(self)
+        around = self.text[int(self.ends[place - 1]) - 1] + self.text[int(self.begins[place])]
+        return self.gap(unit) or ("" if _ANY_CJK.search(around) else " ")
+
     def boundaries(self, start: int, units: int) -> Integers:
-        """Where sentences begin within a window, as units from its start, both of its ends included."""
+        """Where sentences begin within a window, as units from its start, both of its ends included.
+
+        In a text without sentences every unit is a boundary.
+        """
+        if len(self.sentence_starts) <= 2:
+            return np.arange(units + 1, dtype=np.int64)
         size, inner = len(self), self.sentence_starts[:-1]
         copies = range(start // size, (start + units) // size + 1)
         every = np.concatenate([inner + copy * size - start for copy in copies])
@@ -178,13 +195,23 @@ def _read(text: str, *, lines: bool) -> tuple[str, list[int]]:
     return "".join(pieces), ends
 
 
+def _parts(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """A run between spaces as it may be cut: whole where it can be a word."""
+    text, begin = match.group(), match.start()
+    if len(text) <= LONGEST_WORD and not is_unspaced(text):
+        yield match.span()
+        return
+    for first, last in cuts(text):
+        yield begin + first, begin + last
+
+
 def _leans(before: str, after: str) -> bool:
     """Whether nothing stands between these: both are Chinese."""
     return normalise(f"{before[-1]} {after[0]}") == before[-1] + after[0]
 
 
 def _units(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    spans = np.array([match.span() for match in _UNIT.finditer(text)], dtype=np.int64).reshape(-1, 2)
+    spans = np.array([span for match in _UNIT.finditer(text) for span in _parts(match)], dtype=np.int64).reshape(-1, 2)
     if not len(spans):
         spans = np.array([[0, len(text)]], dtype=np.int64)
     return spans[:, 0], spans[:, 1]

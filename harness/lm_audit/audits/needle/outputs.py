@@ -7,21 +7,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.needle.answers import Answer
+from lm_audit.audits.needle.answers import Answer, opened_by
 from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.sample import Sample, sample_id
 from lm_audit.errors import DataError
 
 PREDICTION = ("pred", "prediction", "output", "text")
+REASONING = ("reasoning_content", "reasoning", "thinking")
+"""Under which names an API gives a thought apart from its answer."""
 
 
 def score_outputs(folder: str | Path, outputs: str | Path) -> list[Scored]:
     """Every sample of the folder with its output, scored.
 
     ``outputs`` is one JSONL file whose lines name their sample by ``id`` (or by ``length``, ``position`` and ``index``)
-    and hold the text as ``pred``; or a folder laid out like the samples' own, where ``index`` is enough. An output
-    repeats no prompt. Raises ``DataError`` for a sample without an output, two for one sample, and an unknown sample.
+    and hold the text as ``pred`` and a thought that came apart as ``reasoning_content``; or a folder laid out like the
+    samples' own, where ``index`` is enough. An output repeats no prompt. Raises ``DataError`` for a sample without an
+    output, two for one sample, and an unknown sample.
     """
     files = sample_files(folder)
     texts = _read_outputs(Path(folder), Path(outputs), files)
@@ -30,7 +33,9 @@ def score_outputs(folder: str | Path, outputs: str | Path) -> list[Scored]:
         for sample in read_samples(path):
             if sample.id not in texts:
                 raise DataError(f"has no output for sample {sample.id}; expected one for each sample", file=outputs)
-            scored.append(score_sample(sample, Answer(_after_prompt(sample, texts.pop(sample.id)))))
+            text, reasoning = texts.pop(sample.id)
+            answer = Answer(_after_prompt(sample, text), opened=opened_by(sample), reasoning=reasoning)
+            scored.append(score_sample(sample, answer))
     if texts:
         raise DataError(f"has an output for {min(texts)!r}, which is no sample of {folder}", file=outputs)
     return scored
@@ -41,10 +46,10 @@ def _after_prompt(sample: Sample, text: str) -> str:
     return text[len(sample.prompt) :] if text.startswith(sample.prompt) else text
 
 
-def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, str]:
+def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, tuple[str, str | None]]:
     if not outputs.exists():
         raise DataError("does not exist; expected a JSONL file or a folder of them", file=outputs)
-    texts: dict[str, str] = {}
+    texts: dict[str, tuple[str, str | None]] = {}
     sources = [outputs] if outputs.is_file() else [outputs / path.relative_to(folder) for path in files]
     for source, of in zip(sources, files, strict=False):
         if not source.exists():
@@ -54,7 +59,7 @@ def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, s
             name = _name(record, first, source, row)
             if name in texts:
                 raise DataError(f"has a second output for sample {name}", file=source, row=row)
-            texts[name] = _prediction(record, source, row)
+            texts[name] = _prediction(record, source, row), _reasoning(record, source, row)
     return texts
 
 
@@ -86,6 +91,16 @@ def _name(record: Mapping[str, Any], first: Sample | None, path: Path, row: int)
         raise DataError(
             f"names no sample: length {length!r}, position {depth!r}, index {index!r}", file=path, row=row
         ) from None
+
+
+def _reasoning(record: Mapping[str, Any], path: Path, row: int) -> str | None:
+    for name in REASONING:
+        value = record.get(name)
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"is {type(value).__name__}; expected text", file=path, row=row, field=name)
+        if value is not None:
+            return str(value)
+    return None
 
 
 def _prediction(record: Mapping[str, Any], path: Path, row: int) -> str:

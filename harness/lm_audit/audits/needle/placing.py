@@ -83,5 +83,6 @@ def _add_run(haystack: Haystack, window: Window, pieces: list[Piece], first: int
 
 
 def _separator(haystack: Haystack, window: Window, unit: int) -> str:
-    inside = 0 < unit < window.units
-    return haystack.gap(window.start + unit) if inside else haystack.joiner
+    if 0 < unit < window.units or not haystack.joiner:
+        return haystack.parting(window.start + unit)
+    return haystack.joiner

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.needle.config import NeedleConfig
-from lm_audit.audits.needle.gridfiles import sample_files
+from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.presets import preset
 from lm_audit.audits.needle.sequences import depth_sequence
+from lm_audit.audits.needle.sources import exists
 from lm_audit.errors import DataError, UsageError
 
 
@@ -38,27 +38,78 @@ class Plan:
         return [(length, depth) for length in self.lengths for depth in self.depths]
 
 
-def plans(option: Callable[[str], Any], size: str, seed: int, defaults: Path) -> list[Plan]:
-    """The plans that options and size ask for; ``option`` reads an option, ``defaults`` is the file of sizes."""
+def plans(
+    option: Callable[[str], Any], size: str, seed: int, defaults: Path, asking: Asking | None = None
+) -> list[Plan]:
+    """The plans that options and size ask for; ``option`` reads an option, ``defaults`` is the file of sizes.
+
+    Raises ``UsageError`` for options that cannot be used, ``DataError`` for a folder or a file of sizes that is none.
+    """
     folder = option("needle_folder")
-    if folder:
+    if folder is not None:
+        _refuse_beside_folder(option)
         return [folder_plan(folder)]
-    sizes = tomllib.loads(defaults.read_text(encoding="utf-8"))[size]
+    sizes = read_sizes(defaults, size)
     names = option("needle_preset") or sizes["presets"]
-    return [_built_plan(name, option, sizes, seed) for name in names]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"--needle-preset {twice[0]} is given twice; its cases would have one id")
+    return [_built_plan(name, option, sizes, seed, asking or Asking()) for name in names]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How the model is asked: the template's name or text, the arguments of a chat template, and whether it thinks."""
+
+    template: str = "auto"
+    chat_args: Mapping[str, Any] = field(default_factory=dict)
+    thinking: bool = True
+
+
+_SIZE_KEYS = {
+    "presets": list,
+    "lengths": list,
+    "depths": int,
+    "samples": int,
+    "tokens_to_generate": int,
+    "boundary": str,
+    "control_samples": int,
+}
+
+
+def read_sizes(path: Path, size: str) -> Mapping[str, Any]:
+    """One table of the file of sizes; ``DataError`` for a file or a table that is none."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"cannot be read as TOML: {error}", file=path) from None
+    table = tables.get(size)
+    if not isinstance(table, dict):
+        raise DataError(f"holds no table [{size}]", file=path)
+    for key, kind in _SIZE_KEYS.items():
+        value = table.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise DataError(f"is {value!r}; expected {kind.__name__}", file=path, field=f"{size}.{key}")
+    _check_numbers(table["lengths"], f"{path}: {size}.lengths {table['lengths']}")
+    return table
+
+
+def _refuse_beside_folder(option: Callable[[str], Any]) -> None:
+    """Options that say how samples are built have no say in a folder of samples."""
+    names = ["lengths", "depths", "samples", "tokens", "preset", "haystack", "template", "boundary"]
+    given = [name for name in names if option(f"needle_{name}") is not None and option(f"needle_{name}") != []]
+    if given:
+        raise UsageError(f"--needle-{given[0]} builds samples, --needle-folder reads them; leave one of the two out")
 
 
 def folder_plan(folder: str) -> Plan:
     """The plan of a folder that ``needle build`` wrote, by the first record of each file."""
     cells: dict[tuple[int, float], int] = {}
     for path in sample_files(folder):
-        with path.open(encoding="utf-8") as file:
-            line = file.readline()
-        try:
-            record = json.loads(line)
-            cells[int(record["length"]), float(record["target_position"])] = 1
-        except (ValueError, KeyError, TypeError):
-            raise DataError("holds no sample", file=path, row=1) from None
+        first = next(read_samples(path), None)
+        if first is None:
+            raise DataError("holds no sample", file=path, row=1)
+        cells[first.length, first.target_position] = 1
     lengths, depths = ({cell[axis] for cell in cells} for axis in (0, 1))
     return Plan(Path(folder).resolve().name, tuple(sorted(map(int, lengths))), tuple(sorted(depths)), 0, folder=folder)
 
@@ -68,13 +119,13 @@ def cell_id(plan: Plan, length: int, depth: float) -> str:
     return f"{plan.name}-L{length}-D{round(depth, 2):g}"
 
 
-def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any], seed: int) -> Plan:
+def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any], seed: int, asking: Asking) -> Plan:
     lengths = _lengths(option("needle_lengths")) or tuple(sizes["lengths"])
-    depths = tuple(depth_sequence(option("needle_depths") or sizes["depths"], "inclusive"))
-    samples = option("needle_samples") or sizes["samples"]
+    depths = tuple(depth_sequence(_given(option("needle_depths"), sizes["depths"]), "inclusive"))
+    samples = _given(option("needle_samples"), sizes["samples"])
     values = preset(name)
     haystack = option("needle_haystack")
-    if haystack and not Path(haystack).exists():
+    if haystack and not exists(haystack):
         raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file or folder")
     config = NeedleConfig.from_mapping(
         {
@@ -85,10 +136,12 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
             "num_positions": len(depths),
             "position_strategy": "inclusive",
             "num_samples": samples,
-            "tokens_to_generate": option("needle_tokens") or sizes["tokens_to_generate"],
+            "tokens_to_generate": _given(option("needle_tokens"), sizes["tokens_to_generate"]),
             "haystack": haystack if values["type_haystack"] == "essay" else None,
             "language": option("needle_language"),
-            "template": option("needle_template"),
+            "template": asking.template,
+            "chat_args": dict(asking.chat_args),
+            "thinking": asking.thinking,
             "boundary": option("needle_boundary") or sizes["boundary"],
             "windows": option("needle_windows"),
             "random_seed": seed,
@@ -97,16 +150,27 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     return Plan(name, lengths, depths, samples, config)
 
 
+def _given(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
 def _lengths(text: str | None) -> tuple[int, ...]:
-    if not text:
+    if text is None:
         return ()
-    try:
-        lengths = tuple(sorted({int(part) for part in text.split(",")}))
-    except ValueError:
-        raise UsageError(f"--needle-lengths {text!r}: expected whole numbers, as 4096,8192") from None
-    if lengths[0] < 1:
-        raise UsageError(f"--needle-lengths {text!r}: expected 1 token or more")
-    return lengths
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise UsageError(f"--needle-lengths {text!r}: expected whole numbers of at least 1, as 4096,8192")
+    lengths = [int(part) for part in parts]
+    _check_numbers(lengths, f"--needle-lengths {text!r}")
+    return tuple(sorted(lengths))
+
+
+def _check_numbers(lengths: Sequence[Any], what: str) -> None:
+    if not lengths or not all(type(length) is int and length >= 1 for length in lengths):
+        raise UsageError(f"{what}: expected whole numbers of at least 1")
+    twice = sorted({length for length in lengths if lengths.count(length) > 1})
+    if twice:
+        raise UsageError(f"{what}: {twice[0]} is there twice; its cells would be asked once and counted twice")
 
 
 def without_needles(plan: Plan, samples: int) -> Plan:

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
+from lm_audit.audits.needle.scripts import CJK, HANGUL, UNSPACED
+from lm_audit.models.thinking import split_reply
+
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_NUMBER = re.compile(r"(?<!\w)\d{7}(?!\w)")
+# A letter borders a number or word like white space does where its script writes no spaces between words, or (Korean)
+# none before particles: 是1234567。 states 1234567.
+_BEFORE = rf"(?:(?<!\w)|(?<=[{CJK}{UNSPACED}{HANGUL}])(?<!\d))"
+_AFTER = rf"(?=\W|\Z|(?!\d)[{CJK}{UNSPACED}{HANGUL}])"
+_NUMBER = re.compile(rf"{_BEFORE}\d{{7}}{_AFTER}")
 
 
 def clean(prediction: str) -> str:
-    """The prediction as RULER scores it: stripped, control characters turned to line breaks, stripped again."""
-    return _CONTROL.sub("\n", prediction.strip()).strip()
+    """The prediction as RULER scores it: stripped, control characters turned to line breaks, stripped again.
+
+    Digits of other scripts and full-width letters count as their ASCII forms.
+    Of a reply that begins with a thought only what follows it counts; nothing, where the thought never ended.
+    """
+    return _CONTROL.sub("\n", _plain(split_reply(prediction).answer or "").strip()).strip()
+
+
+def _plain(text: str) -> str:
+    """The text with decimal digits of any script, and full-width letters and signs, as ASCII."""
+    if text.isascii():
+        return text
+    return "".join(_ascii(character) for character in text)
+
+
+def _ascii(character: str) -> str:
+    if 0xFF01 <= ord(character) <= 0xFF5E:
+        return chr(ord(character) - 0xFEE0)
+    digit = unicodedata.decimal(character, None)
+    return character if digit is None else str(digit)
 
 
 def score_all(prediction: str, references: Sequence[str]) -> float:
@@ -36,24 +62,24 @@ def precision(prediction: str, references: Sequence[str]) -> float | None:
     A model that lists every number of the text finds all references with a low precision.
     """
     named = set(_NUMBER.findall(clean(prediction)))
-    return len(named & set(references)) / len(named) if named else None
+    return len(named & {_plain(reference) for reference in references}) / len(named) if named else None
 
 
 def settled(prediction: str, references: Sequence[str]) -> bool:
     """Whether no further text can change the scores: each reference stands there, and something ended it."""
-    return all(
-        re.search(_whole_word(reference).pattern + r"[\s\S]", prediction, re.IGNORECASE) for reference in references
-    )
+    text = _plain(prediction)
+    return all(re.search(_whole_word(reference).pattern + r"[\s\S]", text, re.IGNORECASE) for reference in references)
 
 
 def _contains(prediction: str, reference: str) -> bool:
-    return reference.lower() in clean(prediction).lower()
+    return _plain(reference).lower() in clean(prediction).lower()
 
 
 def _whole_word(reference: str) -> re.Pattern[str]:
     # A border is asked for only where the reference itself ends in a word character: "(x)" has none to offer.
-    before = r"(?<!\w)" if reference[:1].isalnum() else ""
-    after = r"(?!\w)" if reference[-1:].isalnum() else ""
+    reference = _plain(reference)
+    before = _BEFORE if reference[:1].isalnum() else ""
+    after = _AFTER if reference[-1:].isalnum() else ""
     return re.compile(before + re.escape(reference) + after, re.IGNORECASE)
 
 

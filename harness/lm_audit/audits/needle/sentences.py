@@ -1,4 +1,8 @@
-"""Where sentences end, in English and Chinese, by punctuation and a list of abbreviations; needs no download."""
+"""Where sentences end, by punctuation and a list of English abbreviations; needs no download.
+
+English and Chinese foremost; the full stops of Khmer, Burmese, Tibetan, Hindi, Urdu, Arabic and Amharic, and the spaces
+of Thai and Lao, which stand there in a full stop's place.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections.abc import Iterator
 _END = re.compile(
     r"""(?P<line>\n)
     | (?P<chinese>[。！？]+[”’」』）》"']*)
+    | (?P<other>[។៕။།।॥۔؟።]+)
+    | (?P<space>(?<=[\u0e00-\u0eff])\ +(?=[\u0e00-\u0eff]))
     | (?P<western>[.!?…]+[)\]"'”’»_*]*)(?=\s|$)""",
     re.VERBOSE,
 )

@@ -13,6 +13,9 @@ STRATEGIES: tuple[str, ...] = get_args(DepthStrategy)
 RANDOM_DEPTHS = 101
 """Depths 0, 1, ..., 100 from which ``random`` draws."""
 
+FINEST = 10_000
+"""The most depths that hundredths of a percent still tell apart."""
+
 
 def length_sequence(target: int, interval: int, start: int | None = None) -> list[int]:
     """Lengths start, start + interval, ... up to ``target``, in tokens; ``start`` defaults to ``interval``.
@@ -39,6 +42,10 @@ def depth_sequence(n: int, strategy: str = "uniform", *, seed: int | None = None
         return _random_depths(n, 0 if seed is None else seed)
     if strategy not in _RULES:
         raise UsageError(f"depth strategy {strategy!r} is unknown; expected one of {', '.join(STRATEGIES)}")
+    if n > FINEST:
+        raise UsageError(
+            f"{n} depths are finer than hundredths of a percent, which name them; expected at most {FINEST}"
+        )
     return _RULES[strategy](n)
 
 

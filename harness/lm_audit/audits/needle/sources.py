@@ -65,7 +65,15 @@ def _names_a_file(source: str) -> bool:
     """A text is taken for a path where it is one line that exists as a file or ends like a text file's name."""
     if not source or "\n" in source or len(source) > 1000:
         return False
-    return source.endswith(".txt") or Path(source).exists()
+    return source.endswith(".txt") or exists(source)
+
+
+def exists(name: str) -> bool:
+    """Whether a file or folder has this name; a text too long or odd to be a name is none."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _from_path(path: Path) -> SourceText:
@@ -83,5 +91,5 @@ def _read(path: Path) -> str:
         raise DataError("does not exist; expected a text file", file=path, field="haystack") from None
     except UnicodeDecodeError as error:
         raise DataError(f"is not UTF-8 text (byte {error.start}); convert it", file=path, field="haystack") from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=path, field="haystack") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read: {error}", file=path, field="haystack") from None
