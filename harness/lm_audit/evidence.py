@@ -74,6 +74,13 @@ class Evidence:
     sources: dict[str, MetricSource] = field(default_factory=dict)
     code_version: str = field(default_factory=code_version)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a field; a control that failed stays, whatever a later one of the same audit shows."""
+        before = self.__dict__.get("control")
+        if name == "control" and before is not None and not before.passed and (value is None or value.passed):
+            return
+        super().__setattr__(name, value)
+
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
         """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken."""
         if name in self.metrics:

@@ -155,3 +155,25 @@ def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
     assert run_pytest(whole, "--model", "tiny", "--device", "cpu").code == 0
     assert measured(last_run(half)) == measured(last_run(whole))
     assert all(case.model_details["fingerprint"] for case in last_run(half).cases)
+
+
+@pytest.mark.parametrize("damage", ["metric", "rows", "row file", "artifact"])
+def test_a_case_whose_evidence_is_damaged_runs_again(tmp_path: Path, damage: str) -> None:
+    attach = '\n    open(case.id, "w").write(case.id)\n    evidence.attach(case.id)\n'
+    project = audit_project(tmp_path, AUDIT + attach)
+    run_pytest(project)
+    folder = runs(project)[0]
+    whole = measured(last_run(project))
+    if damage in ("metric", "rows"):
+        (path,) = folder.glob("ledger/*.jsonl")
+        lines = path.read_bytes().splitlines(keepends=True)
+        at = next(i for i, x in enumerate(lines) if f'"kind":"{damage}"'.encode() in x and b"[b]" in x)
+        lines[at] = lines[at][:30] + b"\n"
+    else:
+        pattern = "rows/*_b-*.jsonl" if damage == "row file" else "artifacts/*_b-*/*"
+        (path,) = folder.glob(pattern)
+        lines = [path.read_bytes()[:-9]]
+    path.write_bytes(b"".join(lines))
+    done = run_pytest(project, "--resume", folder.name)
+    assert done.counts == {"passed": 1, "resumed": 2}
+    assert measured(last_run(project)) == whole

@@ -180,3 +180,29 @@ def test_a_gate_that_only_controls_could_meet_is_an_error(tmp_path: Path) -> Non
     done = run_pytest(audit_project(tmp_path, PLANTED), "--gates", "gates.toml")
     assert done.code == 1
     assert "a gate never judges a control" in done.output
+
+
+OVERWRITTEN = """
+import pytest
+from lm_audit.evidence import Control, Evidence
+from lm_audit.plugin import Case, cases
+
+CONTROLS = [Control("positive", False, "a gap", "none"), Control("positive", True, "a gap", "a gap")]
+
+@pytest.mark.bias
+@cases([Case("failed-first", {"order": 1}, control="positive"), Case("failed-last", {"order": -1}, control="positive")])
+def test_control(case, evidence):
+    for control in CONTROLS[::case.params["order"]]:
+        evidence.record(Evidence("bias", control=control))
+"""
+
+
+def test_a_failed_control_that_a_later_one_follows_stays_failed(tmp_path: Path) -> None:
+    audit_project(tmp_path, OVERWRITTEN)
+    done = run_pytest(tmp_path)
+    assert (done.code, done.counts) == (1, {"failed": 2})
+    run = last_run(tmp_path)
+    assert all(case.last.control is not None and not case.last.control.passed for case in run.cases)
+    assert "observed none" in (void_reason(run, "bias", None) or "")
+    again = run_pytest(tmp_path, "--resume", run.run_id)
+    assert (again.code, again.counts) == (1, {"failed": 2})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.evidence import Control, Figure
+from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
 from lm_audit.runstore.layout import attempt_key, check_writable, find_run, is_run_id, new_run_id
 from lm_audit.runstore.ledger import Ledger, LineFile
@@ -266,3 +266,32 @@ def test_a_planned_control_that_never_ran_voids_every_model_if_it_is_pinned(tmp_
     assert void_reason(run, "bias", "smollm2") == "negative control did not run"
     unpinned = replace(run, plan=tuple(replace(case, pinned=False) for case in run.plan))
     assert void_reason(unpinned, "bias", "smollm2") is None
+
+
+FAILED, HELD = Control("positive", False, "a gap", "none"), Control("positive", True, "a gap", "a gap of 3")
+
+
+@pytest.mark.parametrize("controls", [[FAILED, HELD], [HELD, FAILED], [HELD, FAILED, HELD], [FAILED, HELD, HELD]])
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_failed_control_stays_failed_whatever_comes_after_it(
+    tmp_path: Path, controls: list[Control], outcome: str
+) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"), control="positive")
+    for control in controls:
+        writer.control(control)
+    writer.end(outcome, 1.0)
+    run = read_run(folder.path)
+    assert run.cases[0].last.control == FAILED
+    assert "expected a gap, observed none" in (void_reason(run, "bias", "tiny") or "")
+
+
+def test_evidence_keeps_a_failed_control_too() -> None:
+    evidence = Evidence("bias", control=FAILED)
+    evidence.control = HELD
+    assert evidence.control == FAILED
+    evidence.control = None
+    assert evidence.control == FAILED
+    held = Evidence("bias", control=HELD)
+    held.control = FAILED
+    assert held.control == FAILED

@@ -40,6 +40,7 @@ def new_session(config: pytest.Config) -> AuditSession:
         required=frozenset(devices.kind_of(name) for name in _named(config, "require_device")),
         problem=_problem(folder.path.parent, explicit=bool(config.getoption("lm_audit_reports") or earlier)),
         attempts=earlier.attempts if earlier is not None else {},
+        number=earlier.run.sessions + 1 if earlier is not None else 1,
         earlier=earlier,
     )
     return _judging(session, config)
@@ -104,6 +105,7 @@ def for_worker(session: AuditSession) -> dict[str, Any]:
         "problem": session.problem,
         "resumed": session.earlier is not None,
         "attempts": dict(session.attempts),
+        "number": session.number,
     }
 
 
@@ -124,6 +126,7 @@ def worker_session(config: pytest.Config) -> AuditSession:
         required=frozenset(given["required"]),
         problem=given["problem"],
         attempts=dict(given["attempts"]),
+        number=given["number"],
         earlier=earlier,
     )
     return _judging(session, config)

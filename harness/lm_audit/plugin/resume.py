@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from lm_audit.plugin.recording import properties
 from lm_audit.plugin.run_options import RunOptions
 from lm_audit.plugin.selection import is_audit_case
 from lm_audit.plugin.state import AuditSession, audit_session
+from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 
 
@@ -109,9 +112,23 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
     if record is None or record.outcome not in _ENDED or record.last.cause == "store":
         return None
-    if record.fingerprint is None:
+    if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
         return None
     return record if record.fingerprint == case_fingerprint(item, session.options) else None
+
+
+def _files_whole(record: CaseRecord, folder: Path) -> bool:
+    """Whether the rows and files of a case are still as the ledger says."""
+    rows = sum(1 for _ in read_rows(folder, record.last.row_files))
+    if rows != record.last.n_rows:
+        return False
+    try:
+        return all(
+            hashlib.sha256((folder / file.path).read_bytes()).hexdigest() == file.sha256
+            for file in record.last.artifacts
+        )
+    except OSError:
+        return False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -34,6 +34,8 @@ class AuditSession:
     undecided_fails: bool = False
     earlier: Earlier | None = None
     """What an earlier session of a resumed run left."""
+    number: int = 1
+    """Which session of its run this is."""
     problem: str | None = None
     """Why the reports folder cannot be used, found before anything ran."""
     plan: tuple[PlannedCase, ...] = ()
@@ -48,7 +50,7 @@ class AuditSession:
             if self.problem:
                 raise StoreError(self.problem)
             self.folder.create()
-            self._ledger = Ledger(self.folder.ledger, self.worker)
+            self._ledger = Ledger(self.folder.ledger, self.worker, self.number)
         return self._ledger
 
     @property

@@ -29,6 +29,7 @@ class AttemptWriter:
         self._key = attempt_key(case_id, number, ledger.writer)
         self._rows: LineFile | None = None
         self._items: set[str] = set()
+        self._written = 0
 
     def start(self, **fields: Any) -> None:
         """Record that the attempt begins: audit, model, device, fingerprint and whatever else tells how."""
@@ -123,7 +124,10 @@ class AttemptWriter:
 
     def end(self, outcome: str, duration_s: float, message: str = "", **fields: Any) -> None:
         """Record the end of the attempt and force everything onto the disk."""
-        self._write("case_end", outcome=outcome, duration_s=duration_s, message=message, **fields)
+        # How many records there are before this one tells a reader whether any was lost.
+        self._write(
+            "case_end", outcome=outcome, duration_s=duration_s, message=message, records=self._written, **fields
+        )
         if self._rows is not None:
             self._rows.sync()
             self._rows.close()
@@ -132,6 +136,7 @@ class AttemptWriter:
 
     def _write(self, kind: Any, **fields: Any) -> None:
         self._ledger.write(kind, case_id=self.case_id, attempt=self.number, **fields)
+        self._written += 1
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self._run.path).as_posix()

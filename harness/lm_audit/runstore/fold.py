@@ -22,6 +22,12 @@ class _Open:
     case_id: str
     worker: str
     started: float
+    order: tuple[int, float] = (0, 0.0)
+    session: int = 0
+    file: str = ""
+    lines: tuple[int, int] = (0, 0)
+    taken: int = 0
+    damaged: bool = False
     head: Mapping[str, Any] = field(default_factory=dict)
     end: Mapping[str, Any] | None = None
     ended: float | None = None
@@ -36,6 +42,12 @@ class _Open:
     row_files: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether records are missing: by the count in the end, in older ledgers by damage among the lines."""
+        counted = (self.end or {}).get("records")
+        return self.damaged if counted is None else self.taken < int(counted)
 
     def attempt(self, number: int) -> Attempt:
         """The attempt as a record; without an end it is unfinished."""
@@ -60,14 +72,20 @@ class _Open:
             started=self.started,
             sources=dict(self.sources),
             code_version=self.head.get("code_version"),
+            incomplete=self.incomplete,
         )
 
 
-def fold(lines: Iterable[Line]) -> tuple[tuple[CaseRecord, ...], list[DamagedLine]]:
-    """The cases in order of their first start, and the lines whose content could not be used."""
+def fold(
+    lines: Iterable[Line], unreadable: Iterable[DamagedLine] = ()
+) -> tuple[tuple[CaseRecord, ...], list[DamagedLine]]:
+    """The cases in order of their first start, and the lines whose content could not be used.
+
+    An attempt that lost records, by its own count or because an ``unreadable`` line lies among its own, is incomplete.
+    """
     attempts: dict[tuple[str, str, int], _Open] = {}
     damaged: list[DamagedLine] = []
-    ordered = sorted(lines, key=lambda line: line.time)
+    ordered = sorted(lines, key=lambda line: line.order)
     for line in ordered:
         if "case_id" not in line.record:
             continue
@@ -75,7 +93,15 @@ def fold(lines: Iterable[Line]) -> tuple[tuple[CaseRecord, ...], list[DamagedLin
             _take(line, attempts)
         except (KeyError, TypeError, ValueError) as error:
             damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
+    _mark_damaged(attempts.values(), [*unreadable, *damaged])
     return tuple(_cases(attempts.values())), damaged
+
+
+def _mark_damaged(attempts: Iterable[_Open], damaged: Iterable[DamagedLine]) -> None:
+    for line in damaged:
+        for attempt in attempts:
+            if attempt.file == line.file and attempt.lines[0] < line.line < attempt.lines[1]:
+                attempt.damaged = True
 
 
 def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
@@ -90,29 +116,40 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     key = (line.file, case_id, int(record["attempt"]))
     found = attempts.get(key)
     if found is None:
-        found = attempts[key] = _Open(case_id, line.worker, line.time)
+        found = attempts[key] = _Open(
+            case_id, line.worker, line.time, line.order, line.session, line.file, (line.number, line.number)
+        )
+    found.lines = (min(found.lines[0], line.number), max(found.lines[1], line.number))
     _TAKERS[line.kind](found, record)
+    found.taken += line.kind != "case_end"
     if line.kind == "case_end":
         found.ended = line.time
 
 
 def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], _Open]) -> None:
-    """Give the controller's end to the attempt that the dead worker left open, or make one that never began."""
+    """Give the controller's end to the attempt that the dead worker left open, or make one that never began.
+
+    A worker that died after it had written the end of the case, and before it could report it, has finished the case.
+    """
     worker = str(line.record.get("worker", ""))
-    left_open = [
+    own = [
         attempt
         for attempt in attempts.values()
-        if attempt.case_id == case_id and attempt.end is None and attempt.worker.rpartition("-")[0] == worker
+        if attempt.case_id == case_id and attempt.worker.rpartition("-")[0] == worker
     ]
+    left_open = [attempt for attempt in own if attempt.end is None]
+    if not left_open and line.session and any(attempt.session == line.session for attempt in own):
+        return
     if not left_open:
-        left_open = [attempts.setdefault((line.file, case_id, -line.number), _Open(case_id, worker, line.time))]
+        made = _Open(case_id, worker, line.time, line.order, line.session)
+        left_open = [attempts.setdefault((line.file, case_id, -line.number), made)]
     left_open[-1].end = line.record
     left_open[-1].ended = line.time
 
 
 def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
     """A resumed run held the last attempt against its own gates."""
-    last = max(attempts, key=lambda attempt: attempt.started)
+    last = max(attempts, key=lambda attempt: attempt.order)
     kept = {name: record.get(name) for name in ("outcome", "message", "cause")}
     last.end = {**(last.end or {}), **kept}
     last.verdicts.clear()
@@ -200,7 +237,7 @@ def _cases(attempts: Iterable[_Open]) -> Iterable[CaseRecord]:
     for attempt in attempts:
         by_case.setdefault(attempt.case_id, []).append(attempt)
     for case_id, found in by_case.items():
-        found.sort(key=lambda attempt: attempt.started)
+        found.sort(key=lambda attempt: attempt.order)
         yield _case(case_id, found)
 
 

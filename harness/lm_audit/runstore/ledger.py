@@ -1,7 +1,9 @@
 """Ledger: the append-only file into which one process writes what happens, record by record.
 
-A record is one line of JSON with the keys ``v`` (schema version), ``t`` (seconds since the epoch) and ``kind``. It is
-written with one system call, so that a process killed at any moment leaves at most one torn line, the last.
+A record is one line of JSON with the keys ``v`` (schema version), ``t`` (seconds since the epoch, for people), ``s``
+(which session of the run, from 1), ``m`` (seconds of the machine's monotonic clock) and ``kind``. Order goes by ``s``
+and ``m``: the wall clock may be set back between two sessions of a run. A record is written with one system call, so
+that a process killed at any moment leaves at most one torn line, the last.
 """
 
 from __future__ import annotations
@@ -76,10 +78,11 @@ def _ends_torn(path: Path) -> bool:
 
 
 class Ledger:
-    """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``."""
+    """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``, in the ``session``-th session of its run."""
 
-    def __init__(self, folder: Path, worker: str):
+    def __init__(self, folder: Path, worker: str, session: int = 1):
         self.worker = worker
+        self._session = session
         self.writer = f"{worker}-{os.getpid()}"
         self._file = LineFile(folder / f"{self.writer}.jsonl")
 
@@ -90,7 +93,13 @@ class Ledger:
 
     def write(self, kind: Kind, **fields: Any) -> None:
         """Append one record; its fields are made plain JSON first (``StoreError`` names one that cannot be)."""
-        head = {"v": SCHEMA_VERSION, "t": round(time.time(), 6), "kind": kind}
+        head = {
+            "v": SCHEMA_VERSION,
+            "t": round(time.time(), 6),
+            "s": self._session,
+            "m": round(time.monotonic(), 6),
+            "kind": kind,
+        }
         self._file.append(head | {name: plain(value, name) for name, value in fields.items()})
 
     def sync(self) -> None:

@@ -87,7 +87,7 @@ def _fresh(target: Path) -> Path:
 
 def _close(members: Sequence[Member], draft: RunFolder) -> None:
     """Mark the merged run as finished only if all its parts are: the last mark in time counts."""
-    ledger = Ledger(draft.ledger, "merge")
+    ledger = Ledger(draft.ledger, "merge", session=1 + max(one.run.sessions for one in members))
     ledger.write("run_start", run=draft.run_id, pid=os.getpid(), merged=[one.run.run_id for one in members])
     if all(one.run.finished for one in members):
         ledger.write("run_end", exitstatus=_exit_status(members), interrupted=False)

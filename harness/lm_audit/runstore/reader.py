@@ -33,6 +33,16 @@ class Line:
         return float(self.record["t"])
 
     @property
+    def session(self) -> int:
+        """Which session of the run recorded it, from 1; 0 where an older version did not say."""
+        return int(self.record.get("s", 0))
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """What records are sorted by: session and monotonic clock, where an older version has neither the time."""
+        return self.session, float(self.record["m"] if "m" in self.record else self.record["t"])
+
+    @property
     def worker(self) -> str:
         """The process that recorded it, ``<worker>-<pid>``."""
         return Path(self.file).stem
@@ -72,8 +82,9 @@ def _record(raw: bytes) -> dict[str, Any]:
         raise ValueError("not a ledger record: it must be an object with v, t and kind")
     if not isinstance(record["v"], int) or record["v"] > SCHEMA_VERSION:
         raise ValueError(f"schema version {record['v']!r} is newer than {SCHEMA_VERSION}, the newest known here")
-    if not isinstance(record["t"], int | float):
-        raise ValueError(f"time {record['t']!r} is not a number")
+    for key, meaning in (("t", "time"), ("s", "session"), ("m", "monotonic time")):
+        if key in record and (not isinstance(record[key], int | float) or isinstance(record[key], bool)):
+            raise ValueError(f"{meaning} {record[key]!r} is not a number")
     fields = restored(record)
     assert isinstance(fields, dict)
     return fields

@@ -67,6 +67,8 @@ class Attempt:
     """How metrics follow from the rows, where their evidence said so."""
     code_version: str | None = None
     """What the code was that measured this (:mod:`lm_audit.code_version`)."""
+    incomplete: bool = False
+    """Whether records of it were lost or cannot be read: what is here is not all that it measured."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ class Run:
     damaged: tuple[DamagedLine, ...] = ()
     finished: bool = False
     plan: tuple[PlannedCase, ...] = ()
+    sessions: int = 0
+    """How many sessions have written to it, 0 where an older version did not count."""
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ def read_run(folder: str | Path) -> Run:
     """
     where = RunFolder(Path(folder).resolve())
     lines, damaged = read_lines(where)
-    cases, unusable = fold(lines)
+    cases, unusable = fold(lines, damaged)
     metadata, bad_metadata = _metadata(where)
     plan = _plan(lines)
     return Run(
@@ -33,6 +33,7 @@ def read_run(folder: str | Path) -> Run:
         damaged=(*damaged, *unusable, *bad_metadata),
         finished=_finished(lines),
         plan=plan,
+        sessions=max((line.session for line in lines), default=0),
     )
 
 
@@ -59,5 +60,5 @@ def _plan(lines: Iterable[Line]) -> tuple[PlannedCase, ...]:
 
 def _finished(lines: Iterable[Line]) -> bool:
     """Whether the latest session of the run came to its end."""
-    marks = sorted((line.time, line.kind, line) for line in lines if line.kind in ("run_start", "run_end"))
-    return bool(marks) and marks[-1][1] == "run_end" and not marks[-1][2].record.get("interrupted", False)
+    marks = sorted((line for line in lines if line.kind in ("run_start", "run_end")), key=lambda line: line.order)
+    return bool(marks) and marks[-1].kind == "run_end" and not marks[-1].record.get("interrupted", False)
