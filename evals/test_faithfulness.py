@@ -143,30 +143,36 @@ def test_comparison(
     evidence.record(comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options)))
 
 
+def planted(model: LanguageModel, seed: int) -> tuple[LanguageModel, tuple[Sample, ...]]:
+    """The model that copies by construction, where ``model`` lies, and the samples on which it does."""
+    from lm_audit.audits.faithfulness.controls import SAMPLES
+    from lm_audit.audits.faithfulness.copier import copier, copy_samples
+
+    return copier(seed, model.device), copy_samples(SAMPLES, seed)
+
+
 @pytest.mark.control
-@cases([Case("planted-span", {}, control="positive", model="tiny", cost=4.0)])
+@cases([Case("planted-span", {}, control="positive", model="tiny")])
 def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
-    """A model trained to copy marked letters: every method must find them."""
+    """A model built to copy marked letters: every method must find them."""
     from lm_audit.audits.faithfulness.controls import planted_span_evidence
 
-    evidence.record(planted_span_evidence(language_model, seed=audit_seed))
+    evidence.record(planted_span_evidence(*planted(language_model, audit_seed), seed=audit_seed))
 
 
 @pytest.mark.control
-@cases([Case("randomised-weights", {}, control="negative", model="tiny", cost=4.0)])
+@cases([Case("randomised-weights", {}, control="negative", model="tiny")])
 def test_randomised_weights(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """The same model with its weights drawn anew: the attribution must not keep its ranking."""
     from lm_audit.audits.faithfulness.controls import randomised_weights_evidence
 
-    evidence.record(randomised_weights_evidence(language_model, seed=audit_seed))
+    evidence.record(randomised_weights_evidence(*planted(language_model, audit_seed), seed=audit_seed))
 
 
 @pytest.mark.control
-@cases([Case("random-attribution", {}, control="negative", model="tiny", cost=1.0)])
+@cases([Case("random-attribution", {}, control="negative", model="tiny")])
 def test_random_attribution(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
-    """Random numbers as an attribution: no better than independent random orders."""
-    from lm_audit.audits.faithfulness.controls import copy_task, random_attribution_evidence
-    from lm_audit.audits.faithfulness.study import prepare
+    """Random numbers as an attribution: no better than random orders, by scores that tell good orders from bad ones."""
+    from lm_audit.audits.faithfulness.deletion_control import random_attribution_evidence
 
-    studies = [prepare(language_model, sample) for sample in copy_task(0, 30, audit_seed).samples]
-    evidence.record(random_attribution_evidence(studies, steps=10, seed=audit_seed))
+    evidence.record(random_attribution_evidence(*planted(language_model, audit_seed), seed=audit_seed))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
-from lm_audit.audits.faithfulness import controls
 from lm_audit.audits.faithfulness.controls import (
-    COPIED,
     METHODS,
-    copy_task,
-    planted_recall,
-    random_attribution_evidence,
+    REPORTED,
+    few,
+    most,
+    planted_span_evidence,
     randomised,
+    randomised_weights_evidence,
 )
-from lm_audit.audits.faithfulness.study import prepare
+from lm_audit.audits.faithfulness.copier import BACK, COPIED, WIDTH, copied, copier, copy_samples
+from lm_audit.audits.faithfulness.deletion_control import random_attribution_evidence
 from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
-from lm_audit.models.tiny import tiny_model
+from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 
@@ -27,13 +27,42 @@ def small():
     return LanguageModel(small_decoder("llama_tied", vocab_size=259), byte_tokenizer(128), name="small")
 
 
+@pytest.fixture(scope="module")
+def model():
+    return copier(seed=5)
+
+
 def test_the_answer_of_a_copy_sample_is_its_evidence():
-    task = copy_task(5, 20, seed=3)
-    assert len(task.texts) == 5 and len(task.samples) == 20
-    for sample in task.samples:
+    samples = copy_samples(20, seed=3)
+    assert len({sample.prompt for sample in samples}) == 20
+    for sample in samples:
         ((first, last),) = sample.evidence
         assert sample.prompt[first:last] == sample.generation and last - first == COPIED
-    assert copy_task(5, 20, seed=3) == task != copy_task(5, 20, seed=4)
+    assert copy_samples(20, seed=3) == samples != copy_samples(20, seed=4)
+    assert copy_samples(5, seed=3) == samples[:5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_copier_copies_because_one_head_looks_ten_back(seed):
+    """Plain attention weights of transformers say so, and without that head nothing is copied."""
+    model, samples = copier(seed), copy_samples(100, seed)
+    assert all(copied(model, samples))
+    ids = torch.tensor([model.tokenizer(samples[0].prompt + samples[0].generation, add_special_tokens=False).input_ids])
+    model.module.set_attn_implementation("eager")
+    with torch.no_grad():
+        head = model.module(ids, output_attentions=True).attentions[0][0, 0]
+    assert all(float(head[at, at - BACK]) > 0.9 for at in range(BACK, ids.shape[1]))
+    with torch.no_grad():
+        model.module.model.layers[0].self_attn.o_proj.weight[:, :WIDTH].zero_()
+    assert not any(copied(model, samples))
+
+
+def test_a_seed_gives_the_same_copier_and_the_callers_random_state_stays():
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    assert copier(1).fingerprint == copier(1).fingerprint != copier(2).fingerprint
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small):
@@ -48,43 +77,47 @@ def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small):
     assert all(torch.equal(value, before[name]) for name, value in small.module.state_dict().items())
 
 
-def test_random_attributions_overlap_with_random_orders(small):
-    studies = [prepare(small, sample) for sample in copy_task(0, 12, 0).samples]
-    evidence = random_attribution_evidence(studies, steps=6, seed=0)
-    assert evidence.control.passed and evidence.control.role == "negative"
-    assert {"faithfulness.random_mas", "faithfulness.chance_mas"} <= set(evidence.metrics)
+@pytest.mark.parametrize("control", [planted_span_evidence, randomised_weights_evidence, random_attribution_evidence])
+def test_all_is_well(control, model):
+    evidence = control(model, copy_samples(16, seed=5), seed=5)
+    assert evidence.control.passed, evidence.control.observed
+    assert unreproduced(evidence) == unsourced(evidence) == []
+    assert all(metric.better for metric in evidence.metrics.values())
+    assert len({row["item"] for row in evidence.rows}) == len(evidence.rows)
 
 
-def test_an_attribution_that_cheats_is_caught(small, monkeypatch):
-    """Intervals that do not overlap fail the control."""
-    studies = [prepare(small, sample) for sample in copy_task(0, 12, 0).samples]
-
-    def apart(values, **_):
-        from lm_audit.stats import Estimate
-
-        mean = float(np.mean(values))
-        apart.calls += 1
-        return Estimate(mean, mean - 1e-9, mean + 1e-9, n=len(values))
-
-    apart.calls = 0
-    monkeypatch.setattr("lm_audit.stats.bootstrap_ci", apart)
-    assert not random_attribution_evidence(studies, steps=6, seed=0).control.passed
-    assert apart.calls == 4
+def test_a_model_that_does_not_copy_fails_the_positive_control(small):
+    evidence = planted_span_evidence(small, copy_samples(12, 0), seed=0)
+    assert not evidence.control.passed and "copied in 0 of 12" in evidence.control.observed
 
 
-def test_an_untrained_model_fails_the_positive_control(small, monkeypatch):
-    monkeypatch.setattr(controls, "trained_copier", lambda base, **_: (copy_task(0, 6, 0), small))
-    evidence = controls.planted_span_evidence(small, seed=0)
-    assert not evidence.control.passed and "accuracy 0.00" in evidence.control.observed
+def test_every_method_is_reported_and_names_who_failed(model):
+    evidence = planted_span_evidence(model, copy_samples(12, 0), seed=0)
+    assert {name.rpartition(".")[2] for name in evidence.metrics} == set(METHODS + REPORTED)
+    assert evidence.metrics["faithfulness.planted_found.attention"].value == 1.0
+    assert evidence.metrics["faithfulness.planted_found.input_x_gradient"].value < 0.5
 
 
-@pytest.mark.slow
-def test_a_model_that_copies_shows_where_from_and_loses_it_with_its_weights():
-    base = tiny_model()
-    positive = controls.planted_span_evidence(base, seed=1)
-    assert positive.control.passed, positive.control.observed
-    negative = controls.randomised_weights_evidence(base, seed=1)
-    assert negative.control.passed, negative.control.observed
-    task, model = controls.trained_copier(base, seed=1, train=1500, held_out=20)
-    study = prepare(model, task.samples[0])
-    assert all(0.0 <= planted_recall(study, method) <= 1.0 for method in METHODS)
+@pytest.mark.parametrize(
+    ("yes", "n", "above", "below"),
+    [
+        (11, 11, True, False),
+        (9, 9, False, False),
+        (31, 40, True, False),
+        (30, 40, False, False),
+        (10, 40, False, False),
+        (9, 40, False, True),
+        (0, 9, False, False),
+        (0, 11, False, True),
+        (0, 0, False, False),
+    ],
+)
+def test_a_share_is_decided_by_its_exact_limit(yes, n, above, below):
+    """The same as a one-sided binomial test against 1/2 at 0.001."""
+    from scipy.stats import binomtest
+
+    answers = [True] * yes + [False] * (n - yes)
+    if n:
+        assert most(answers) == (binomtest(yes, n, 0.5, alternative="greater").pvalue < 0.001)
+        assert few(answers) == (binomtest(yes, n, 0.5, alternative="less").pvalue < 0.001)
+    assert (most(answers), few(answers)) == (above, below)

@@ -17,8 +17,6 @@ import numpy as np
 from lm_audit.audits.faithfulness.samples import Sample
 
 if TYPE_CHECKING:
-    import torch
-
     from lm_audit.models.language_model import LanguageModel
 
 ASK = "="
@@ -32,7 +30,7 @@ MARGIN = 6.0
 """Nats by which the copying head's score falls one position beside its place."""
 
 GAIN, SHARPNESS, NOISE = 4.0, 0.6, 0.02
-"""Size of a copied letter in the residual stream (a token's own is 1), weight of the final norm, spread of the noise."""
+"""Size of a copied letter in the residual stream (a token's own is 1), weight of the final norm, spread of noise."""
 
 
 def copy_samples(count: int, seed: int) -> tuple[Sample, ...]:

@@ -208,3 +208,26 @@ def table_figure(
     titled = [{"name": column, "title": column.replace("_", " ")} for column in columns]
     data = {"columns": titled, "rows": [{column: row.get(column) for column in columns} for row in rows]}
     return Figure(name, title, "table", data, caption)
+
+
+METHOD_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999"]
+"""Okabe and Ito's, one a method."""
+
+
+def cascade_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Rank correlation with the original model by how many blocks are random, one line a method."""
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "data": {"values": list(rows)},
+        "width": "container",
+        "mark": {"type": "line", "point": True},
+        "encoding": {
+            "x": {"field": "randomised", "type": "ordinal", "title": "blocks randomised from the top", "sort": None},
+            "y": {"field": "correlation", "type": "quantitative", "title": "rank correlation with the original model"},
+            "color": {"field": "method", "type": "nominal", "scale": {"range": METHOD_COLOURS}},
+            "tooltip": [{"field": "method"}, {"field": "randomised"}, {"field": "correlation", "format": ".2f"}],
+        },
+    }  # fmt: skip
+    return Figure(
+        "cascade", "Cascading randomisation", "vega-lite", spec, "An explanation of the weights must fall to about 0."
+    )

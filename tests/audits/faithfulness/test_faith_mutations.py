@@ -1,0 +1,192 @@
+"""Break the instrument on purpose: every fault must be noticed, by each control that guards against it.
+
+Faults of the scorer are planted into the one call that every score comes from, faults of the methods into what every
+view of an attribution is read from, faults of the metrics into the functions that compute them, and faults of the
+bookkeeping into the samples. The controls then run as they are, on as many samples as decide them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.faithfulness import controls, deletion, deletion_control
+from lm_audit.audits.faithfulness.attribution import Attribution
+from lm_audit.audits.faithfulness.copier import copier, copy_samples
+from lm_audit.audits.faithfulness.deletion_control import Orders
+from lm_audit.audits.faithfulness.perturb import Perturbations
+from lm_audit.models import LanguageModel
+
+SCORE = LanguageModel.loglikelihood
+WEIGHTS = Attribution.prompt_weights
+FAITHFULNESS_SCORES = deletion.faithfulness_scores
+CORRELATION = controls.rank_correlation
+SAMPLES = {"planted": 11, "randomised": 11, "random": 15}
+"""As many as decide each control."""
+
+CONTROLS = {
+    "planted": controls.planted_span_evidence,
+    "randomised": partial(controls.randomised_weights_evidence, cascade=False),
+    "random": deletion_control.random_attribution_evidence,
+}
+RNG = np.random.default_rng(1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return copier(seed=3)
+
+
+@pytest.fixture(autouse=True)
+def fewer_methods(monkeypatch):
+    """One method of each kind is enough here; all of them run in the controls' own tests."""
+    monkeypatch.setattr(controls, "METHODS", ("ifr", "attnlrp", "leave_one_out"))
+    monkeypatch.setattr(controls, "REPORTED", ())
+
+
+def scorer(change):
+    """The scorer with its answers put through ``change(answers)``."""
+    return LanguageModel, "loglikelihood", lambda self, requests, **o: change(list(SCORE(self, requests, **o)))
+
+
+def asked(change):
+    """The scorer with its requests put through ``change(prefix, target)``."""
+    return LanguageModel, "loglikelihood", lambda self, requests, **o: SCORE(self, [change(*r) for r in requests], **o)
+
+
+def each(change):
+    """The scorer with every answer's log-probabilities and ranks put through ``change``."""
+    return scorer(
+        lambda found: [
+            replace(a, **dict(zip(("logprobs", "ranks"), change(a.logprobs, a.ranks), strict=True))) for a in found
+        ]
+    )
+
+
+def attribution(change):
+    """What every view of an attribution gives, put through ``change(weights, attribution)``."""
+    return Attribution, "prompt_weights", lambda self, *a, **o: change(WEIGHTS(self, *a, **o), self)
+
+
+def metric(change):
+    """RISE, MAS and RISE+AP put through ``change``."""
+
+    def broken(scores, weights, steps):
+        found = FAITHFULNESS_SCORES(scores, weights, steps)
+        return found._replace(**{name: change(getattr(found, name)) for name in ("rise", "mas", "rise_ap")})
+
+    return deletion, "faithfulness_scores", broken
+
+
+def correlation(change):
+    """The rank correlation put through ``change``."""
+    return controls, "rank_correlation", lambda a, b: change(CORRELATION(a, b))
+
+
+def swapped(answers):
+    """Answers handed to other requests, whose token counts fit."""
+    found = list(answers)
+    for length in {len(a.logprobs) for a in answers}:
+        places = [i for i, a in enumerate(answers) if len(a.logprobs) == length]
+        for place, source in zip(places, places[1:] + places[:1], strict=True):
+            found[place] = answers[source]
+    return found
+
+
+def one_token_late(self, weights):
+    states = DELETED(self, weights)
+    last = max(self.passage.user)
+    return [frozenset(min(position + 1, last) for position in state) for state in states]
+
+
+DELETED = deletion.DeletionTest._states
+
+
+def overwrites_nothing(self, changes):
+    return TOTALS(self, [frozenset() for _ in changes])
+
+
+TOTALS = Perturbations.totals
+
+
+def cheating(cls, features, gold, rng):
+    weights = dict(MAKE_ORDERS(features, gold, rng).weights)
+    return Orders(weights | {name: weights["first"] for name in weights if name.startswith("random")})
+
+
+MAKE_ORDERS = Orders.of
+
+INSTRUMENT = {
+    "scorer: off by one token": (asked(lambda prefix, target: (prefix[:-1], target)), {"planted", "random"}),
+    "scorer: prompt ignored": (asked(lambda prefix, target: (prefix[:1], target)), {"planted", "randomised", "random"}),
+    "scorer: noise": (each(lambda lp, _: (-RNG.exponential(size=len(lp)), RNG.integers(0, 9, len(lp)))), {"random"}),
+    "scorer: constant": (each(lambda lp, ranks: (lp * 0 - 1.0, ranks * 0)), {"planted", "random"}),
+    "scorer: sign reversed": (each(lambda lp, ranks: (-lp, 258 - ranks)), {"planted", "random"}),
+    "scorer: answers swapped": (scorer(swapped), {"planted", "random"}),
+    "method: off by one token": (attribution(lambda w, a: np.roll(w, 1)), {"planted"}),
+    "method: constant": (attribution(lambda w, a: w * 0 + 1.0), {"planted", "randomised"}),
+    "method: noise": (attribution(lambda w, a: RNG.random(len(w))), {"planted", "randomised"}),
+    "method: sign reversed": (attribution(lambda w, a: -w), {"planted"}),
+    "method: nearest tokens": (attribution(lambda w, a: np.arange(len(w)) * 1.0), {"planted", "randomised"}),
+    "method: letters alone": (
+        attribution(lambda w, a: np.array([a.passage.ids[p] for p in a.passage.user]) * 1.0),
+        {"planted", "randomised"},
+    ),
+    "metric: constant": (metric(lambda value: 0.5), {"random"}),
+    "metric: zero": (metric(lambda value: 0.0), {"random"}),
+    "metric: noise": (metric(lambda value: float(RNG.random())), {"random"}),
+    "metric: reversed": (metric(lambda value: 1.0 - value), {"random"}),
+    "metric: sign reversed": (metric(lambda value: -value), {"random"}),
+    "deletion: off by one token": ((deletion.DeletionTest, "_states", one_token_late), {"random"}),
+    "deletion: overwrites nothing": ((Perturbations, "totals", overwrites_nothing), {"random"}),
+    "random attributions that know the answer": ((Orders, "of", classmethod(cheating)), {"random"}),
+    "weights are not randomised": ((controls, "randomised", lambda model, layers, seed: model), {"randomised"}),
+    "correlation: constant": (correlation(lambda value: 0.0), {"randomised"}),
+    "correlation: one": (correlation(lambda value: 1.0), {"randomised"}),
+    "correlation: noise": (correlation(lambda value: float(RNG.uniform(-1, 1))), {"randomised"}),
+    "correlation: sign reversed": (correlation(lambda value: -value), {"randomised"}),
+}  # fmt: skip
+
+
+def rotated(samples, **fields):
+    """Each sample with the named fields of the next one."""
+    return [
+        replace(one, **{name: getattr(other, name) for name in fields.values()})
+        for one, other in zip(samples, samples[1:] + samples[:1], strict=True)
+    ]
+
+
+BOOKKEEPING = {
+    "prompts swapped between samples": (lambda samples: rotated(samples, a="prompt"), {"planted", "random"}),
+    "labels shuffled between samples": (lambda samples: rotated(samples, a="evidence"), {"planted", "random"}),
+    "all samples identical": (lambda samples: [samples[0]] * len(samples), set(CONTROLS)),
+    "too few samples": (lambda samples: samples[:9], set(CONTROLS)),
+}
+
+
+def cells(table):
+    return [
+        pytest.param(*cell, control, id=f"{name}-{control}")
+        for name, cell in table.items()
+        for control in sorted(cell[1])
+    ]
+
+
+@pytest.mark.parametrize("control", sorted(CONTROLS))
+def test_nothing_broken_passes(control, model):
+    evidence = CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2)
+    assert evidence.control.passed, evidence.control.observed
+
+
+@pytest.mark.parametrize(("fault", "guards", "control"), cells(INSTRUMENT))
+def test_a_broken_instrument_is_noticed(fault, guards, control, model, monkeypatch):
+    monkeypatch.setattr(*fault)
+    assert not CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control.passed
+
+
+@pytest.mark.parametrize(("fault", "guards", "control"), cells(BOOKKEEPING))
+def test_broken_bookkeeping_is_noticed(fault, guards, control, model):
+    assert not CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control.passed
