@@ -43,7 +43,7 @@ def model():
 @pytest.fixture(autouse=True)
 def fewer_methods(monkeypatch):
     """One method of each kind is enough here; all of them run in the controls' own tests."""
-    monkeypatch.setattr(controls, "METHODS", ("ifr", "attnlrp", "leave_one_out"))
+    monkeypatch.setattr(controls, "METHODS", ("ifr", "leave_one_out"))
     monkeypatch.setattr(controls, "REPORTED", ())
 
 

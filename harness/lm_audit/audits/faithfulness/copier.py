@@ -85,7 +85,8 @@ def copier(seed: int = 0, device: object = "cpu") -> LanguageModel:
                 parameter.copy_(NOISE * torch.randn(parameter.shape, generator=generator))
         _write_embeddings(module, VOCABULARY)
         _write_copying_head(module, VOCABULARY)
-    return LanguageModel(module.to(torch.float32).eval().requires_grad_(False).to(device), byte_tokenizer(512), name="copier")
+    ready = module.to(device, torch.float32).eval().requires_grad_(False)
+    return LanguageModel(ready, byte_tokenizer(512), name="copier")
 
 
 def _write_embeddings(module: Any, constant: int) -> None:
