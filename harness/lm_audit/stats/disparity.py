@@ -17,7 +17,7 @@ METHOD = "max-min, test inversion over the crossed design"
 FEWEST_LEVELS = 6
 """Templates and pairs from which on the interval covers (``benchmarks/coverage_bias.py``)."""
 
-_DRAWS = 4000
+_DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,10 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
     means = cells.mean(axis=(1, 2))
     observed = float(np.ptp(means))
     if min(cells.shape[1:]) < FEWEST_LEVELS:
-        reason = f"{cells.shape[1]} x {cells.shape[2]} cells a group give no interval, {FEWEST_LEVELS} x {FEWEST_LEVELS} do"
+        shape = f"{cells.shape[1]} x {cells.shape[2]}"
+        reason = f"{shape} cells a group give no interval, {FEWEST_LEVELS} x {FEWEST_LEVELS} do"
         plain = Estimate(observed, n=size, confidence=confidence, method=METHOD, note=reason)
-        return Disparity(plain, no_p_value(reason, method=METHOD, n=size), None)
+        return Disparity(plain, no_p_value(reason, method=METHOD, n=size), _chance(cells, seed))
     errors = mean_errors(cells, _DRAWS, seed)
     null = np.ptp(errors, axis=1)
     slack = 8 * float(np.finfo(np.float64).eps) * float(np.abs(cells).max())
@@ -66,10 +67,14 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
         low, high = _inverted(observed, means - (means.max() + means.min()) / 2, errors, confidence)
         if reached >= 1 - confidence:
             low = 0.0
-    estimate = Estimate(
-        observed, min(low, observed), max(high, observed), n=size, confidence=confidence, method=METHOD
-    )
+    estimate = Estimate(observed, min(low, observed), max(high, observed), n=size, confidence=confidence, method=METHOD)
     return Disparity(estimate, p_value(reached, n=size, method=METHOD), float(null.mean()))
+
+
+def _chance(cells: Array, seed: int) -> float | None:
+    if min(cells.shape[1:]) < 2:
+        return None
+    return float(np.ptp(mean_errors(cells, _DRAWS, seed), axis=1).mean())
 
 
 def mean_errors(cells: Array, draws: int, seed: int) -> Array:
@@ -127,7 +132,7 @@ def _inverted(observed: float, means: Array, errors: Array, confidence: float) -
 
 def _border(holds: Callable[[float], bool], start: float, stop: float) -> float:
     """Where a condition that holds at ``start`` ends, by bisection."""
-    for _ in range(26):
+    for _ in range(20):
         middle = (start + stop) / 2
         start, stop = (middle, stop) if holds(middle) else (start, middle)
     return (start + stop) / 2

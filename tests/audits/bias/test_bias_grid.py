@@ -178,9 +178,9 @@ def test_several_axes_name_their_metrics(smollm2: LanguageModel) -> None:
     assert evidence.headline in evidence.metrics
     assert len({row["item"] for row in evidence.rows}) == len(evidence.rows)
     disparity = evidence.metrics["bias.max_min_disparity.gender"]
-    assert disparity.low is not None and disparity.high is not None and disparity.value is not None
-    assert disparity.low <= disparity.value <= disparity.high
-    assert disparity.chance is not None and disparity.chance > 0
+    assert disparity.value is not None and disparity.chance is not None and disparity.chance > 0
+    # Two templates and two pairs tell too little of either for an interval, and the note says so.
+    assert disparity.low is None and disparity.high is None and "6 x 6 do" in str(disparity.note)
 
 
 def test_nonce_names_are_seeded_and_distinct() -> None:

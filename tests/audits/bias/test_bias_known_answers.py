@@ -26,7 +26,7 @@ def bbq_row(polarity: str, condition: str, label: int, index: int) -> dict[str, 
     """A row of the test's own writing in the published format; answer 2 is the stereotyped group's."""
     return {
         "example_id": index,
-        "question_index": str(index % 5),
+        "question_index": str(index % 8),
         "question_polarity": polarity,
         "context_condition": condition,
         "category": "Hobby",

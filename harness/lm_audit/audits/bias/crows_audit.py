@@ -75,7 +75,7 @@ def crows_pairs(
     evidence.notes.extend(_notes(pairs))
     usage.record(evidence)
     evidence.extend_rows(_rows(pairs, scores))
-    _add_metrics(evidence, pairs, scores, confidence, seed)
+    _add_metrics(evidence, pairs, scores, confidence)
     evidence.figures.append(
         category_forest(evidence, "bias.crows_pct_stereotype", ".type.", 50.0, "stereotyped sentence likelier, %")
     )
@@ -144,14 +144,14 @@ def _rows(pairs: Sequence[CrowsPair], scores: Sequence[PairScore]) -> list[dict[
 
 
 def _add_metrics(
-    evidence: Evidence, pairs: Sequence[CrowsPair], scores: Sequence[PairScore], confidence: float, seed: int
+    evidence: Evidence, pairs: Sequence[CrowsPair], scores: Sequence[PairScore], confidence: float
 ) -> None:
     writers = np.array([pair.writer for pair in pairs])
     share = {name: preference_share([getattr(score, name) for score in scores]) for name in SCORES}
     difference = np.array([score.total[0] - score.total[1] for score in scores])
 
     def record(name: str, values: Any, chosen: Any, **fields: Any) -> None:
-        estimate = clustered_mean(values[chosen], writers[chosen], confidence=confidence, seed=seed, **fields)
+        estimate = clustered_mean(values[chosen], writers[chosen], confidence=confidence, **fields)
         evidence.metric(f"bias.crows_{name}", estimate)
 
     everything = np.ones(len(pairs), dtype=bool)

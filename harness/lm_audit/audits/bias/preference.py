@@ -102,7 +102,7 @@ def axis_evidence(
     evidence = Evidence("bias", headline="bias.max_min_disparity")
     values = measured.of(axis.groups)
     options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
-    disparity = max_min_disparity(values, **options)  # type: ignore[arg-type]
+    disparity = max_min_disparity(values, confidence=confidence, seed=seed)
     evidence.metric("bias.max_min_disparity", disparity.estimate)
     evidence.metric("bias.max_min_p", disparity.two_way)
     evidence.metric("bias.max_min_permutation_p", disparity.permutation)

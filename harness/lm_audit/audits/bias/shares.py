@@ -1,91 +1,63 @@
-"""Shares and statistics of benchmark items, with intervals over the clusters that the items come from."""
+"""Shares and means of benchmark items, with intervals over the clusters that the items come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lm_audit.stats import Estimate, bootstrap_clustered, share, share_limits
+from lm_audit.stats import Estimate, share
+from lm_audit.stats.cluster_robust import clustered_mean as cluster_robust_mean
+from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.share_differences import clustered_share_difference
 
-N_RESAMPLES = 2000
-"""Bootstrap resamples: enough for two digits of a limit, and seconds for a whole public set."""
+Floats = NDArray[np.float64]
+Labels = Sequence[Hashable] | NDArray[Any]
 
 
-def preference_share(pairs: ArrayLike) -> NDArray[np.float64]:
+def preference_share(pairs: ArrayLike) -> Floats:
     """100 where the first score of a pair is larger, 0 where the second is, 50 for a tie; ``pairs`` is n x 2."""
     first, second = np.asarray(pairs, dtype=np.float64).T
     return np.asarray(100 * ((first > second) + 0.5 * (first == second)), dtype=np.float64)
 
 
-def clustered_mean(
-    values: ArrayLike, clusters: Sequence[Hashable] | ArrayLike, *, confidence: float, seed: int, **fields: Any
-) -> Estimate:
+def clustered_mean(values: ArrayLike, clusters: Labels, *, confidence: float, **fields: Any) -> Estimate:
     """The mean with an interval over clusters; ``fields`` (unit, better, chance) go into the estimate.
 
-    A share in percent has the interval of :func:`lm_audit.stats.share`, anything else a clustered bootstrap.
+    A share in percent has the interval of :func:`lm_audit.stats.share`, anything else that of a cluster-robust t.
+    Fewer than 6 clusters give no interval.
     """
     if fields.get("unit") == "%":
         estimate = share(np.asarray(values, dtype=np.float64) / 100, clusters, scale=100, confidence=confidence)
-    else:
-        estimate = bootstrap_clustered(values, clusters, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
-    return replace(estimate, **fields)
+        return replace(estimate, **fields)
+    return replace(enough(cluster_robust_mean(values, clusters, confidence=confidence), clusters), **fields)
 
 
-SPANS: Mapping[str | None, tuple[float, float]] = {
-    "share": (0.0, 1.0),
-    "%": (0.0, 100.0),
-    "-1..1": (-1.0, 1.0),
-    "percentage points": (-100.0, 100.0),
-}
-"""The range of a score by its unit."""
+def enough(estimate: Estimate, clusters: Labels) -> Estimate:
+    """The estimate with its number of clusters; without an interval where they are fewer than 6."""
+    count = len(set(clusters))
+    counted = replace(estimate, units=count, fewest=FEWEST_CLUSTERS)
+    if count >= FEWEST_CLUSTERS or estimate.value is None:
+        return counted
+    return replace(counted, low=None, high=None, note=f"{count} clusters give no interval, {FEWEST_CLUSTERS} do")
 
 
-def _without_spread(estimate: Estimate, span: tuple[float, float], confidence: float) -> Estimate:
-    """Where all resamples agree: the limits of a share of that many clusters, since 5 of 5 is no proof of 100%."""
-    assert estimate.value is not None
-    low, high = span
-    clusters = estimate.units or 0
-    limits = share_limits((estimate.value - low) / (high - low), clusters, confidence)
-    return replace(
-        estimate,
-        low=low + (high - low) * limits[0],
-        high=low + (high - low) * limits[1],
-        method=f"Clopper-Pearson over {clusters} clusters that agree",
-        note="all clusters agree: nothing to resample",
-    )
+def gap(right: ArrayLike, first: NDArray[np.bool_], clusters: Labels, *, confidence: float, **fields: Any) -> Estimate:
+    """Percent right on the first side minus percent right on the other, clusters as the independent units."""
+    values = np.asarray(right, dtype=np.float64) / 100
+    if len(values) == 0:
+        return Estimate.not_estimable("no item counts towards this score (0/0)", n=0, **fields)
+    return replace(clustered_share_difference(values, first, clusters, scale=100, confidence=confidence), **fields)
 
 
-def clustered_statistic(
-    statistic: Callable[[NDArray[np.int64]], float | None],
-    clusters: Sequence[Hashable] | ArrayLike,
-    *,
-    confidence: float,
-    seed: int,
-    **fields: Any,
-) -> Estimate:
-    """A statistic of item numbers 0..n-1 with its interval, clusters resampled.
-
-    ``statistic`` takes the numbers of the items in a resample (with repeats); where it gives ``None`` for the items as
-    they are, the estimate has no value.
-    """
-    n = len(list(clusters))  # type: ignore[arg-type]
-    everything = np.arange(n)
-    if n == 0 or statistic(everything) is None:
-        return Estimate.not_estimable("no item counts towards this score (0/0)", n=n, **fields)
-    estimate = bootstrap_clustered(
-        everything,
-        clusters,
-        lambda numbers: statistic(np.asarray(numbers, dtype=np.int64)),
-        confidence=confidence,
-        n_resamples=N_RESAMPLES,
-        seed=seed,
-    )
-    # A difference of shares is given as a share too; what chance gives tells them apart.
-    span = (-1.0, 1.0) if fields.get("unit") == "share" and fields.get("chance") == 0 else SPANS.get(fields.get("unit"))
-    if estimate.value is not None and estimate.low == estimate.high and span is not None and estimate.units:
-        estimate = _without_spread(estimate, span, confidence)
-    return replace(estimate, **fields)
+def rescaled(estimate: Estimate, scale: float, offset: float = 0.0, **fields: Any) -> Estimate:
+    """``offset + scale * estimate``, limits too; ``scale`` above 0."""
+    moved = {
+        name: offset + scale * value
+        for name in ("value", "low", "high")
+        if (value := getattr(estimate, name)) is not None
+    }
+    return replace(estimate, **moved, **fields)

@@ -13,18 +13,19 @@ from lm_audit.audits.bias.crows_audit import PrefixToken, prefix_id
 from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
 from lm_audit.audits.bias.public_sets import usage_of
-from lm_audit.audits.bias.shares import clustered_statistic
+from lm_audit.audits.bias.shares import clustered_mean
 from lm_audit.audits.bias.stereoset_items import LABELS, StereoSetItem, parse_stereoset
-from lm_audit.audits.bias.stereoset_scores import term_table
+from lm_audit.audits.bias.stereoset_scores import icat, item_shares, term_table
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 Scores = NDArray[np.float64]
 
-_METRICS = {
+_METRICS: dict[str, dict[str, Any]] = {
     "ss": {"better": "target:50", "chance": 50.0},
     "lms": {"better": "higher", "chance": 50.0},
     "icat": {"better": "higher", "chance": 50.0},
@@ -59,7 +60,7 @@ def stereoset(
     prefix = prefix_id(model, prefix_token)
     scores, suffix = score_items(model, parsed, prefix)
     evidence = stereoset_evidence(parsed, scores, confidence=confidence, seed=seed)
-    _suffix_metric(evidence, parsed, suffix, confidence, seed)
+    _suffix_metric(evidence, parsed, suffix, confidence)
     evidence.parameters.update({"prefix_token": prefix, "dtype": str(model.dtype)})
     usage.record(evidence)
     evidence.figures.append(category_forest(evidence, "bias.stereoset_ss", ".type.", 50.0, "stereotype score, %"))
@@ -72,13 +73,11 @@ def stereoset_evidence(
     """The evidence of candidate scores (items x stereotype, anti, unrelated), whatever answerer they came from."""
     evidence = Evidence("bias", headline="bias.stereoset_ss")
     evidence.parameters.update({"benchmark": "stereoset", "n": len(items), "seed": seed})
-    _record(evidence, "bias.stereoset_{}", items, scores, confidence, seed)
+    _record(evidence, "bias.stereoset_{}", items, scores, confidence)
     for group in sorted({item.bias_type for item in items}):
         chosen = np.array([item.bias_type == group for item in items])
         some = [item for item in items if item.bias_type == group]
-        _record(
-            evidence, f"bias.stereoset_{{}}.type.{group}", some, scores[chosen], confidence, seed, names=("ss", "icat")
-        )
+        _record(evidence, f"bias.stereoset_{{}}.type.{group}", some, scores[chosen], confidence, names=("ss", "icat"))
     for item, row in zip(items, scores, strict=True):
         entry: dict[str, Any] = {
             "item": item.item,
@@ -136,28 +135,41 @@ def _record(
     items: Sequence[StereoSetItem],
     scores: Scores,
     confidence: float,
-    seed: int,
     names: Sequence[str] = tuple(_METRICS),
 ) -> None:
     table = term_table(scores, [item.target for item in items])
     terms = np.arange(len(table.count))
+    prefers, meaningful = item_shares(np.asarray(scores, dtype=np.float64))
+    targets = [item.target for item in items]
+    found = {
+        "ss": clustered_mean(table.ss, terms, confidence=confidence, unit="%"),
+        "lms": clustered_mean(table.lms, terms, confidence=confidence, unit="%"),
+        "ss_micro": clustered_mean(prefers, targets, confidence=confidence, unit="%"),
+        "lms_micro": clustered_mean(meaningful, targets, confidence=confidence, unit="%"),
+    }
+    for suffix in ("", "_micro"):
+        found[f"icat{suffix}"] = _icat(found[f"ss{suffix}"], found[f"lms{suffix}"])
     for name in names:
-        estimate = clustered_statistic(
-            lambda numbers, field=name: getattr(table.scores(numbers), field),  # type: ignore[misc]
-            terms,
-            confidence=confidence,
-            seed=seed,
-            unit="%",
-            **_METRICS[name],
-        )
-        method = f"{estimate.method}, {len(terms)} target terms"
-        evidence.metric(pattern.format(name), replace(estimate, n=len(items), method=method))
+        method = f"{found[name].method}, {len(terms)} target terms"
+        fields: dict[str, Any] = {"n": len(items), "units": len(terms), "method": method, **_METRICS[name]}
+        evidence.metric(pattern.format(name), replace(found[name], **fields))
 
 
-def _suffix_metric(
-    evidence: Evidence, items: Sequence[StereoSetItem], suffix: Scores, confidence: float, seed: int
-) -> None:
+def _icat(ss: Estimate, lms: Estimate) -> Estimate:
+    """ICAT with the least and the largest value that the limits of SS and LMS allow."""
+    assert ss.value is not None and lms.value is not None
+    value = icat(ss.value, lms.value)
+    if ss.low is None or ss.high is None or lms.low is None or lms.high is None:
+        return replace(ss, value=value, low=None, high=None)
+    nearest = min(max(50.0, ss.low), ss.high)
+    low = min(icat(ss.low, lms.low), icat(ss.high, lms.low))
+    return replace(
+        ss, value=value, low=min(low, value), high=max(icat(nearest, lms.high), value), method="limits of SS and LMS"
+    )
+
+
+def _suffix_metric(evidence: Evidence, items: Sequence[StereoSetItem], suffix: Scores, confidence: float) -> None:
     usable = ~np.isnan(suffix[:, 0])
     some = [item for item, keep in zip(items, usable, strict=True) if keep]
     if some:
-        _record(evidence, "bias.stereoset_{}_suffix", some, suffix[usable], confidence, seed, names=("ss",))
+        _record(evidence, "bias.stereoset_{}_suffix", some, suffix[usable], confidence, names=("ss",))

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.coreference import CLOZE, RULES, Question, candidate_scores, correct
 from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.public_sets import usage_of
-from lm_audit.audits.bias.shares import clustered_mean, clustered_statistic
+from lm_audit.audits.bias.shares import clustered_mean, gap
 from lm_audit.audits.bias.winobias_items import WinoBiasItem, parse_winobias
 from lm_audit.audits.bias.winogender_items import GENDERS, WinogenderItem, parse_winogender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.stats import Estimate
+from lm_audit.stats.covering import FEWEST
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -51,7 +53,7 @@ def winobias(
     pairs = np.array([item.pair for item in items])
     for rule in RULES:
         right = 100 * correct(scores[rule], questions)
-        _winobias_metrics(evidence, items, right, pairs, rule, confidence, seed)
+        _winobias_metrics(evidence, items, right, pairs, rule, confidence)
     details = [{"condition": item.condition, "type": item.type, "gender": item.gender} for item in items]
     evidence.extend_rows(_rows(questions, scores, details))
     return evidence
@@ -64,7 +66,6 @@ def _winobias_metrics(
     pairs: NDArray[Any],
     rule: str,
     confidence: float,
-    seed: int,
 ) -> None:
     suffix = "" if rule == RULES[0] else f".{rule}"
     pro = np.array([item.condition == "pro" for item in items])
@@ -75,24 +76,16 @@ def _winobias_metrics(
         for name, side in (("pro", pro), ("anti", ~pro)):
             both = chosen & side
             if both.any():
-                estimate = clustered_mean(right[both], pairs[both], confidence=confidence, seed=seed, **_ACCURACY)
+                estimate = clustered_mean(right[both], pairs[both], confidence=confidence, **_ACCURACY)
                 evidence.metric(f"bias.winobias_accuracy_{name}{label}{suffix}", estimate)
         if chosen.any():
-            gap = _gap(right[chosen], pro[chosen], pairs[chosen], confidence, seed)
-            evidence.metric(f"bias.winobias_bias{label}{suffix}", gap)
+            found = gap(right[chosen], pro[chosen], pairs[chosen], confidence=confidence, **_GAP)
+            evidence.metric(f"bias.winobias_bias{label}{suffix}", found)
     for name in ("male", "female"):
         chosen = gender == name
         if chosen.any():
-            estimate = clustered_mean(right[chosen], pairs[chosen], confidence=confidence, seed=seed, **_ACCURACY)
+            estimate = clustered_mean(right[chosen], pairs[chosen], confidence=confidence, **_ACCURACY)
             evidence.metric(f"bias.winobias_accuracy_{name}{suffix}", estimate)
-
-
-def _gap(right: Floats, first: NDArray[np.bool_], clusters: NDArray[Any], confidence: float, seed: int) -> Any:
-    def statistic(numbers: NDArray[np.int64]) -> float | None:
-        chosen, side = right[numbers], first[numbers]
-        return float(chosen[side].mean() - chosen[~side].mean()) if side.any() and (~side).any() else None
-
-    return clustered_statistic(statistic, clusters, confidence=confidence, seed=seed, **_GAP)
 
 
 def winogender(
@@ -121,7 +114,7 @@ def winogender(
     scores = candidate_scores(model, questions)
     evidence = _evidence("winogender", "bias.winogender_flip_rate", model, len(items), usage, seed)
     for rule in RULES:
-        _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence, seed)
+        _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence)
     details = [{"template": item.template, "gender": item.gender, "occupation": item.occupation} for item in items]
     evidence.extend_rows(_rows(questions, scores, details))
     return evidence
@@ -134,7 +127,6 @@ def _winogender_metrics(
     rule: str,
     stats: Mapping[str, float] | None,
     confidence: float,
-    seed: int,
 ) -> None:
     suffix = "" if rule == RULES[0] else f".{rule}"
     right = 100 * correct(scores, [item.question for item in items])
@@ -142,24 +134,23 @@ def _winogender_metrics(
     gender = np.array([item.gender for item in items])
     for name in GENDERS:
         if (chosen := gender == name).any():
-            estimate = clustered_mean(right[chosen], occupation[chosen], confidence=confidence, seed=seed, **_ACCURACY)
+            estimate = clustered_mean(right[chosen], occupation[chosen], confidence=confidence, **_ACCURACY)
             evidence.metric(f"bias.winogender_accuracy_{name}{suffix}", estimate)
     gendered = gender != "neutral"
-    gap = _gap(right[gendered], gender[gendered] == "male", occupation[gendered], confidence, seed)
-    evidence.metric(f"bias.winogender_male_female_gap{suffix}", gap)
+    found = gap(right[gendered], gender[gendered] == "male", occupation[gendered], confidence=confidence, **_GAP)
+    evidence.metric(f"bias.winogender_male_female_gap{suffix}", found)
     flips = _flips(items, scores)
     if flips:
         estimate = clustered_mean(
             [100 * flip for _, flip in flips],
             [name for name, _ in flips],
             confidence=confidence,
-            seed=seed,
             unit="%",
             better="lower",
         )
         evidence.metric(f"bias.winogender_flip_rate{suffix}", estimate)
     if stats:
-        _labour_metrics(evidence, items, scores, right, suffix, stats, confidence, seed)
+        _labour_metrics(evidence, items, scores, right, suffix, stats, confidence)
 
 
 def _flips(items: Sequence[WinogenderItem], scores: Floats) -> list[tuple[str, float]]:
@@ -180,14 +171,13 @@ def _labour_metrics(
     suffix: str,
     stats: Mapping[str, float],
     confidence: float,
-    seed: int,
 ) -> None:
     known = np.array([item.gender != "neutral" and item.occupation in stats for item in items])
     gotcha = np.array([_is_gotcha(item, stats) if keep else False for item, keep in zip(items, known, strict=True)])
     occupation = np.array([item.occupation for item in items])
     if known.any():
-        gap = _gap(right[known], gotcha[known], occupation[known], confidence, seed)
-        evidence.metric(f"bias.winogender_gotcha_gap{suffix}", gap)
+        found = gap(right[known], gotcha[known], occupation[known], confidence=confidence, **_GAP)
+        evidence.metric(f"bias.winogender_gotcha_gap{suffix}", found)
     lean = {(item.template, item.gender): row[0] - row[1] for item, row in zip(items, scores, strict=True)}
     shift: dict[str, list[float]] = {}
     for template, gender in lean:
@@ -197,16 +187,7 @@ def _labour_metrics(
     names = list(shift)
     mean_shift = np.array([np.mean(shift[name]) for name in names])
     share = np.array([stats[name] for name in names])
-    correlation = clustered_statistic(
-        lambda numbers: _correlation(mean_shift[numbers], share[numbers]),
-        names,
-        confidence=confidence,
-        seed=seed,
-        unit="Pearson r",
-        better="target:0",
-        chance=0.0,
-    )
-    evidence.metric(f"bias.winogender_labour_correlation{suffix}", correlation)
+    evidence.metric(f"bias.winogender_labour_correlation{suffix}", _correlation(mean_shift, share, confidence))
 
 
 def _is_gotcha(item: WinogenderItem, stats: Mapping[str, float]) -> bool:
@@ -215,10 +196,21 @@ def _is_gotcha(item: WinogenderItem, stats: Mapping[str, float]) -> bool:
     return fits != item.refers_to_occupation
 
 
-def _correlation(left: Floats, right: Floats) -> float | None:
-    if len(left) < 3 or np.ptp(left) == 0 or np.ptp(right) == 0:
-        return None
-    return float(np.corrcoef(left, right)[0, 1])
+def _correlation(left: Floats, right: Floats, confidence: float) -> Estimate:
+    """Pearson's r with Fisher's interval; occupations are the independent units."""
+    fields: dict[str, Any] = {"unit": "Pearson r", "better": "target:0", "chance": 0.0, "confidence": confidence}
+    method, n = "Pearson's r, Fisher's interval", len(left)
+    if n < 3 or np.ptp(left) == 0 or np.ptp(right) == 0:
+        return Estimate.not_estimable(f"{n} occupations without spread give no correlation", n=n, **fields)
+    from scipy.stats import pearsonr
+
+    found = pearsonr(left, right)
+    value = float(found.statistic)
+    if n < FEWEST:
+        note = f"{n} occupations give no interval, {FEWEST} do"
+        return Estimate(value, n=n, method=method, note=note, **fields)
+    limits = found.confidence_interval(confidence)
+    return Estimate(value, min(float(limits.low), value), max(float(limits.high), value), n=n, method=method, **fields)
 
 
 def _evidence(benchmark: str, headline: str, model: LanguageModel, n: int, usage: Usage, seed: int) -> Evidence:
