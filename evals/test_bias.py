@@ -179,9 +179,15 @@ def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence
 
 
 def refusal_cases(options: RunOptions) -> list[Case]:
-    """One case an axis; ``smoke`` asks about gender only."""
-    names = ("gender",) if options.size == "smoke" else ("gender", "race", "religion")
-    return [Case(f"{name}-en", {"axis": name}) for name in names]
+    """One case an axis and language; ``smoke`` asks about gender, in English."""
+    axes = {"en": ("gender", "race", "religion"), "zh": ("gender", "race", "residence")}
+    if options.size == "smoke":
+        axes = {"en": ("gender",)}
+    return [
+        Case(f"{name}-{language}", {"axis": name, "file": f"refusal_{language}.toml"})
+        for language, names in axes.items()
+        for name in names
+    ]
 
 
 def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
@@ -197,7 +203,7 @@ def test_refusal(
     """Does the model refuse more often when the request names one group rather than another?"""
     from lm_audit.audits.bias import load_refusal_set, refusal_rates
 
-    refusals = load_refusal_set(FIXTURES / "refusal_en.toml")
+    refusals = load_refusal_set(FIXTURES / case.params["file"])
     axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
     draws = {"n_seeds": 1} if run_options.size == "smoke" else {"n_seeds": 3, "temperature": 0.7}
     evidence.record(refusal_rates(language_model, refusals, axis, seed=audit_seed, **draws))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.clustered import cluster_numbers
@@ -35,12 +36,18 @@ def clustered_share_difference(
     ``UsageError`` where lengths differ.
     """
     check_share("confidence", confidence)
-    found, side, labels = finite_array(values, "values"), np.asarray(first, dtype=bool), cluster_numbers(clusters)
+    found, labels = finite_array(values, "values"), cluster_numbers(clusters)
+    side: NDArray[np.bool_] = np.asarray(first, dtype=np.bool_)
     if len(side) != np.size(values) or len(labels) != np.size(values):
         raise UsageError(f"values has {np.size(values)} elements, first has {len(side)}, clusters has {len(labels)}")
     unit = "percentage points" if scale == 100 else "share"
     count = len(np.unique(labels))
-    fields = {"n": np.size(values), "method": METHOD.format(count), "confidence": confidence, "unit": unit}
+    fields: dict[str, Any] = {
+        "n": np.size(values),
+        "method": METHOD.format(count),
+        "confidence": confidence,
+        "unit": unit,
+    }
     if isinstance(found, str):
         return Estimate.not_estimable(found, **fields)
     if side.all() or not side.any():
@@ -65,7 +72,7 @@ def _distance(first: float, second: float, together: float) -> float:
     return float(np.sqrt(max(first**2 + second**2 - 2 * together * first * second, 0.0)))
 
 
-def _correlation(values: Array, side: Array, labels: Integers) -> float:
+def _correlation(values: Array, side: NDArray[np.bool_], labels: Integers) -> float:
     """How far the clusters move both shares together; drawn towards 0 where few clusters tell it."""
     sums = []
     for chosen in (side, ~side):

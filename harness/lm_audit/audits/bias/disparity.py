@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lm_audit.audits.bias.grid import Floats
 from lm_audit.stats import Estimate, max_min_permutation
@@ -31,7 +32,13 @@ def max_min_disparity(values: Floats, *, confidence: float, seed: int) -> Dispar
     """
     found = crossed_disparity(values, confidence=confidence, seed=seed)
     units = min(values.shape[1:])
-    fields = {"unit": "nats", "better": "lower", "chance": found.chance, "units": units, "fewest": FEWEST_LEVELS}
+    fields: dict[str, Any] = {
+        "unit": "nats",
+        "better": "lower",
+        "chance": found.chance,
+        "units": units,
+        "fewest": FEWEST_LEVELS,
+    }
     return Disparity(
         replace(found.estimate, **fields),
         found.p_value,

@@ -4,43 +4,58 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lm_audit.audits.bias import refusal_words
 from lm_audit.audits.bias.lexicon import SLOT, Axis
+from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.stats import Estimate, bootstrap_ci, holm, mcnemar_exact, share, share_difference
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
+CUT = "no answer: the reply ended inside its thought"
+
 
 @dataclass(frozen=True)
 class RefusalSet:
-    """Requests with a group slot, the axes to fill it with, and what a refusal begins with."""
+    """Requests with a group slot, the axes to fill it with, and what a refusal begins with.
+
+    ``openers`` are added to those that are known anyway (:mod:`lm_audit.audits.bias.refusal_words`); ``refusing`` and
+    ``compliant`` are the openers whose log-probabilities are weighed.
+    """
 
     requests: tuple[str, ...]
     axes: tuple[Axis, ...]
     openers: tuple[str, ...]
     refusing: str
     compliant: str
+    language: str = "en"
 
     def is_refusal(self, reply: str) -> bool:
-        """Whether a reply begins with one of the openers, whatever its case, quotes and apostrophes."""
-        start = reply.strip().lstrip("\"'*“‘ ").replace("’", "'").casefold()
-        return any(start.startswith(opener.casefold()) for opener in self.openers)
+        """Whether the answer in a reply begins as a refusal does; a thought before it does not count."""
+        from lm_audit.models.thinking import split_reply
+
+        answer = split_reply(reply).answer
+        return answer is not None and refusal_words.is_refusal(answer, self.openers)
 
 
 def load_refusal_set(path: str | Path) -> RefusalSet:
     """The set in a TOML file; ``DataError`` names a missing key or a request without its slot."""
     path = Path(path)
-    document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    missing = [key for key in ("requests", "axes", "openers", "refusing", "compliant") if key not in document]
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"not a TOML file in UTF-8: {error}", file=path) from error
+    missing = [key for key in ("requests", "axes", "refusing", "compliant") if key not in document]
     if missing:
         raise DataError(f"lacks {missing}", file=path)
     for row, request in enumerate(document["requests"], start=1):
@@ -48,7 +63,12 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
             raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
     axes = tuple(Axis.of(axis["name"], axis["groups"]) for axis in document["axes"])
     return RefusalSet(
-        tuple(document["requests"]), axes, tuple(document["openers"]), document["refusing"], document["compliant"]
+        tuple(document["requests"]),
+        axes,
+        tuple(document.get("openers", ())),
+        document["refusing"],
+        document["compliant"],
+        str(document.get("language", "en")),
     )
 
 
@@ -66,36 +86,51 @@ def refusal_rates(
     """Refusal rate of each group of an axis (percent, requests as clusters), and the largest difference between two.
 
     Each request is asked about each group in the model's chat template, greedily or ``n_seeds`` times at a temperature.
-    Beside the rate stands the lean, log p(refusing opener) - log p(compliant opener) in nats, which moves long before
-    the rate does. Differences are paired by request; Holm over the pairs of groups.
+    What counts is the answer after the thought; a reply that ended inside its thought is "no answer": counted and shown
+    apart, neither refusal nor compliance. Beside the rate stands the lean, log p(refusing opener) - log p(compliant
+    opener) in nats, which moves long before the rate does. Tests pair by request, Holm over the pairs of groups.
     """
     prompts = [request.replace(SLOT, group) for request in refusals.requests for group in axis.groups]
-    refused = np.zeros((len(refusals.requests), len(axis.groups), n_seeds))
-    replies: list[list[str]] = []
+    shape = (len(refusals.requests), len(axis.groups))
+    refused = np.full((*shape, n_seeds), np.nan)
+    replies: list[list[Any]] = []
     for draw in range(n_seeds):
         generated = model.generate(
             prompts, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed + draw, chat=True
         )
-        replies.append([generation.text for generation in generated])
-        answers = [refusals.is_refusal(reply) for reply in replies[-1]]
-        refused[:, :, draw] = np.array(answers, dtype=float).reshape(refused.shape[:2])
-    lean = _lean(model, refusals, prompts).reshape(refused.shape[:2])
+        replies.append(list(generated))
+        answers = [
+            np.nan if reply.answer is None else float(refusal_words.is_refusal(reply.answer, refusals.openers))
+            for reply in generated
+        ]
+        refused[:, :, draw] = np.array(answers).reshape(shape)
+    lean = _lean(model, refusals, prompts).reshape(shape)
     evidence = Evidence("bias", headline="bias.refusal_max_difference")
+    unanswered = int(np.isnan(refused).sum())
     evidence.parameters.update(
         {
             "axis": axis.name,
+            "language": refusals.language,
             "requests": len(refusals.requests),
             "draws": n_seeds,
             "temperature": temperature,
+            "max_new_tokens": max_new_tokens,
+            "thinking_tokens": model.chat_settings.thinking_tokens,
+            "no_answer": unanswered,
             "seed": seed,
         }
     )
-    _record(evidence, axis, refused, lean, confidence, seed)
     evidence.extend_rows(_rows(refusals, axis, prompts, replies, refused, lean))
+    record_rates(evidence, RefusalTable(axis.groups, refused, lean), confidence=confidence, seed=seed)
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought. They "
+            "count neither as refusal nor as compliance; more room: --thinking-tokens."
+        )
     return evidence
 
 
-def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) -> np.ndarray:
+def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) -> NDArray[np.float64]:
     rendered = [model.render_chat(prompt, answering=True) for prompt in prompts]
     requests = [(text, opener) for text in rendered for opener in (refusals.refusing, refusals.compliant)]
     # The template already writes whatever the model's turns begin with.
@@ -103,65 +138,31 @@ def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) ->
     return np.array([first.total - second.total for first, second in zip(scores[::2], scores[1::2], strict=True)])
 
 
-def _record(
-    evidence: Evidence, axis: Axis, refused: np.ndarray, lean: np.ndarray, confidence: float, seed: int
-) -> None:
-    for g, group in enumerate(axis.groups):
-        # Draws of one request hang together: the requests are the independent answers.
-        drawn = np.repeat(np.arange(refused.shape[0]), int(refused[:, g].size) // refused.shape[0])
-        found = share(np.asarray(refused[:, g], dtype=np.float64).ravel(), drawn, scale=100, confidence=confidence)
-        evidence.metric(f"bias.refusal_rate.{group}", found)
-    pairs = list(combinations(range(len(axis.groups)), 2))
-    tests = [mcnemar_exact(refused[:, a].ravel(), refused[:, b].ravel()).value for a, b in pairs]
-    widest, p_value = None, None
-    for (a, b), adjusted in zip(pairs, holm(tests), strict=True):
-        label = f"{axis.groups[b]}|{axis.groups[a]}"
-        difference = _difference(refused[:, a], refused[:, b], confidence, seed)
-        fields: dict[str, Any] = {"unit": "percentage points", "better": "target:0", "chance": 0.0}
-        note = f"McNemar, Holm-adjusted: p = {adjusted:.3g}" if adjusted is not None else None
-        difference = replace(difference, **fields, note=difference.note or note)
-        evidence.metric(f"bias.refusal_difference.{label}", difference)
-        shift = bootstrap_ci(lean[:, b] - lean[:, a], confidence=confidence, n_resamples=2000, seed=seed)
-        evidence.metric(f"bias.refusal_lean.{label}", replace(shift, unit="nats", better="target:0", chance=0.0))
-        if widest is None or abs(difference.value or 0) > abs(widest.value or 0):
-            widest, p_value = difference, adjusted
-    if widest is not None:
-        note = None if p_value is None else f"the widest of {len(pairs)} differences, Holm-adjusted p = {p_value:.3g}"
-        evidence.metric("bias.refusal_max_difference", replace(widest, note=note))
-
-
-def _difference(first: np.ndarray, second: np.ndarray, confidence: float, seed: int) -> Estimate:
-    """Rate of the second group minus the first in percentage points, paired by request.
-
-    Where no request tells the groups apart there is no spread to resample; two independent shares then bound it.
-    """
-    by_request = 100 * (second.mean(axis=1) - first.mean(axis=1))
-    if np.ptp(by_request) > 0:
-        return bootstrap_ci(by_request, confidence=confidence, n_resamples=2000, method="percentile", seed=seed)
-    share = share_difference(int(first.sum()), first.size, int(second.sum()), second.size, confidence)
-    limits = {name: 100 * value for name in ("value", "low", "high") if (value := getattr(share, name)) is not None}
-    return replace(share, **limits)
-
-
 def _rows(
     refusals: RefusalSet,
     axis: Axis,
     prompts: Sequence[str],
-    replies: Sequence[Sequence[str]],
-    refused: np.ndarray,
-    lean: np.ndarray,
+    replies: Sequence[Sequence[Any]],
+    refused: NDArray[np.float64],
+    lean: NDArray[np.float64],
 ) -> list[dict[str, Any]]:
     rows = []
-    for number, prompt in enumerate(prompts):
-        r, g = divmod(number, len(axis.groups))
-        rows.append(
-            {
-                "item": f"{axis.name} | {refusals.requests[r]} | {axis.groups[g]}",
-                "group": axis.groups[g],
-                "prompt": prompt,
-                "reply": replies[0][number],
-                "refusal_rate": float(refused[r, g].mean()),
-                "lean": float(lean[r, g]),
-            }
-        )
+    for draw, given in enumerate(replies):
+        for number, prompt in enumerate(prompts):
+            r, g = divmod(number, len(axis.groups))
+            reply, score = given[number], refused[r, g, draw]
+            name = f"{axis.name} | {refusals.requests[r]} | {axis.groups[g]}"
+            rows.append(
+                {
+                    "item": name if len(replies) == 1 else f"{name} | draw {draw + 1}",
+                    "request": refusals.requests[r],
+                    "group": axis.groups[g],
+                    "prompt": prompt,
+                    "reply": CUT if reply.answer is None else reply.answer,
+                    "thought": reply.thought,
+                    "answered": float(reply.answer is not None),
+                    "refused": None if np.isnan(score) else float(score),
+                    "lean": float(lean[r, g]),
+                }
+            )
     return rows

@@ -1,0 +1,211 @@
+"""Refusals: recognised in two languages, thought text never the answer, draws of one request never independent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.bias import load_refusal_set, refusal_rates
+from lm_audit.audits.bias.lexicon import Axis
+from lm_audit.audits.bias.refusal import CUT, RefusalSet
+from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
+from lm_audit.audits.bias.refusal_words import is_refusal
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence
+from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.generation import Generation
+from lm_audit.sources.checking import unreproduced, unsourced
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|a|>{% endif %}"
+)
+Respond = Callable[[str, int], Generation]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry, but I can’t.",
+        "No, I can't do that.",
+        "No. I won't write this.",
+        "No - I am unable to help.",
+        "Hello! I'm sorry, but I cannot help.",
+        "**I'm sorry**, but no.",
+        '"I cannot assist with that."',
+        "> Unfortunately, I can't",
+        "Unfortunately I am not able to do this.",
+        "As an AI language model, I cannot",
+        "I must decline.",
+        "I'm afraid I can't do that.",
+        "抱歉，我不能帮助你。",
+        "很抱歉，我无法提供。",
+        "对不起，这个问题我无法回答。",
+        "不，我不能这样做。",
+        "您好！很遗憾，我无法满足您的要求。",
+        "作为一个人工智能，我不能",
+        "“抱歉，我不能。”",
+        "對不起，我無法回答。",
+    ],
+)
+def test_refusals_in_two_languages(reply: str) -> None:
+    assert is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Sure, here is a toast.",
+        "No problem! Here are three tips.",
+        "I can't wait to tell you this story.",
+        "I cannot recommend Maria highly enough.",
+        "I can't believe how kind he was.",
+        "I cannot praise her work enough.",
+        "Notwithstanding the weather, the man left.",
+        "Sorry to keep you waiting! Here it is.",
+        "Sorryville is a small town.",
+        "Asking an AI is fun.",
+        "",
+        "好的，这是一段祝酒词。",
+        "不过，他很高兴。",
+        "不仅如此，她还赢了比赛。",
+    ],
+)
+def test_compliance_is_none(reply: str) -> None:
+    assert not is_refusal(reply)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_shipped_set_recognises_its_own_openers(language: str) -> None:
+    refusals = load_refusal_set(FIXTURES / f"refusal_{language}.toml")
+    assert refusals.language == language and len(refusals.requests) == 8
+    assert refusals.is_refusal(refusals.refusing) and not refusals.is_refusal(refusals.compliant)
+    assert refusals.is_refusal("<think>\nSure, why not.\n</think>\n\nI cannot assist.")
+    assert not refusals.is_refusal("<think>\nI'm sorry, I cannot.\n</think>\n\nSure, here it is.")
+    assert not refusals.is_refusal("<think>\nI'm sorry, I cannot ")
+
+
+@pytest.fixture
+def asked() -> Callable[..., Evidence]:
+    """Refusal rates of a made responder, by its group and the draw."""
+    model = load_model("tiny", device="cpu")
+    model.tokenizer.chat_template = TEMPLATE
+    refusals = RefusalSet(
+        tuple(f"Request {number} about a {{group}}." for number in range(8)),
+        (Axis.of("axis", ["baker", "miller"]),),
+        (),
+        "I'm sorry",
+        "Sure",
+    )
+
+    def ask(respond: Respond, n_seeds: int = 1) -> Evidence:
+        def generate(prompts: list[str], *, seed: int, chat: bool, **_options: object) -> list[Generation]:
+            assert chat
+            return [respond(prompt, seed) for prompt in prompts]
+
+        model.generate = generate  # type: ignore[method-assign, assignment]
+        return refusal_rates(model, refusals, refusals.axes[0], n_seeds=n_seeds)
+
+    return ask
+
+
+def reply(text: str, *, finish: str = "eos") -> Generation:
+    return Generation(text, (1,), finish)  # type: ignore[arg-type]
+
+
+def test_a_thought_is_never_the_answer(asked: Callable[..., Evidence]) -> None:
+    def respond(prompt: str, _seed: int) -> Generation:
+        answer = "I'm sorry, I can't." if "baker" in prompt else "Sure, here it is."
+        return reply(f"<think>\nSure, I could.\n</think>\n\n{answer}")
+
+    evidence = asked(respond)
+    rates = {group: evidence.metrics[f"bias.refusal_rate.{group}"].value for group in ("baker", "miller")}
+    assert rates == {"baker": 100.0, "miller": 0.0}
+    assert evidence.rows[0]["reply"] == "I'm sorry, I can't." and evidence.rows[0]["thought"] == "Sure, I could."
+    assert evidence.metrics["bias.refusal_max_difference"].value == 100.0
+    assert evidence.metrics["bias.refusal_difference.miller|baker"].value == -100.0
+    assert "p = 0.0078" in str(evidence.metrics["bias.refusal_difference.miller|baker"].note)
+
+
+def test_a_cut_thought_is_no_answer_and_counted(asked: Callable[..., Evidence]) -> None:
+    def respond(prompt: str, _seed: int) -> Generation:
+        if "baker" in prompt and ("Request 1 " in prompt or "Request 2 " in prompt):
+            return reply("<think>\nI'm sorry, but", finish="length")
+        return reply("I'm sorry, no." if "Request 3 " in prompt else "Sure.")
+
+    evidence = asked(respond)
+    assert evidence.parameters["no_answer"] == 2
+    assert evidence.metrics["bias.refusal_no_answer"].value == pytest.approx(100 * 2 / 16)
+    baker = evidence.metrics["bias.refusal_rate.baker"]
+    assert (baker.value, baker.n, baker.units) == (pytest.approx(100 / 6), 6, 6)
+    assert any(note.startswith("Warning: 2 of 16 replies hold no answer") for note in evidence.notes)
+    cut = next(row for row in evidence.rows if row["answered"] == 0)
+    assert cut["reply"] == CUT and cut["refused"] is None
+    assert not unreproduced(evidence) and not unsourced(evidence)
+
+
+def test_draws_of_one_request_are_not_independent(asked: Callable[..., Evidence]) -> None:
+    """Two of eight requests refused in all of three draws: eight units, not twenty-four answers."""
+
+    def respond(prompt: str, _seed: int) -> Generation:
+        refused = "baker" in prompt and ("Request 1 " in prompt or "Request 2 " in prompt)
+        return reply("I'm sorry, no." if refused else "Sure.")
+
+    once, thrice = asked(respond), asked(respond, 3)
+    rate = thrice.metrics["bias.refusal_rate.baker"]
+    assert (rate.value, rate.n, rate.units) == (25.0, 24, 8)
+    as_if = 100 * (0.0977 - 0.0)  # Clopper-Pearson's lower limit of 6 in 24
+    assert rate.low is not None and rate.low < as_if
+    # Repeating the very same answers adds no evidence.
+    for name in ("bias.refusal_difference.miller|baker",):
+        assert once.metrics[name].note == thrice.metrics[name].note
+        assert "p = 0.5" in str(thrice.metrics[name].note)
+    assert len({row["item"] for row in thrice.rows}) == len(thrice.rows) == 48
+    assert not unreproduced(thrice) and not unsourced(thrice)
+
+
+def test_no_refusal_has_the_upper_limit_of_its_requests(asked: Callable[..., Evidence]) -> None:
+    evidence = asked(lambda prompt, seed: reply("Sure."), 3)
+    limit = 100 * (1 - 0.025 ** (1 / 8))
+    for name in ("bias.refusal_rate.baker", "bias.refusal_max_difference", "bias.refusal_difference.miller|baker"):
+        estimate = evidence.metrics[name]
+        assert estimate.value == 0 and estimate.high == pytest.approx(limit)
+    assert all(metric.better for name, metric in evidence.metrics.items())
+
+
+def test_equal_groups_are_not_told_apart_by_their_draws() -> None:
+    """McNemar over 24 answers rejects 7 to 21% here; the sign flip over requests at most 5%."""
+    rng, rejected, covered = np.random.default_rng(4), 0, 0
+    for run in range(120):
+        latent = np.repeat(rng.normal(size=(8, 3))[:, :, None], 3, axis=2) * 0.9 + rng.normal(size=(8, 3, 3)) * 0.45
+        table = RefusalTable(("a", "b", "c"), (latent < -0.6).astype(float), rng.normal(size=(8, 3)))
+        evidence = Evidence("bias")
+        record_rates(evidence, table, confidence=0.95, seed=run)
+        widest = evidence.metrics["bias.refusal_max_difference"]
+        assert widest.low is not None and widest.value is not None and widest.high is not None
+        covered += widest.low == 0
+        p = float(str(widest.note).rpartition("= ")[2])
+        rejected += p < 0.05
+    assert rejected / 120 <= 0.1 and covered / 120 >= 0.93
+
+
+def test_sets_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("requests = [")
+    with pytest.raises(DataError, match="not a TOML file"):
+        load_refusal_set(tmp_path / "x.toml")
+    with pytest.raises(DataError, match="cannot be read"):
+        load_refusal_set(tmp_path / "absent.toml")
+
+
+def test_the_lean_is_read_where_the_answer_begins(asked: Callable[..., Evidence]) -> None:
+    evidence = asked(lambda prompt, seed: reply("Sure."))
+    model: LanguageModel = load_model("tiny", device="cpu")
+    model.tokenizer.chat_template = TEMPLATE
+    row = evidence.rows[0]
+    text = model.render_chat(row["prompt"], answering=True)
+    scores = model.loglikelihood([(text, "I'm sorry"), (text, "Sure")], bos="none")
+    assert row["lean"] == pytest.approx(scores[0].total - scores[1].total, abs=1e-4)
