@@ -27,7 +27,7 @@ from lm_audit.audits.privacy.source_columns import COLUMNS, source_metrics
 from lm_audit.audits.privacy.stage_option import parse_stages
 from lm_audit.audits.privacy.stagescores import StageScores
 from lm_audit.audits.privacy.stress import VARIANTS, stress_variants
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate
 
@@ -167,7 +167,7 @@ def test_scoring_is_refused_when_a_twin_was_trained_on(smoke_stages, tmp_path):
         audit_stages({s: "nowhere" for s in parse_stages(ALL)}, replace(manifest, canaries=tuple(swapped)))
 
 
-ALL = "base=a,sft=b,dpo_no_canary=c,dpo_with_canary=d"
+ALL = "base=o/a,sft=o/b,dpo_no_canary=o/c,dpo_with_canary=o/d"
 
 
 def first(manifest: Manifest) -> int:
@@ -331,12 +331,14 @@ def test_stage_rows_hold_documents(smoke_evidence):
     [
         ("sft", "write STAGE=SPEC"),
         ("base=a,dpo=b", "unknown stage 'dpo'"),
-        ("base=a,base=b", "given twice"),
-        ("sft=a", "needs base=SPEC"),
+        ("base=o/a,base=o/b", "given twice"),
+        ("sft=o/a", "needs base=SPEC"),
+        ("base=", "write STAGE=SPEC"),
+        ("base=./nowhere", r"--stages base: .*nowhere"),
     ],
 )
 def test_stage_option_errors(text, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises((UsageError, ModelError), match=message):
         parse_stages(text)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.config import StagesConfig
@@ -72,13 +71,12 @@ def _start(args: argparse.Namespace) -> StagesConfig:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    from lm_audit.audits.privacy.jsonl import read_object
+
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--config {path} cannot be read: {error}") from error
-    if not isinstance(record, dict):
-        raise UsageError(f"--config {path} must hold a JSON object, found {type(record).__name__}")
-    return record
+        return read_object(path)
+    except DataError as error:
+        raise UsageError(f"--config cannot be read: {error}") from error
 
 
 def _nested(args: argparse.Namespace, start: StagesConfig) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.option import whole_number
 from lm_audit.audits.privacy.command_options import add_config_options, config_of
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def _own_options(name: str, step: argparse.ArgumentParser) -> None:
     if name in ("audit", "attribute", "run"):
         step.add_argument("--lenient", action="store_true", help="leave out missing stages instead of stopping")
     if name in ("audit", "run"):
-        step.add_argument("--exact-positions", type=int, default=0, help="last characters that exact exposure ranks")
-        step.add_argument("--samples", type=int, default=0, help="sampled continuations a member (0: greedy)")
+        count = whole_number(0)
+        step.add_argument("--exact-positions", type=count, default=0, help="last characters that exact exposure ranks")
+        step.add_argument("--samples", type=count, default=0, help="sampled continuations a member (0: greedy)")
     if name == "audit":
         step.add_argument("--stages", help="base=SPEC,sft=SPEC,...: checkpoints trained elsewhere; needs --manifest")
         step.add_argument("--manifest", help="their canary manifest")
@@ -111,11 +113,15 @@ def _train(args: argparse.Namespace) -> int:
 def _audit(args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.prepare import MANIFEST
     from lm_audit.audits.privacy.stage_option import manifest_path, parse_stages
+    from lm_audit.errors import UsageError
 
     config = config_of(args)
-    if args.stages:
+    if args.stages is None and args.manifest is not None:
+        raise UsageError("--manifest does nothing without --stages; name the checkpoints, or leave it out")
+    if args.stages is not None:
+        manifest = manifest_path(args.manifest)
         stages: dict[str, Any] = dict(parse_stages(args.stages))
-        return _audited(config, stages, manifest_path(args.manifest), args)
+        return _audited(config, stages, manifest, args)
     folder = config.folder()
     trained = {path.parent.name: path.parent for path in sorted(folder.glob("stages/*/stage.json"))}
     return _audited(config, trained, folder / MANIFEST, args)

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_audit.audits.privacy.families import FAMILIES
 from lm_audit.errors import UsageError
 from lm_audit.models.tiny import TinySettings
 
@@ -87,19 +86,9 @@ class StagesConfig:
     output: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise UsageError(f"unknown canary family {self.family!r}; known families: {', '.join(FAMILIES)}")
-        for name, least in (("members", 1), ("controls", 0), ("documents", 1), ("pairs", 1), ("pairs_per_canary", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.trainer not in ("own", "trl"):
-            raise UsageError(f"trainer must be 'own' or 'trl', got {self.trainer!r}")
-        if self.assignment not in ("fixed", "coins"):
-            raise UsageError(f"assignment must be 'fixed' or 'coins', got {self.assignment!r}")
-        if self.dp is not None and not self.dp.epsilon > 0:
-            raise UsageError(f"epsilon must be above 0 (inf for no noise), got {self.dp.epsilon}")
-        if self.dp is not None and self.trainer == "trl":
-            raise UsageError("DP-SFT runs in the project's own loop; use trainer='own' together with an epsilon")
+        from lm_audit.audits.privacy.config_checks import check_stages_config
+
+        check_stages_config(self)
 
     @property
     def sha256(self) -> str:
@@ -125,7 +114,7 @@ class StagesConfig:
         try:
             fields = {name: _revive(name, value) for name, value in record.items()}
             return cls(**fields, output=output, device=device)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"this is no config of the privacy audit: {error}") from error
 
     def folder(self) -> Path:

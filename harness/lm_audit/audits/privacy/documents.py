@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lm_audit.audits.privacy.jsonl import read_lines
+from lm_audit.audits.privacy.jsonl import read_lines, text_of
 from lm_audit.audits.privacy.streams import Stream
 from lm_audit.errors import DataError
 
@@ -53,7 +53,7 @@ def sample_documents(documents: Iterable[str], n: int, *, seed: int) -> list[str
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+    return text_of(path)
 
 
 def _field(record: dict[str, object], path: Path, number: int) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_audit.audits.privacy.metric_sources import rows_for
 from lm_audit.audits.privacy.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stage_option import manifest_path, parse_stages
+from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -38,11 +40,25 @@ EPSILONS = ("inf", "4", "1")
 
 def chosen_stages(options: RunOptions) -> dict[str, str] | None:
     """Stages and specs of ``--stages``, None where the toy model is trained; checks the option and its manifest."""
-    text = options.option("stages")
-    if not text:
+    text, manifest = options.option("stages"), options.option("manifest")
+    if text is None:
+        if manifest is not None:
+            raise UsageError(
+                f"--manifest {manifest} does nothing without --stages; name the checkpoints, or leave it out"
+            )
         return None
-    manifest_path(options.option("manifest"))
-    return parse_stages(text)
+    path = manifest_path(manifest)
+    stages = parse_stages(text)
+    _readable_manifest(path)
+    return stages
+
+
+@lru_cache(maxsize=4)
+def _readable_manifest(path: Path) -> None:
+    """Refuse a damaged manifest at collection, before a model loads."""
+    from lm_audit.audits.privacy.manifest import read_manifest
+
+    read_manifest(path)
 
 
 def stage_names(options: RunOptions) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.privacy.jsonl import write_text
+from lm_audit.audits.privacy.jsonl import read_object, write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.sources import MetricSource
@@ -36,8 +36,8 @@ def load_evidence(path: Path) -> Evidence:
     """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing or of another form."""
     if not path.is_file():
         raise DataError("there is no such file; run 'lm-audit privacy audit' first", file=path)
+    record = read_object(path)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
         return Evidence(
             record["audit"],
             metrics={name: Estimate.from_json(entry) for name, entry in record["metrics"].items()},
@@ -50,5 +50,5 @@ def load_evidence(path: Path) -> Evidence:
             notes=record["notes"],
             code_version=record.get("code_version", "of an older version, which did not say"),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this is no evidence of the privacy audit: {error}", file=path) from error

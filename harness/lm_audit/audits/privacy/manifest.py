@@ -86,8 +86,12 @@ def read_manifest(path: Path) -> Manifest:
     canaries = tuple(_from_record(record, path, number) for number, record in lines[1:])
     if not canaries:
         raise DataError("the manifest holds no canary", file=path)
-    files = tuple(TrainingFile(**entry) for entry in header.get("files", ()))
-    manifest = Manifest(canaries, header.get("seed", 0), header.get("assignment", "fixed"), files, path.parent)
+    seed, assignment = header.get("seed", 0), header.get("assignment", "fixed")
+    if not _is_count(seed):
+        raise DataError(f"a whole number is needed, found {seed!r}", file=path, row=1, field="seed")
+    if assignment not in ("fixed", "coins"):
+        raise DataError(f"must be 'fixed' or 'coins', got {assignment!r}", file=path, row=1, field="assignment")
+    manifest = Manifest(canaries, seed, assignment, _training_files(header.get("files", []), path), path.parent)
     _check_unique(manifest, path)
     if header.get("canaries_sha256") != manifest.sha256:
         raise DataError("the canaries were changed after the manifest was written (hash differs)", file=path, row=1)
@@ -111,9 +115,37 @@ def _from_record(record: Mapping[str, Any], path: Path, number: int) -> Canary:
     for name in names:
         if name not in record:
             raise DataError("this field is missing", file=path, row=number, field=name)
-    canary = Canary(**{name: record[name] for name in names} | {"secret_span": tuple(record["secret_span"])})
+    for name in ("id", "family", "text", "secret", "role"):
+        if not isinstance(record[name], str):
+            raise DataError(f"a string is needed, found {record[name]!r}", file=path, row=number, field=name)
+    if not _is_count(record["repetitions"]):
+        message = f"a whole number of at least 0 is needed, found {record['repetitions']!r}"
+        raise DataError(message, file=path, row=number, field="repetitions")
+    span = record["secret_span"]
+    if not isinstance(span, list) or len(span) != 2 or not all(map(_is_count, span)):
+        message = f"two whole numbers are needed (start, end), found {span!r}"
+        raise DataError(message, file=path, row=number, field="secret_span")
+    canary = Canary(**{name: record[name] for name in names} | {"secret_span": (span[0], span[1])})
     _check_canary(canary, record, path, number)
     return canary
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _training_files(entries: Any, path: Path) -> tuple[TrainingFile, ...]:
+    kinds = {"path": str, "purpose": str, "sha256": str, "rows": int}
+    if not isinstance(entries, list):
+        raise DataError(f"a list is needed, found {type(entries).__name__}", file=path, row=1, field="files")
+    for entry in entries:
+        known = isinstance(entry, dict) and entry.keys() == kinds.keys()
+        if not known or not all(isinstance(entry[name], kind) for name, kind in kinds.items()):
+            message = f"each file needs {', '.join(kinds)}, found {str(entry)[:80]}"
+            raise DataError(message, file=path, row=1, field="files")
+        if not entry["path"] or "\0" in entry["path"]:
+            raise DataError(f"{entry['path']!r} names no file", file=path, row=1, field="files")
+    return tuple(TrainingFile(**entry) for entry in entries)
 
 
 def _check_canary(canary: Canary, record: Mapping[str, Any], path: Path, number: int) -> None:

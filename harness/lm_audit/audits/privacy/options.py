@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from lm_audit.audits.option import AuditOption
+from lm_audit.audits.option import AuditOption, filled
 
 OPTIONS: tuple[AuditOption, ...] = (
     AuditOption(
         "--stages",
         "checkpoints to audit instead of training the toy model: base=SPEC,sft=SPEC,dpo_no_canary=SPEC,"
         "dpo_with_canary=SPEC (hub ids, folders, LoRA adapters); needs --manifest",
+        type=filled,
     ),
-    AuditOption("--manifest", "the canary manifest (JSONL) that those checkpoints were trained with"),
+    AuditOption("--manifest", "the canary manifest (JSONL) that those checkpoints were trained with", type=filled),
 )

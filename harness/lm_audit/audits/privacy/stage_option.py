@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from lm_audit.audits.privacy.stage_names import STAGES
-from lm_audit.errors import UsageError
+from lm_audit.errors import ModelError, UsageError
 
 
 def parse_stages(text: str) -> dict[str, str]:
@@ -20,16 +21,28 @@ def parse_stages(text: str) -> dict[str, str]:
         if stage in found:
             raise UsageError(f"--stages: {stage} is given twice")
         found[stage] = spec
+    for stage, spec in found.items():
+        _check_spec(stage, spec)
     if "base" not in found:
         raise UsageError("--stages needs base=SPEC: the untouched model is the reference of all others")
     return {stage: found[stage] for stage in STAGES if stage in found}
+
+
+def _check_spec(stage: str, spec: str) -> None:
+    """``UsageError`` or ``ModelError`` where the spec can name no model; looks at the disk, never at the network."""
+    from lm_audit.audits.privacy.stages import stage_spec
+    from lm_audit.models.spec import parse_spec
+
+    try:
+        parse_spec(stage_spec(spec))
+    except (UsageError, ModelError) as error:
+        raise type(error)(f"--stages {stage}: {error}") from error
 
 
 def manifest_path(value: str | None) -> Path:
     """The manifest that goes with ``--stages``; ``UsageError`` where it is not given or not there."""
     if not value:
         raise UsageError("--stages needs --manifest FILE: without it nobody knows which canaries were trained on")
-    path = Path(value)
-    if not path.is_file():
-        raise UsageError(f"--manifest {value}: there is no such file")
-    return path
+    if not os.path.isfile(value):
+        raise UsageError(f"--manifest {value[:200]}: there is no such file")
+    return Path(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -138,7 +139,8 @@ def _base(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[
 def stage_spec(path: Path | str) -> str:
     """The model spec of a stage folder: itself, or what its ``spec.txt`` points to."""
     pointer = Path(path) / "spec.txt"
-    return pointer.read_text(encoding="utf-8").strip() if pointer.is_file() else str(path)
+    # os.path answers False where a name is too long to be one; pathlib raises.
+    return pointer.read_text(encoding="utf-8").strip() if os.path.isfile(pointer) else str(path)
 
 
 def _sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
