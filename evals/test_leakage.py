@@ -238,7 +238,7 @@ def test_memorisation_control(
     audit_seed: int,
     planted_results: Callable[..., Any],
 ) -> None:
-    """Questions the toy model was trained on must be found, the more the oftener; others of the kind must not."""
+    """Questions the toy model was trained on must be found by every test; others of the kind by none."""
     from lm_audit.audits import leakage
 
     judge = getattr(leakage, case.params["judge"])

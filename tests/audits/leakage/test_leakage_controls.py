@@ -9,11 +9,8 @@ from lm_audit.audits.leakage import (
     made_up_benchmark,
     measure_memorisation,
     memorisation_evidence,
-    negative_control,
     option_order,
     paired_sign_flip,
-    plant,
-    positive_control,
     published_place_test,
     text_likelihood,
     trained_on,
@@ -29,20 +26,7 @@ def tiny() -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def contaminated(tiny: LanguageModel) -> LanguageModel:
-    return trained_on(tiny, made_up_benchmark(24, seed=1).items, times=40, seed=1)
-
-
-def test_the_effect_grows_with_the_times_seen(tiny: LanguageModel) -> None:
-    results = plant(tiny, times=(0, 8, 40), questions=32, seed=4)
-    positive, negative = positive_control(results).control, negative_control(results).control
-    assert positive is not None and positive.passed, positive
-    assert negative is not None and negative.passed, negative
-
-
-def test_a_control_that_has_nothing_to_find_fails(tiny: LanguageModel) -> None:
-    results = plant(tiny, times=(0,), questions=16, seed=5)
-    control = positive_control(results).control
-    assert control is not None and not control.passed
+    return trained_on(tiny, made_up_benchmark(24, seed=1).items, seed=1)[0]
 
 
 def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel) -> None:
@@ -89,7 +73,7 @@ def test_ten_trainings_raise_no_more_alarms_than_chance(tiny: LanguageModel) -> 
     alarms = 0
     for seed in range(10):
         other = made_up_benchmark(20, seed=100 + seed)
-        model = trained_on(tiny, made_up_benchmark(20, seed=seed).items, times=30, seed=seed)
+        model, _ = trained_on(tiny, made_up_benchmark(20, seed=seed).items, seed=seed)
         result = measure_memorisation(model, other, seed=seed)
         placed = result.effects["logprob"].placed
         assert placed is not None and placed.value is not None

@@ -27,7 +27,8 @@ _HOMES = {
     "texts": ("text_likelihood",),
     "orderevidence": ("option_order", "row_order"),
     "overview": ("overview_evidence",),
-    "planted": ("made_up_benchmark", "made_up_items", "negative_control", "plant", "positive_control", "trained_on"),
+    "planted": ("made_up_benchmark", "made_up_items", "plant", "trained_on"),
+    "controls": ("negative_control", "positive_control"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -1,23 +1,29 @@
-"""Controls with a planted answer: the toy model trained on made-up questions a known number of times."""
+"""A planted answer: the toy model trained on made-up questions until it knows them, and what each test says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.completion import completions
 from lm_audit.audits.leakage.conditions import Effect, QuestionScores, order_effect, question_scores
-from lm_audit.audits.leakage.figures import spec
 from lm_audit.audits.leakage.items import LETTERS, Item, full_text
 from lm_audit.audits.leakage.measuring import measure_conditions
-from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.audits.leakage.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
+from lm_audit.audits.leakage.orders import shuffled_orders
+from lm_audit.audits.leakage.plainscores import largest_difference
+from lm_audit.audits.leakage.ranking import order_test, summarise
+from lm_audit.audits.leakage.texts import text_likelihood
+from lm_audit.audits.leakage.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
+    from lm_audit.models.criterion import TrainingRecord
 
 _SUBJECTS = (
     "baker", "pilot", "nurse", "clerk", "farmer", "painter", "guard", "tailor", "singer", "judge", "miner", "sailor",
@@ -34,12 +40,18 @@ _THINGS = (
     "jacket", "letter", "window", "table", "drum", "coin", "anchor", "candle",
 )  # fmt: skip
 
-TIMES = (0, 4, 16, 64)
-"""How often the planted questions are trained on; 0 is the untouched model."""
-
 LEARNING_RATE = 2e-3
-ALPHA = 0.01
-"""The level at which a control finds an effect or stays silent."""
+LEARNT = -0.1
+"""Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -1.3."""
+
+QUESTIONS = 48
+"""Half of them are planted, two by two; 12 pairs are enough for a sign flip to say 0.00024."""
+
+ORDERS = 8
+"""The published order and seven others, among which the control ranks it."""
+
+CHECKED = 3
+"""So many questions are scored a second time by plain forward passes."""
 
 
 def made_up_items(n: int, *, seed: int, options: int = 4) -> list[Item]:
@@ -61,118 +73,123 @@ def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(rng.integers(len(words)))]
 
 
-def trained_on(model: LanguageModel, items: Sequence[Item], *, times: int, seed: int) -> LanguageModel:
-    """A copy of the model that has read the items' published texts ``times`` times; the model itself for 0."""
-    from lm_audit.models.tiny import train_tiny
+def trained_on(
+    model: LanguageModel, items: Sequence[Item], *, seed: int, least: float = LEARNT
+) -> tuple[LanguageModel, TrainingRecord]:
+    """A copy of the model that knows the items' published texts, two neighbours to a text, and how long it took.
 
-    if not times:
-        return model
-    return train_tiny(
-        model,
-        [full_text(item) for item in items],
-        seed=seed,
-        epochs=times,
-        lr=LEARNING_RATE,
-        batch_size=16,
-        warmup_steps=4,
-    )
+    It is trained until a byte of them has the log-probability ``least``, whatever steps that takes on this machine;
+    ``ModelError`` where it does not get there.
+    """
+    from lm_audit.models.criterion import Criterion
+    from lm_audit.models.tiny import text_rows, train_tiny_until
+    from lm_audit.models.training import next_token_loss
+
+    whole = [full_text(item) for item in items]
+    texts = [BETWEEN.join(whole[k : k + 2]) for k in range(0, len(whole), 2)]
+    rows, pad = text_rows(model.tokenizer, texts), model.tokenizer.pad_token_id
+
+    def likelihood(module: Any) -> float:
+        return -float(next_token_loss(module, rows, 0 if pad is None else pad))
+
+    what = "mean log-probability a byte of the planted questions"
+    criterion = Criterion(what, likelihood, least, every=10, checks=2, cap=2000)
+    return train_tiny_until(model, texts, criterion, seed=seed, lr=LEARNING_RATE, batch_size=len(texts), warmup_steps=4)
+
+
+@dataclass(frozen=True)
+class Half:
+    """What the audit's tests say of one half of the questions, under the trained model and the untouched one.
+
+    ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
+    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass.
+    """
+
+    items: tuple[Item, ...]
+    effect: Effect
+    untouched: Effect
+    differences: Floats
+    untouched_differences: Floats
+    first_p: float
+    swap_p: float
+    apart: float
 
 
 @dataclass(frozen=True)
 class Planted:
-    """The order effect on questions that were trained on ``times`` times, and on as many that never were."""
+    """Both halves, how training went, and what only the planted half is asked.
 
-    times: int
-    seen: Effect
-    unseen: Effect
+    ``completion_p``: its options written out rather than after other items; ``membership_p``: likelier than the other
+    half (Mann-Whitney).
+    """
+
+    seen: Half
+    unseen: Half
+    training: TrainingRecord
+    completion_p: float
+    membership_p: float
 
 
-def plant(model: LanguageModel, *, times: Sequence[int] = TIMES, questions: int = 48, seed: int) -> list[Planted]:
-    """Train on half of the made-up questions, measure both halves: one result for each number of times seen."""
+def plant(model: LanguageModel, *, questions: int = QUESTIONS, seed: int) -> Planted:
+    """Train on half of the made-up questions and ask the audit's tests about both halves."""
     items = made_up_items(questions, seed=seed)
-    seen, unseen = items[::2], items[1::2]
-    found = []
-    for count in times:
-        trained = trained_on(model, seen, times=count, seed=seed)
-        effects = [order_effect(_scores(trained, half, seed), "logprob", seed=seed) for half in (seen, unseen)]
-        found.append(Planted(count, *effects))
-    return found
+    # Pairs of neighbours go to one half.
+    seen, unseen = ([item for k, item in enumerate(items) if k // 2 % 2 == side] for side in (0, 1))
+    trained, training = trained_on(model, seen, seed=seed)
+    return measure(model, trained, training, seen, unseen, seed=seed)
 
 
-def _scores(model: LanguageModel, items: Sequence[Item], seed: int) -> QuestionScores:
-    table = measure_conditions(model, items, orders=3, baselines=(), seed=seed)
-    return question_scores(table, items)
+def measure(
+    untouched: LanguageModel,
+    trained: LanguageModel,
+    training: TrainingRecord,
+    seen: Sequence[Item],
+    unseen: Sequence[Item],
+    *,
+    seed: int,
+) -> Planted:
+    """What the tests say of both halves."""
+    halves = [_half(untouched, trained, some, seed) for some in (seen, unseen)]
+    planted, other = (_benchmark(some) for some in (seen, unseen))
+    written = completions(trained, planted, seed=seed).metrics["leakage.completion.edit_similarity.above_baseline.p"]
+    likely = text_likelihood(trained, planted, clean=other, seed=seed).metrics["leakage.text.mean_logprob.p"]
+    return Planted(halves[0], halves[1], training, _p(written.value), _p(likely.value))
 
 
-def positive_control(results: Sequence[Planted]) -> Evidence:
-    """The most often seen half must be found, and the effect must grow with every step in times seen."""
-    evidence = _evidence(results, "seen")
-    means = [r.seen.mean.value or 0.0 for r in results]
-    found = _p(results[-1].seen) < ALPHA
-    growing = all(a < b for a, b in pairwise(means))
-    observed = ", ".join(f"{r.times}x: {m:.4f} (p {_p(r.seen):.2g})" for r, m in zip(results, means, strict=True))
-    expected = f"an order effect that grows with the times seen and has p < {ALPHA} at {results[-1].times} times"
-    evidence.control = Control("positive", found and growing, expected, observed)
-    return evidence
+def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item], seed: int) -> Half:
+    tables = [measure_conditions(m, items, orders=3, baselines=(OTHER_ITEM,), seed=seed) for m in (trained, untouched)]
+    scores = [question_scores(table, items) for table in tables]
+    effects = [order_effect(some, "logprob", seed=seed) for some in scores]
+    own = [tuple(range(len(items[0].options))), *shuffled_orders(items[0], ORDERS - 1, seed=seed)]
+    ranked = summarise(order_test(trained, items, own, seed=seed), seed=seed)
+    pairs = [Neighbours(*places) for places in neighbour_places((), [item.file for item in items])]
+    texts = [full_text(item) for item in items]
+    swapped = swap_test(trained, texts, pairs, ["made-up"] * len(pairs), seed=seed)
+    checked: list[Any] = tables[0][tables[0]["base"] < CHECKED].to_dict("records")
+    return Half(
+        items=tuple(items),
+        effect=effects[0],
+        untouched=effects[1],
+        differences=_differences(scores[0]),
+        untouched_differences=_differences(scores[1]),
+        first_p=_p(ranked.p_top.value),
+        swap_p=_p(swapped.p.value),
+        apart=largest_difference(trained, checked),
+    )
 
 
-def negative_control(results: Sequence[Planted]) -> Evidence:
-    """Questions that the trained models never saw must not be found."""
-    evidence = _evidence(results, "unseen")
-    observed = ", ".join(f"{r.times}x: p {_p(r.unseen):.2g}" for r in results)
-    # The smallest p-value of all trainings, by Bonferroni.
-    silent = min(_p(r.unseen) for r in results) * len(results) >= ALPHA
-    expected = f"no order effect (p >= {ALPHA} after Bonferroni) on questions of the same kind that were not trained on"
-    evidence.control = Control("negative", silent, expected, observed)
-    return evidence
+def _differences(scores: QuestionScores) -> Floats:
+    return scores.of("logprob", ORIGINAL) - scores.of("logprob", SHUFFLED)
 
 
-def _p(effect: Effect) -> float:
-    value = effect.placed.value if effect.placed is not None else None
+def _p(value: float | None) -> float:
     return 1.0 if value is None else value
 
 
-def _evidence(results: Sequence[Planted], half: str) -> Evidence:
-    evidence = Evidence("leakage", headline="leakage.control.order_effect")
-    last: Effect = getattr(results[-1], half)
-    evidence.metric("leakage.control.order_effect", last.mean)
-    if last.placed is not None:
-        evidence.metric("leakage.control.order_effect.p", last.placed)
-    evidence.rows = [_row(result, name) for result in results for name in ("seen", "unseen")]
-    evidence.parameters.update({"times": [r.times for r in results], "learning_rate": LEARNING_RATE})
-    evidence.figures.append(_growth(evidence.rows))
-    return evidence
-
-
-def _row(result: Planted, half: str) -> dict[str, Any]:
-    effect: Effect = getattr(result, half)
-    value = {"value": effect.mean.value, "low": effect.mean.low, "high": effect.mean.high, "p": _p(effect)}
-    return {"item": f"{half}-{result.times}", "half": half, "times": result.times, **value}
-
-
-def _growth(rows: Sequence[dict[str, Any]]) -> Figure:
-    color = {"field": "half", "type": "nominal", "title": None, "scale": {"range": ["#D55E00", "#0072B2"]}}
-    x = {"field": "times", "type": "ordinal", "title": "times seen in training"}
-    tooltip = [
-        {"field": "half"},
-        {"field": "times"},
-        {"field": "value", "format": ".4f"},
-        {"field": "p", "format": ".3g"},
-    ]
-    y = {"field": "low", "type": "quantitative", "title": "order effect, nats a byte"}
-    layers = [
-        {"mark": {"type": "rule", "strokeDash": [4, 4], "color": "#777777"}, "encoding": {"y": {"datum": 0}}},
-        {"mark": "rule", "encoding": {"x": x, "y": y, "y2": {"field": "high"}, "color": color}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 80},
-            "encoding": {"x": x, "y": {"field": "value", "type": "quantitative"}, "color": color, "tooltip": tooltip},
-        },
-    ]
-    caption = "Half of the questions was trained on; the other half, of the same kind, never was. Dashed: no effect."
-    return Figure("growth", "Effect by times seen", "vega-lite", spec(rows, layer=layers), caption)
+def _benchmark(items: Sequence[Item]) -> Benchmark:
+    return Benchmark("made-up", tuple(items), ("made-up",), len(items), len(items))
 
 
 def made_up_benchmark(n: int, *, seed: int) -> Benchmark:
     """Made-up questions as a benchmark."""
-    items = tuple(made_up_items(n, seed=seed))
-    return Benchmark("made-up", items, ("made-up",), n, n)
+    return _benchmark(made_up_items(n, seed=seed))

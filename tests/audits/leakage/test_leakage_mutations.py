@@ -1,0 +1,184 @@
+"""Break the instrument on purpose: which control notices which fault, and how often sound controls pass."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.leakage import planted as planting
+from lm_audit.audits.leakage import published_place_test
+from lm_audit.audits.leakage.conditions import QuestionScores, question_scores
+from lm_audit.audits.leakage.controls import FOUND, SILENT, negative_control, positive_control
+from lm_audit.audits.leakage.planted import Planted, made_up_items, measure, trained_on
+from lm_audit.models import LanguageModel
+from lm_audit.models.criterion import TrainingRecord
+from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.tiny import tiny_model
+
+KNOWN: dict[bytes, Any] = {}
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, each answer computed once: every fault starts from the same sound scores."""
+
+    def answer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> Any:
+        key = pickle.dumps((function.__name__, id(self), list(requests), sorted(options.items())))
+        if key not in KNOWN:
+            KNOWN[key] = function(self, requests, **options)
+        return list(KNOWN[key])
+
+    return answer
+
+
+SCORE = remembered(LanguageModel.loglikelihood)
+GENERATE = remembered(LanguageModel.generate)
+Scorer = Callable[..., list[TokenScores]]
+
+
+class Trained:
+    """The planted model, trained once for the table, and what sound controls are given."""
+
+    def __init__(self) -> None:
+        self.untouched = tiny_model()
+        items = made_up_items(planting.QUESTIONS, seed=0)
+        self.seen, self.unseen = ([x for k, x in enumerate(items) if k // 2 % 2 == side] for side in (0, 1))
+        self.model: LanguageModel
+        self.record: TrainingRecord
+        self.model, self.record = trained_on(self.untouched, self.seen, seed=0)
+
+    def measured(self, swapped: bool = False) -> Planted:
+        halves = (self.unseen, self.seen) if swapped else (self.seen, self.unseen)
+        return measure(self.untouched, self.model, self.record, *halves, seed=0)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Iterator[Trained]:
+    yield Trained()
+    KNOWN.clear()
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanguageModel, "loglikelihood", SCORE)
+    monkeypatch.setattr(LanguageModel, "generate", GENERATE)
+
+
+def passed(found: Planted) -> tuple[bool, bool]:
+    controls = [judge(found).control for judge in (positive_control, negative_control)]
+    assert all(controls)
+    return controls[0].passed, controls[1].passed  # type: ignore[union-attr]
+
+
+def test_sound_controls_pass(trained: Trained) -> None:
+    found = trained.measured()
+    assert passed(found) == (True, True)
+    assert "after" in positive_control(found).control.observed  # type: ignore[union-attr]
+
+
+# Faults of the scorer, planted into the one call that every score comes from.
+
+
+def changed(change: Callable[[list[TokenScores], np.random.Generator], list[TokenScores]]) -> Scorer:
+    def scorer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+        return change(list(SCORE(self, requests, **options)), np.random.default_rng(1))
+
+    return scorer
+
+
+def each(change: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> Scorer:
+    return changed(lambda found, rng: [replace(a, logprobs=change(a.logprobs, rng)) for a in found])
+
+
+def between_items(found: list[TokenScores], rng: np.random.Generator) -> list[TokenScores]:
+    """Answers handed to other texts of as many tokens."""
+    out, lengths = list(found), np.array([len(a.logprobs) for a in found])
+    for length in np.unique(lengths):
+        places = np.flatnonzero(lengths == length)
+        for place, source in zip(places, rng.permutation(places), strict=True):
+            out[place] = replace(found[source], token_ids=found[place].token_ids)
+    return out
+
+
+def without_prompt(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Every continuation as if nothing stood before it."""
+    found = SCORE(self, requests, **options)
+    alone = SCORE(self, [([], request[1]) for request in requests], **options)
+    # A text of one token alone has no score without a BOS; that one is kept.
+    return [b if len(b.logprobs) == len(a.logprobs) else a for a, b in zip(found, alone, strict=True)]
+
+
+SCORERS: dict[str, Scorer] = {
+    "off by one token": each(lambda logprobs, rng: np.concatenate([logprobs[:1], logprobs[:-1]])),
+    "one token short": each(lambda logprobs, rng: np.concatenate([[0.0], logprobs[1:]])),
+    "prompts swapped between items": changed(between_items),
+    "prompt ignored": without_prompt,
+    "noise": each(lambda logprobs, rng: rng.normal(-2, 1, len(logprobs))),
+    "constant": each(lambda logprobs, rng: np.full(len(logprobs), -1.0)),
+    "sign reversed": each(lambda logprobs, rng: -logprobs),
+}
+
+
+@pytest.mark.parametrize("fault", SCORERS)
+def test_faults_of_the_scorer(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setattr(LanguageModel, "loglikelihood", SCORERS[fault])
+    positive, _ = passed(trained.measured())
+    assert not positive
+
+
+# Faults of the bookkeeping: between the scores and the verdict.
+
+
+def values_changed(change: Callable[[np.ndarray, tuple[str, ...]], np.ndarray]) -> Callable[..., QuestionScores]:
+    def scores(table: Any, items: Any) -> QuestionScores:
+        found = question_scores(table, items)
+        return replace(found, values={name: change(v, found.conditions) for name, v in found.values.items()})
+
+    return scores
+
+
+def shuffled_labels(values: np.ndarray, conditions: tuple[str, ...]) -> np.ndarray:
+    return np.random.default_rng(2).permuted(values, axis=1)
+
+
+def favoured(values: np.ndarray, conditions: tuple[str, ...]) -> np.ndarray:
+    """The published order gets what is not its own, as from a cache or a cut that treats it otherwise."""
+    return values + 0.25 * (np.array(conditions) == "original")
+
+
+# Positive and negative control: whether each must notice.
+BOOKS: dict[str, tuple[Callable[..., QuestionScores], bool, bool]] = {
+    "conditions shuffled": (values_changed(shuffled_labels), True, False),
+    "metric constant": (values_changed(lambda values, _: np.zeros_like(values)), True, True),
+    "metric of the sign reversed": (values_changed(lambda values, _: -values), True, False),
+    "all items identical": (values_changed(lambda values, _: np.repeat(values[:1], len(values), axis=0)), True, True),
+    "published order favoured": (values_changed(favoured), False, True),
+}
+
+
+@pytest.mark.parametrize("fault", BOOKS)
+def test_faults_of_the_bookkeeping(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    scores, by_positive, by_negative = BOOKS[fault]
+    monkeypatch.setattr(planting, "question_scores", scores)
+    positive, negative = passed(trained.measured())
+    assert not (positive and by_positive) and not (negative and by_negative)
+    assert not (positive and negative)
+
+
+def test_halves_swapped(trained: Trained) -> None:
+    """Labels shuffled: what was planted is called unseen, and the other way round."""
+    assert passed(trained.measured(swapped=True)) == (False, False)
+
+
+def test_levels_are_what_they_say() -> None:
+    """Four exact tests at a level of 0.00025: of 500 null sets the place test finds more than 2 with a chance of 3e-4,
+    and an effect as large as planted text has is found in all of 100."""
+    rng = np.random.default_rng(0)
+    null = [published_place_test(rng.exponential(1, (24, 4)).tolist(), seed=k, n_resamples=3999) for k in range(500)]
+    assert sum((p.value or 0) <= SILENT for p in null) <= 2
+    planted = rng.normal(0, 0.3, (100, 24, 4)) + 0.5 * (np.arange(4) == 0)
+    assert all((published_place_test(x.tolist(), seed=0).value or 0) < FOUND for x in planted)
