@@ -53,6 +53,8 @@ ONE_SAMPLE = {
     "bootstrap_ci": lambda x: hs.bootstrap_ci(x, **EVERY),
     "bootstrap_ci median percentile": lambda x: hs.bootstrap_ci(x, "median", method="percentile", **EVERY),
     "bootstrap_ci callable": lambda x: hs.bootstrap_ci(x, lambda s: float(1 / s.sum()), **EVERY),
+    "mean_interval": lambda x: hs.mean_interval(x, **EVERY),
+    "mean_interval clusters": lambda x: hs.mean_interval(x, [i // 2 for i in range(len(x))], **EVERY),
     "bootstrap_clustered": lambda x: hs.bootstrap_clustered(x, [i // 2 for i in range(len(x))], **EVERY),
     "bootstrap_clustered bca": lambda x: hs.bootstrap_clustered(x, range(len(x)), np.median, method="BCa", **EVERY),
     "sign_flip_test": hs.sign_flip_test,
@@ -79,6 +81,7 @@ PAIRED = {
     "paired_effect": hs.paired_effect,
     "bootstrap_paired": lambda a, b: hs.bootstrap_paired(a, b, **EVERY),
     "mcnemar_exact": hs.mcnemar_exact,
+    "mcnemar_exact clusters": lambda a, b: hs.mcnemar_exact(a, b, [i // 2 for i in range(len(a))]),
 }
 TABLES = {
     "bootstrap_crossed": lambda t: hs.bootstrap_crossed(t, **EVERY),

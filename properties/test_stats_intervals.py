@@ -138,7 +138,7 @@ def test_batches_do_not_change_the_stream(n, m, n_resamples, seed, size):
 
 @given(SAMPLES, SEEDS)
 def test_clusters_of_one_are_plain_resampling(data, seed):
-    clustered = bootstrap_clustered(data, range(len(data)), n_resamples=B, seed=seed)
+    clustered = bootstrap_clustered(data, range(len(data)), method="percentile", n_resamples=B, seed=seed)
     plain = bootstrap_ci(data, method="percentile", n_resamples=B, seed=seed)
     assert limits(clustered) == pytest.approx(limits(plain), abs=1e-9)
 

@@ -55,7 +55,8 @@ def test_increasing_maps_change_nothing(members, data):
 def test_groups_apart_have_auc_one(members, controls):
     apart = members - members.min() + 1, controls - controls.max()
     assert roc_auc(*apart).value == 1
-    assert roc_auc(*apart).low is None
+    found = roc_auc(*apart)
+    assert found.low is None if min(map(len, apart)) < 8 else 0.5 < found.low < found.high == 1
     assert pr_auc(*apart).value == 1
     assert tpr_at_fpr(*apart, 0.01).tpr == 1
 

@@ -44,9 +44,61 @@ def test_one_value_has_a_value_but_no_interval():
         assert "no interval" in estimate.note
 
 
-def test_few_values_carry_a_warning_in_the_note():
-    assert "only 4 values" in hs.bootstrap_ci([1.0, 2.0, 3.0, 5.0], seed=0).note
-    assert hs.bootstrap_ci([1.0, 2.0, 3.0, 5.0, 9.0], seed=0).note is None
+def test_few_values_have_no_interval_and_one_by_name_carries_a_warning():
+    few, eight = [1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 5.0, 9.0, 4.0, 4.5, 6.0]
+    for statistic in ("mean", "median", lambda x: float(np.mean(x))):
+        estimate = hs.bootstrap_ci(few, statistic, seed=0)
+        assert estimate.value is not None and estimate.low is None
+        assert estimate.note == "4 values give no interval, 8 do"
+        assert hs.bootstrap_ci(eight, statistic, seed=0).low is not None
+    assert "only 4 values" in hs.bootstrap_ci(few, method="BCa", seed=0).note
+    assert hs.bootstrap_ci(eight, method="BCa", seed=0).note is None
+    assert hs.bootstrap_two_sample(few, eight, "mean_difference", seed=0).low is None
+    assert "only 4 values" in hs.bootstrap_two_sample(few, eight, "roc_auc", method="percentile", seed=0).note
+    clusters = hs.bootstrap_clustered(np.arange(10.0), [k // 2 for k in range(10)], seed=0)
+    assert clusters.low is None and clusters.note == "5 clusters give no interval, 6 do"
+
+
+def test_values_that_never_differ_have_no_width_to_decide_by():
+    same = np.full(20, 3.0)
+    for estimate in (
+        hs.mean_interval(same, seed=0),
+        hs.mean_interval(same, [k // 2 for k in range(20)], seed=0),
+        hs.bootstrap_ci(same, seed=0),
+        hs.bootstrap_clustered(same, [k // 2 for k in range(20)], seed=0),
+        hs.bootstrap_clustered(same, [k // 2 for k in range(20)], lambda x: float(x.max()), seed=0),
+        hs.bootstrap_two_sample(same, same, "mean_difference", seed=0),
+        hs.roc_auc(same, same),
+    ):
+        assert estimate.value is not None and estimate.low is None and "no interval" in estimate.note
+
+
+def test_shares_have_exact_limits_at_any_size():
+    for k, n in ((0, 3), (0, 20), (7, 20)):
+        values, exact = np.repeat([1.0, 0.0], [k, n - k]), hs.clopper_pearson(k, n)
+        for found in (hs.mean_interval(values, seed=0), hs.bootstrap_ci(values, seed=0)):
+            assert (found.value, found.low, found.high) == pytest.approx((k / n, exact.low, exact.high))
+    percent = hs.mean_interval(np.zeros(60), [k // 10 for k in range(60)], bounds=(0.0, 100.0), seed=0)
+    assert (percent.low, percent.high) == pytest.approx((0.0, 100 * hs.clopper_pearson(0, 6).high))
+    assert "6 clusters" in percent.method
+
+
+def test_pairs_in_clusters_change_sides_together():
+    a, b = np.zeros(40), np.repeat([1.0, 0.0], [25, 15])
+    clusters = [k // 5 for k in range(40)]
+    assert hs.mcnemar_exact(a, b).value == pytest.approx(2 * 0.5**25)
+    assert hs.mcnemar_exact(a, b, clusters).value == 2 * 0.5**5
+    assert hs.mcnemar_exact(a, a, clusters).value == 1.0
+    with pytest.raises(UsageError, match="40 pairs and 2 cluster labels"):
+        hs.mcnemar_exact(a, b, [0, 1])
+
+
+def test_chance_of_average_precision_is_the_mean_of_random_orders():
+    rng = np.random.default_rng(4)
+    chance = hs.pr_auc(rng.normal(size=15), rng.normal(size=200)).chance
+    assert chance == pytest.approx(0.091, abs=5e-4)
+    drawn = [hs.pr_auc(rng.normal(size=4), rng.normal(size=9)).value for _ in range(4000)]
+    assert hs.pr_auc([1.0] * 4, [0.0] * 9).chance == pytest.approx(np.mean(drawn), abs=0.01)
 
 
 def test_bca_falls_back_to_percentiles_and_says_so():
@@ -63,13 +115,14 @@ def test_resamples_without_a_value_are_left_out_and_counted():
     assert estimate.value is None
     estimate = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], lambda x: x.mean() if x.min() > 1 else None, seed=0)
     assert estimate.value is None
-    estimate = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], lambda x: x.mean() if x.max() > 4 else None, seed=0)
+    data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    estimate = hs.bootstrap_ci(data, lambda x: x.mean() if x.max() > 7 else None, seed=0)
     assert "resamples had no finite value and were left out" in estimate.note
 
 
 def test_the_range_of_floats_is_no_limit():
-    huge = hs.bootstrap_ci(np.array([1.0, 2.0, 3.0, 4.0, 5.0]) * 2.0**1020, seed=0)
-    plain = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], seed=0)
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 6.0, 6.5])
+    huge, plain = hs.bootstrap_ci(values * 2.0**1020, seed=0), hs.bootstrap_ci(values, seed=0)
     assert (huge.low, huge.high) == (plain.low * 2.0**1020, plain.high * 2.0**1020)
     assert hs.paired_effect([1e-320, 2e-320, 4e-320], [2e-320, 3e-320, 4e-320]).d_z == pytest.approx(
         2 / 3**0.5, rel=1e-3
@@ -84,9 +137,23 @@ def test_a_rounded_constant_shift_is_a_spread_of_zero():
     assert hs.equivalence_test(np.full(7, 0.1), 0.1).value == 1
 
 
-def test_perfect_separation_has_an_auc_but_no_delong_interval():
+def test_perfect_separation_is_no_proof_of_an_auc_of_one():
     estimate = hs.roc_auc([2.0, 3.0], [0.0, 1.0])
-    assert (estimate.value, estimate.low) == (1.0, None)
+    assert (estimate.value, estimate.low) == (1.0, None) and "8 do" in estimate.note
+    found = [hs.roc_auc(np.arange(n) + 500.0, np.arange(n)) for n in (8, 24, 200)]
+    assert all(e.value == 1.0 and e.high == pytest.approx(1.0) for e in found)
+    assert 0.5 < found[0].low < found[1].low < found[2].low < 1
+
+
+def test_a_rate_at_a_limited_fpr_knows_that_its_threshold_is_a_sample():
+    rng = np.random.default_rng(0)
+    members, controls = rng.normal(1.5, size=50), rng.normal(size=200)
+    rate = hs.tpr_at_fpr(members, controls, 0.01)
+    given = hs.clopper_pearson(rate.n_detected, 50)
+    assert rate.low <= given.low and given.high <= rate.high and rate.high - rate.low > given.high - given.low
+    resampled = hs.bootstrap_two_sample(members, controls, hs.tpr_statistic(0.01), method="percentile", seed=0)
+    assert rate.low == pytest.approx(min(given.low, resampled.low), abs=0.021)
+    assert rate.high == pytest.approx(max(given.high, resampled.high), abs=0.021)
 
 
 def test_every_control_may_be_a_false_positive():

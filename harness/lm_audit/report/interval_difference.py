@@ -35,7 +35,9 @@ def difference_of(a: Estimate, b: Estimate) -> tuple[Estimate, float | None]:
 
 
 def units_behind(estimate: Estimate) -> int | None:
-    """How many independent values an interval rests on: clusters where its method says so, else n."""
+    """How many independent values an interval rests on; of runs from before that was told, by the method's name."""
+    if estimate.units is not None:
+        return estimate.units
     grid = re.search(r"(\d+) rows x (\d+) columns", estimate.method)
     if grid:
         return min(int(grid[1]), int(grid[2]))

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lm_audit.stats.families import able, family_weights, weighted_holm
     from lm_audit.stats.lira import lira_offline, lira_online
     from lm_audit.stats.mean_difference import MeanDifference, studentised_difference
+    from lm_audit.stats.means import mean_interval
     from lm_audit.stats.multiple import benjamini_hochberg, holm
     from lm_audit.stats.permutation import permutation_test, sign_flip_test
     from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
@@ -93,6 +94,7 @@ _HOMES = {
     ),
     "families": ("able", "family_weights", "weighted_holm"),
     "lira": ("lira_offline", "lira_online"),
+    "means": ("mean_interval",),
     "mean_difference": ("MeanDifference", "studentised_difference"),
     "multiple": ("benjamini_hochberg", "holm"),
     "permutation": ("permutation_test", "sign_flip_test"),
@@ -149,6 +151,7 @@ __all__ = [
     "max_min_two_way",
     "mcnemar_exact",
     "mean_exposure",
+    "mean_interval",
     "one_run_epsilon",
     "one_run_p_value",
     "paired_effect",

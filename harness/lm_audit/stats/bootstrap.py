@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, finite_array, large_exponent, paired_arrays, two_groups
-from lm_audit.stats.intervals import Resampled, bootstrap_interval, resolve_method
+from lm_audit.stats.intervals import Resampled, bootstrap_interval, rescaled, resolve_method
 from lm_audit.stats.ranking import auc_of, average_precision_of, pr_auc, roc_auc
 from lm_audit.stats.resampling import (
     Statistic,
     as_float,
+    check_resamples,
     evaluate,
     index_batches,
     leave_one_out,
@@ -24,8 +25,11 @@ from lm_audit.stats.resampling import (
     takes_axis,
 )
 
-FEW = 5
-"""Below this many values the bootstrap spread is far too small, and the note says so."""
+FEW = 8
+"""Below this many values the bootstrap spread is far too small: no interval, or if it was asked for by name a note."""
+
+ENOUGH = 15
+"""From this many values on a mean has BCa's limits by default, below those of the studentised bootstrap."""
 
 
 def bootstrap_ci(
@@ -34,22 +38,30 @@ def bootstrap_ci(
     *,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    method: str = "BCa",
+    method: str | None = None,
     seed: int,
 ) -> Estimate:
-    """The statistic of one sample with its BCa or percentile bootstrap interval.
+    """The statistic of one sample with its bootstrap interval.
 
-    ``data`` has shape (n,); ``statistic`` is "mean", "median" or a callable of the sample. The resamples are
-    ``numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))``. Constant data give a zero-width interval with a
-    note, one value gives no interval, NaN or infinity give no value. Raises ``UsageError`` for an unknown method or
-    statistic. Source: Efron 1987; agrees with ``scipy.stats.bootstrap``.
+    ``data`` has shape (n,); ``statistic`` is "mean", "median" or a callable of the sample. ``method`` is "BCa" or
+    "percentile"; without it the interval is BCa's from 15 values on, with fewer that of :func:`mean_interval` (a mean),
+    of order statistics (a median) or BCa's, and below 8 values there is none. Prefer :func:`mean_interval` for a mean
+    of any number of values. The resamples are ``numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))``.
+    Constant data give a zero-width interval with a note if a method was named, one value gives no interval, NaN or
+    infinity give no value. Raises ``UsageError`` for an unknown method or statistic. Source: Efron 1987; agrees with
+    ``scipy.stats.bootstrap``.
     """
     check_share("confidence", confidence)
-    method = resolve_method(method)
+    check_resamples(n_resamples)
+    chosen = method is not None
+    method = resolve_method(method or "BCa")
     function = _one_sample(statistic)
     values = finite_array(data)
     if isinstance(values, str):
         return Estimate.not_estimable(values, n=np.size(data), method=f"{method} bootstrap", confidence=confidence)
+    small = None if chosen else _few(values, statistic, confidence, n_resamples, seed)
+    if small is not None:
+        return small
     named = isinstance(statistic, str)
     exponent = large_exponent(values) if named else 0
     scaled = np.ldexp(values, -exponent)
@@ -63,7 +75,8 @@ def bootstrap_ci(
         resampled = Resampled(
             value, distribution, len(values), "values resampled", lambda: [_jackknife(scaled, statistic)]
         )
-        return _remark_few(_rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent))
+        found = rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
+    return _remark_few(found) if chosen else _without_width(found)
 
 
 def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", **options: Any) -> Estimate:
@@ -82,18 +95,20 @@ def bootstrap_two_sample(
     *,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    method: str = "percentile",
+    method: str | None = None,
     seed: int,
 ) -> Estimate:
     """The statistic of two independent samples with its interval, each side resampled on its own.
 
     ``statistic`` is "roc_auc", "pr_auc", "mean_difference" or "median_difference" (members minus controls), or a
     callable ``(members, controls) -> float``. One generator draws all index rows of the members first, then those of
-    the controls: ``rng.integers(0, n_m, (B, n_m))``, ``rng.integers(0, n_c, (B, n_c))``. BCa is on request. A side
-    with one value gives no interval. Raises ``UsageError`` for an unknown method or statistic.
+    the controls: ``rng.integers(0, n_m, (B, n_m))``, ``rng.integers(0, n_c, (B, n_c))``. ``method`` is "percentile" or
+    "BCa"; without it percentile, and none where a side has fewer than 8 values or no resample differs. A side with one
+    value gives no interval. Raises ``UsageError`` for an unknown method or statistic.
     """
     check_share("confidence", confidence)
-    method = resolve_method(method)
+    chosen = method is not None
+    method = resolve_method(method or "percentile")
     function = _two_sample(statistic)
     groups = two_groups(members, controls)
     n = np.size(members) + np.size(controls)
@@ -104,7 +119,7 @@ def bootstrap_two_sample(
     with np.errstate(all="ignore"):
         value = as_float(function(first, second))
         if min(len(first), len(second)) == 1:
-            return replace(_rescaled(_single(value, method, confidence, n), exponent), units=1)
+            return replace(rescaled(_single(value, method, confidence, n), exponent), units=1)
         distribution = two_sample_distribution(first, second, statistic, n_resamples=n_resamples, seed=seed)
         resampled = Resampled(
             value,
@@ -114,8 +129,9 @@ def bootstrap_two_sample(
             lambda: two_sample_jackknife(first, second, function),
             units=min(len(first), len(second)),
         )
-        estimate = _rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
-    return _remark_few(estimate, min(len(first), len(second)))
+        estimate = rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
+    smallest = min(len(first), len(second))
+    return _remark_few(estimate, smallest) if chosen else _without_width(estimate, smallest)
 
 
 def one_sample_distribution(values: Array, statistic: Statistic, *, n_resamples: int, seed: int) -> Array:
@@ -212,20 +228,31 @@ def _single(value: float, method: str, confidence: float, n: int = 1) -> Estimat
     return Estimate(value, n=n, confidence=confidence, method=label, note="one value has no spread: no interval")
 
 
-def _rescaled(estimate: Estimate, exponent: int) -> Estimate:
-    if not exponent or estimate.value is None:
+def _few(values: Array, statistic: Statistic, confidence: float, n_resamples: int, seed: int) -> Estimate | None:
+    """What stands for BCa with few values; ``None`` where it may stand itself."""
+    from lm_audit.stats.means import mean_interval
+    from lm_audit.stats.order_statistics import median_interval
+
+    share = statistic == "mean" and bool(np.isin(values, (0.0, 1.0)).all())
+    if not share and len(values) >= ENOUGH:
+        return None
+    if isinstance(statistic, str) and statistic == "mean":
+        return mean_interval(values, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    if isinstance(statistic, str) and statistic == "median":
+        return median_interval(values, confidence=confidence)
+    return None
+
+
+def _without_width(estimate: Estimate, smallest: int | None = None) -> Estimate:
+    """No interval where there are too few values for one, or where it would have no width."""
+    smallest = estimate.n if smallest is None else smallest
+    if estimate.low is None or estimate.value is None:
         return estimate
-    value, low, high = (
-        None if x is None else float(np.ldexp(x, exponent)) for x in (estimate.value, estimate.low, estimate.high)
-    )
-    if not all(x is None or np.isfinite(x) for x in (value, low, high)):
-        return Estimate.not_estimable(
-            "the result exceeds the range of floats",
-            n=estimate.n,
-            method=estimate.method,
-            confidence=estimate.confidence,
-        )
-    return replace(estimate, value=value, low=low, high=high)
+    if smallest is not None and smallest < FEW:
+        return replace(estimate, low=None, high=None, note=f"{smallest} values give no interval, {FEW} do")
+    if estimate.low == estimate.high:
+        return replace(estimate, low=None, high=None, note="every resample gives the same value: no interval")
+    return estimate
 
 
 def _remark_few(estimate: Estimate, smallest: int | None = None) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, finite_array
-from lm_audit.stats.intervals import Resampled, bootstrap_interval, resolve_method
+from lm_audit.stats.inputs import Array, Integers, check_share, finite_array, large_exponent
+from lm_audit.stats.intervals import Resampled, bootstrap_interval, rescaled, resolve_method
 from lm_audit.stats.resampling import as_float, counts_of, index_batches, leave_one_out, paired_batches
+from lm_audit.stats.two_way import ENOUGH, FEWEST, two_way_t
+
+MANY = 30
+"""Clusters from which on percentiles of the bootstrap cover as they should."""
 
 Aggregate = str | Callable[[Any], Any]
 
@@ -25,17 +30,21 @@ def bootstrap_clustered(
     *,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    method: str = "percentile",
+    method: str | None = None,
     seed: int,
 ) -> Estimate:
     """The statistic of all values, whole clusters resampled with replacement.
 
     ``values`` and ``clusters`` (one label a value) have shape (n,). ``statistic`` is "mean" or a callable of the pooled
-    values. Clusters are numbered by first appearance. One cluster gives no interval. ``n`` counts the values.
-    Raises ``UsageError`` where lengths differ. Source: Davison and Hinkley 1997, 3.8 (strategy 1).
+    values. Clusters are numbered by first appearance. ``method`` is "percentile" or "BCa"; without it a mean has the
+    interval of :func:`mean_interval`, anything else t times the jackknife's standard error over clusters up to 30 of
+    them and percentiles from there on, and below 6 clusters there is none. One cluster gives no interval. ``n`` counts
+    the values. Raises ``UsageError`` where lengths differ. Sources: Davison and Hinkley 1997, 3.8 (strategy 1); Efron
+    and Tibshirani 1993, 11.5.
     """
     check_share("confidence", confidence)
-    method = resolve_method(method)
+    chosen = method is not None
+    method = resolve_method(method or "percentile")
     array = finite_array(values, "values")
     if len(list(clusters)) != np.size(values):  # type: ignore[arg-type]
         raise UsageError(f"values has {np.size(values)} elements, clusters has {len(list(clusters))} labels")  # type: ignore[arg-type]
@@ -43,9 +52,15 @@ def bootstrap_clustered(
         return Estimate.not_estimable(
             array, n=np.size(values), method=f"{method} bootstrap, clustered", confidence=confidence
         )
+    if not chosen and isinstance(statistic, str) and statistic == "mean":
+        from lm_audit.stats.means import mean_interval
+
+        return mean_interval(array, clusters, confidence=confidence, n_resamples=n_resamples, seed=seed)
     labels = cluster_numbers(clusters)
     groups = [array[labels == number] for number in range(labels.max() + 1)]
     with np.errstate(all="ignore"):
+        if not chosen and 1 < len(groups) < MANY:
+            return _by_jackknife(array, groups, _aggregate(statistic), confidence)
         resampled = _resample_clusters(array, groups, _aggregate(statistic), statistic == "mean", n_resamples, seed)
         if len(groups) == 1:
             return _without_interval(resampled.value, len(array), "one cluster: no interval", confidence, 1)
@@ -58,17 +73,20 @@ def bootstrap_crossed(
     *,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    method: str = "percentile",
+    method: str | None = None,
     seed: int,
 ) -> Estimate:
     """The statistic of a table, rows and columns resampled independently (two-way or "pigeonhole" bootstrap).
 
     ``table`` has shape (rows, columns) or (rows, columns, ...): further axes are carried along. ``statistic`` is
-    "mean" or a callable of a table of that shape. Only percentile limits exist. One row or column gives no interval.
-    Source: Owen 2007, "The pigeonhole bootstrap".
+    "mean" or a callable of a table of that shape. Only percentile limits exist; unless ``method`` asks for them, a mean
+    has those of :func:`lm_audit.stats.two_way.two_way_t` with fewer than 8 rows or columns, and below 6 there is no
+    interval. One row or column gives none. Source: Owen 2007, "The pigeonhole bootstrap".
     """
     check_share("confidence", confidence)
-    if resolve_method(method) != "percentile":
+    chosen = method is not None
+    method = resolve_method(method or "percentile")
+    if method != "percentile":
         raise UsageError("the two-way bootstrap has percentile limits only, method must be 'percentile'")
     cells = finite_table(table)
     if isinstance(cells, str):
@@ -79,6 +97,12 @@ def bootstrap_crossed(
             return _without_interval(
                 value, cells.size, f"a {cells.shape[0]} x {cells.shape[1]} table: no interval", confidence, 1
             )
+        smallest = min(cells.shape[:2])
+        if not chosen and smallest < FEWEST:
+            note = f"a {cells.shape[0]} x {cells.shape[1]} table: no interval, {FEWEST} rows and columns give one"
+            return _without_interval(value, cells.size, note, confidence, smallest)
+        if not chosen and smallest < ENOUGH and isinstance(statistic, str) and cells.ndim == 2:
+            return _two_way_t_of(cells, confidence)
         distribution = crossed_distribution(cells, statistic, n_resamples=n_resamples, seed=seed)
         scheme = f"{cells.shape[0]} rows x {cells.shape[1]} columns"
         return bootstrap_interval(
@@ -86,6 +110,11 @@ def bootstrap_crossed(
             confidence=confidence,
             method=method,
         )
+
+
+def _two_way_t_of(cells: Array, confidence: float) -> Estimate:
+    exponent = large_exponent(cells)
+    return rescaled(two_way_t(np.ldexp(cells, -exponent), confidence)[0], exponent)
 
 
 def crossed_distribution(cells: Array, statistic: Aggregate, *, n_resamples: int, seed: int) -> Array:
@@ -142,6 +171,26 @@ def _resample_clusters(
         units=len(groups),
         fewest=FEWEST_CLUSTERS,
     )
+
+
+def _by_jackknife(
+    array: Array, groups: list[Array], function: Callable[[Any], Any], confidence: float
+) -> Estimate:
+    """Student's limits with the jackknife's standard error, each cluster left out once."""
+    from scipy.special import stdtrit
+
+    count, value = len(groups), as_float(function(array))
+    bare = _without_interval(value, len(array), f"{count} clusters give no interval, {FEWEST} do", confidence, count)
+    bare = replace(bare, method=f"jackknife t, {count} clusters left out in turn", fewest=FEWEST_CLUSTERS)
+    if count < FEWEST or bare.value is None:
+        return bare
+    rest = [np.concatenate([*groups[:out], *groups[out + 1 :]]) for out in range(count)]
+    found = np.array([as_float(function(kept)) for kept in rest])
+    error = float(np.sqrt((count - 1) / count * ((found - found.mean()) ** 2).sum()))
+    if not np.isfinite(error) or error <= 1e-12 * abs(value):
+        return replace(bare, note="leaving out clusters gives no value, or never another one: no interval")
+    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
+    return replace(bare, low=value - half, high=value + half, note=None)
 
 
 def _scheme(groups: list[Array]) -> str:

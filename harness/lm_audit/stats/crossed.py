@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 from lm_audit.stats.clustered import crossed_distribution, finite_table
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, to_unit
-from lm_audit.stats.intervals import Resampled, bootstrap_interval
+from lm_audit.stats.inputs import Array, check_share, large_exponent, no_p_value, p_value, to_unit
+from lm_audit.stats.intervals import Resampled, bootstrap_interval, rescaled
 from lm_audit.stats.permutation import sign_flip_test
 from lm_audit.stats.resampling import counts_of, paired_batches
+from lm_audit.stats.two_way import ENOUGH, two_way_t
 
 MEAN_SQUARES = ("group", "group_template", "group_pair", "resid")
 
@@ -50,7 +51,8 @@ def crossed_contrast(
 ) -> CrossedContrast:
     """The mean of a (rows, columns) table of differences, or of ``table - minus``, with everything tested about it.
 
-    One set of two-way resamples serves interval and p-value, so that they never disagree. NaN or infinity: no values.
+    One set of two-way resamples serves interval and p-value, so that they never disagree; with fewer than 8 rows or
+    columns the two-way t, and below 6 neither. NaN or infinity: no values.
     """
     check_share("confidence", confidence)
     with np.errstate(all="ignore"):
@@ -61,6 +63,10 @@ def crossed_contrast(
         missing = no_p_value(reason, method="two-way bootstrap", n=np.size(table))
         difference = Estimate.not_estimable(reason, n=np.size(table), method="two-way bootstrap", confidence=confidence)
         return CrossedContrast(difference, missing, flips)
+    if min(cells.shape) < ENOUGH:
+        exponent = large_exponent(cells)
+        found, p = two_way_t(np.ldexp(cells, -exponent), confidence)
+        return CrossedContrast(rescaled(found, exponent), p, flips)
     with np.errstate(all="ignore"):
         draws = crossed_distribution(cells, "mean", n_resamples=n_resamples, seed=seed)
         scheme = f"{cells.shape[0]} rows x {cells.shape[1]} columns"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,3 +126,20 @@ def _limits(resampled: Resampled, usable: Array, confidence: float, method: str)
             return low, high, None
         return *percentile_limits(usable, confidence), "BCa is not defined on these data: percentile limits"
     return *percentile_limits(usable, confidence), None
+
+
+def rescaled(estimate: Estimate, exponent: int) -> Estimate:
+    """The estimate times two to a power; no value where that leaves the range of floats."""
+    if not exponent or estimate.value is None:
+        return estimate
+    value, low, high = (
+        None if x is None else float(np.ldexp(x, exponent)) for x in (estimate.value, estimate.low, estimate.high)
+    )
+    if not all(x is None or np.isfinite(x) for x in (value, low, high)):
+        return Estimate.not_estimable(
+            "the result exceeds the range of floats",
+            n=estimate.n,
+            method=estimate.method,
+            confidence=estimate.confidence,
+        )
+    return replace(estimate, value=value, low=low, high=high)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.errors import UsageError
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import check_share, first_reason, no_p_value, p_value, paired_arrays, whole
 
@@ -27,10 +29,14 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> Estimate:
     return _share(k, n, confidence, "wilson", "Wilson")
 
 
-def mcnemar_exact(a: ArrayLike, b: ArrayLike) -> Estimate:
+def mcnemar_exact(
+    a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | ArrayLike | None = None, *, seed: int = 0
+) -> Estimate:
     """Two-sided exact McNemar p-value of paired yes-no answers (truth values, 0 or 1), by the discordant pairs only.
 
-    The note counts both kinds of discordant pairs. Without any, p = 1. ``UsageError`` where lengths differ.
+    With ``clusters`` (one label a pair: several draws of a request) the pairs of a cluster change sides together: the
+    sign flip of the clusters' sums, exact up to 18 clusters that differ. The note counts both kinds of discordant
+    pairs. Without any, p = 1. ``UsageError`` where lengths differ.
     """
     method = "McNemar, exact"
     pair = paired_arrays(a, b)
@@ -39,7 +45,19 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike) -> Estimate:
     if not all(np.isin(side, (0.0, 1.0)).all() for side in pair):
         return no_p_value("answers must be 0 or 1", method=method, n=len(pair[0]))
     gained, lost = int((pair[1] > pair[0]).sum()), int((pair[1] < pair[0]).sum())
-    return p_value(sign_test_p(gained, lost), n=len(pair[0]), method=method, note=f"gained {gained}, lost {lost}")
+    note = f"gained {gained}, lost {lost}"
+    if clusters is None:
+        return p_value(sign_test_p(gained, lost), n=len(pair[0]), method=method, note=note)
+    from lm_audit.stats.clustered import cluster_numbers
+    from lm_audit.stats.permutation import sign_flip_test
+
+    labels = cluster_numbers(clusters)
+    if len(labels) != len(pair[0]):
+        raise UsageError(f"there are {len(pair[0])} pairs and {len(labels)} cluster labels")
+    sums = np.bincount(labels, weights=pair[1] - pair[0])
+    flipped = sign_flip_test(sums[sums != 0], seed=seed) if sums.any() else None
+    method = f"McNemar, {len(sums)} clusters change sides"
+    return p_value(1.0 if flipped is None else flipped.value or 1.0, n=len(pair[0]), method=method, note=note)
 
 
 def sign_test_p(positive: int, negative: int) -> float:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, no_p_value, p_value, two_groups
-from lm_audit.stats.proportions import clopper_pearson
+from lm_audit.stats.ranking_intervals import auc_limits, expected_average_precision, tpr_limits
 
 
 def auc_of(members: Array, controls: Array, axis: int = -1) -> Any:
@@ -48,18 +49,24 @@ def delong_se(members: ArrayLike, controls: ArrayLike) -> float | None:
     groups = two_groups(members, controls)
     if isinstance(groups, str) or min(map(len, groups)) < 2:
         return None
-    first, second = groups
-    return math.sqrt(
-        float(placements(first, second).var(ddof=1)) / len(first)
-        + float(placements(second, first).var(ddof=1)) / len(second)
+    return math.sqrt(sum(_delong_parts(*groups)))
+
+
+def _delong_parts(first: Array, second: Array) -> tuple[float, float]:
+    """The two sides' parts of DeLong's variance."""
+    return (
+        float(placements(first, second).var(ddof=1)) / len(first),
+        float(placements(second, first).var(ddof=1)) / len(second),
     )
 
 
 def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: float = 0.95) -> Estimate:
-    """The area under the ROC curve, ties counted half, with DeLong's interval on the logit scale.
+    """The area under the ROC curve, ties counted half, with its interval.
 
-    1 when every member scores above every control; equals Mann-Whitney U / (n_m n_c). No interval where DeLong's
-    variance is 0 (groups wholly apart) or a side has one value; :func:`bootstrap_two_sample` bootstraps it.
+    1 when every member scores above every control; equals Mann-Whitney U / (n_m n_c). The interval is Wilson's on as
+    many values as DeLong's variance (averaged with Hanley and McNeil's) stands for, see
+    :func:`lm_audit.stats.ranking_intervals.auc_limits`; it covers also where the groups are wholly apart. No interval
+    where a side has fewer than 8 scores or all scores are equal.
     """
     groups = two_groups(member_scores, control_scores)
     n = np.size(member_scores) + np.size(control_scores)
@@ -67,23 +74,26 @@ def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: 
     fields["units"] = min(np.size(member_scores), np.size(control_scores))
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, method="ROC AUC", **fields)
-    value, error = auc_of(*groups), delong_se(*groups)
-    if not error or not 0 < value < 1:
-        return Estimate(value, method="ROC AUC", note="DeLong's variance is 0 or not defined: no interval", **fields)
-    low, high = _logit_interval(value, error, confidence)
-    return Estimate(value, low, high, method="ROC AUC, DeLong interval (logit)", **fields)
+    value, smaller = auc_of(*groups), min(map(len, groups))
+    if smaller < FEWEST:
+        note = f"{smaller} scores on a side give no interval, {FEWEST} do"
+        return Estimate(value, method="ROC AUC", note=note, **fields)
+    if min(group.min() for group in groups) == max(group.max() for group in groups):
+        return Estimate(value, method="ROC AUC", note="all scores are equal: no interval", **fields)
+    low, high = auc_limits(value, _delong_parts(*groups), (len(groups[0]), len(groups[1])), confidence)
+    return Estimate(value, low, high, method="ROC AUC, Wilson interval on DeLong's variance", **fields)
 
 
 def pr_auc(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:
     """Average precision (area under the precision-recall curve without interpolation), members as positives.
 
-    ``chance`` is the share of members. Tied scores enter as one threshold.
+    ``chance`` is the mean of random orders, which lies above the share of members. Tied scores enter as one threshold.
     """
     groups = two_groups(member_scores, control_scores)
     n = np.size(member_scores) + np.size(control_scores)
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, n=n, method="average precision", confidence=None, unit="AP")
-    value, chance = average_precision_of(*groups), len(groups[0]) / n
+    value, chance = average_precision_of(*groups), expected_average_precision(len(groups[0]), n)
     units = min(map(len, groups))
     return Estimate(value, n=n, confidence=None, method="average precision", unit="AP", chance=chance, units=units)
 
@@ -108,8 +118,9 @@ class DetectionRate:
 
     ``threshold`` is the largest score that does not count as detected (None: every score counts). ``allowed_fp`` =
     floor(fpr n_controls), exact. ``identified`` is False when fpr x n_controls < 1: no false positive is allowed then,
-    and the rate belongs to a stricter, unknown FPR. ``low`` and ``high``: Clopper-Pearson 95% on the detections,
-    threshold taken as given. All numbers are None, with ``note``, where the rate cannot be estimated.
+    and the rate belongs to a stricter, unknown FPR. ``low`` and ``high``: 95% limits of the rate at the asked FPR, the
+    threshold's own uncertainty included (:func:`lm_audit.stats.ranking_intervals.tpr_limits`). All numbers are None,
+    with ``note``, where the rate cannot be estimated.
     """
 
     tpr: float | None
@@ -138,7 +149,7 @@ def tpr_at_fpr(member_scores: ArrayLike, control_scores: ArrayLike, fpr: float |
     allowed = math.floor(share * len(controls))
     threshold = _threshold(controls, allowed)
     detected = int((members > threshold).sum())
-    interval = clopper_pearson(detected, len(members))
+    low, high = tpr_limits(members, controls, allowed, 0.95)
     identified = share * len(controls) >= 1
     return DetectionRate(
         tpr=detected / len(members),
@@ -147,8 +158,8 @@ def tpr_at_fpr(member_scores: ArrayLike, control_scores: ArrayLike, fpr: float |
         allowed_fp=allowed,
         realised_fpr=float((controls > threshold).mean()),
         identified=identified,
-        low=interval.low,
-        high=interval.high,
+        low=low,
+        high=high,
         note=None if identified else f"{len(controls)} controls are too few for an FPR of {fpr}",
     )
 
@@ -179,11 +190,3 @@ def _decimal_share(fpr: float | str) -> Fraction:
     if not 0 <= share <= 1:
         raise UsageError(f"fpr is {fpr!r}, must lie between 0 and 1 (0.01 for 1%)")
     return share
-
-
-def _logit_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
-    from scipy.special import expit, logit, ndtri
-
-    half = float(ndtri(0.5 + confidence / 2)) * error / (value * (1 - value))
-    centre = float(logit(value))
-    return float(expit(centre - half)), float(expit(centre + half))

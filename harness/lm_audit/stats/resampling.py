@@ -24,11 +24,16 @@ def index_batches(
     rng: np.random.Generator, n: int, n_resamples: int, *, width: int | None = None
 ) -> Iterator[Integers]:
     """Arrays of shape (batch, n) with indices below n, drawn as ``rng.integers(0, n, (n_resamples, n))`` draws them."""
-    if n_resamples < 1:
-        raise UsageError(f"n_resamples is {n_resamples}, at least 1 is needed (9999 is usual)")
+    check_resamples(n_resamples)
     batch = max(1, BATCH_INDICES // max(n, width or n))
     for start in range(0, n_resamples, batch):
         yield rng.integers(0, n, (min(batch, n_resamples - start), n))
+
+
+def check_resamples(n_resamples: int) -> None:
+    """``UsageError`` where no resample is asked for."""
+    if n_resamples < 1:
+        raise UsageError(f"n_resamples is {n_resamples}, at least 1 is needed (9999 is usual)")
 
 
 def paired_batches(

@@ -1,0 +1,60 @@
+"""The mean of a crossed table by its two-way variance: for tables too small for the two-way bootstrap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import Array, no_p_value, p_value
+
+FEWEST = FEWEST_CLUSTERS
+"""Rows or columns below which nothing is said of a table's mean but its value."""
+
+ENOUGH = 8
+"""Rows and columns from which on the two-way bootstrap's percentiles are used."""
+
+
+def two_way_variance(cells: Array) -> tuple[float, float]:
+    """The variance of the mean of a (rows, columns) table, and the degrees of freedom of that estimate.
+
+    Variance of the row means plus that of the column means minus that of the cells, no less than the larger of the
+    first two; Satterthwaite's degrees of freedom. Source: Cameron, Gelbach and Miller 2011.
+    """
+    rows, columns = cells.shape
+    by_row = float(cells.mean(axis=1).var(ddof=1)) / rows
+    by_column = float(cells.mean(axis=0).var(ddof=1)) / columns
+    by_cell = float(cells.var(ddof=1)) / cells.size
+    variance = max(by_row + by_column - by_cell, by_row, by_column)
+    below = by_row**2 / (rows - 1) + by_column**2 / (columns - 1)
+    return variance, variance**2 / below if below > 0 else float(min(rows, columns) - 1)
+
+
+def two_way_t(cells: Array, confidence: float) -> tuple[Estimate, Estimate]:
+    """The mean of a table with its interval, and the p-value of "it is 0", both from one t; neither below 6 x 6."""
+    from scipy.special import stdtr, stdtrit
+
+    rows, columns = cells.shape
+    method = f"two-way t, {rows} rows x {columns} columns"
+    value = float(cells.mean())
+    if min(rows, columns) < FEWEST:
+        note = f"a {rows} x {columns} table: no interval, {FEWEST} rows and columns give one"
+        return _without(value, cells, method, note, confidence)
+    variance, df = two_way_variance(cells)
+    if not variance > (1e-12 * abs(value)) ** 2:
+        return _without(value, cells, method, "the cells do not differ: no interval", confidence)
+    error = math.sqrt(variance)
+    half = float(stdtrit(df, (1 + confidence) / 2)) * error
+    bare = _without(value, cells, method, None, confidence)[0]
+    difference = replace(bare, low=value - half, high=value + half)
+    return difference, p_value(float(2 * stdtr(df, -abs(value) / error)), n=cells.size, method=method)
+
+
+def _without(
+    value: float, cells: Array, method: str, note: str | None, confidence: float
+) -> tuple[Estimate, Estimate]:
+    bare = Estimate(
+        value, n=cells.size, confidence=confidence, method=method, note=note, units=min(cells.shape), fewest=FEWEST
+    )
+    return bare, no_p_value(note or "", method=method, n=cells.size)
