@@ -66,7 +66,6 @@ def test_values_that_never_differ_have_no_width_to_decide_by():
         hs.mean_interval(same, [k // 2 for k in range(20)], seed=0),
         hs.bootstrap_ci(same, seed=0),
         hs.bootstrap_clustered(same, [k // 2 for k in range(20)], seed=0),
-        hs.bootstrap_clustered(same, [k // 2 for k in range(20)], lambda x: float(x.max()), seed=0),
         hs.bootstrap_two_sample(same, same, "mean_difference", seed=0),
         hs.roc_auc(same, same),
     ):
@@ -212,3 +211,17 @@ def test_many_values_take_bounded_memory():
 def test_a_callers_mistake_is_named(call, message):
     with pytest.raises(UsageError, match=message):
         call()
+
+
+def test_a_small_table_has_the_two_way_t_and_a_smaller_one_nothing():
+    rng = np.random.default_rng(1)
+    cells = 2 + rng.normal(size=(7, 1)) + rng.normal(size=(1, 12)) + rng.normal(size=(7, 12))
+    contrast = hs.crossed_contrast(cells, seed=0)
+    assert contrast.difference == hs.bootstrap_crossed(cells, seed=0)
+    assert "two-way t" in contrast.difference.method and contrast.difference.low > 0
+    assert (contrast.two_way.value < 0.05) == (contrast.difference.low > 0)
+    for table in (cells[:5], cells[:, :4]):
+        contrast = hs.crossed_contrast(table, seed=0)
+        assert contrast.difference.value is not None and contrast.difference.low is None
+        assert contrast.two_way.value is None and "no interval, 6 rows and columns" in contrast.two_way.note
+    assert hs.crossed_contrast(np.ones((7, 7)), seed=0).two_way.value is None

@@ -173,22 +173,24 @@ def _resample_clusters(
     )
 
 
-def _by_jackknife(
-    array: Array, groups: list[Array], function: Callable[[Any], Any], confidence: float
-) -> Estimate:
+def _by_jackknife(array: Array, groups: list[Array], function: Callable[[Any], Any], confidence: float) -> Estimate:
     """Student's limits with the jackknife's standard error, each cluster left out once."""
     from scipy.special import stdtrit
 
     count, value = len(groups), as_float(function(array))
     bare = _without_interval(value, len(array), f"{count} clusters give no interval, {FEWEST} do", confidence, count)
     bare = replace(bare, method=f"jackknife t, {count} clusters left out in turn", fewest=FEWEST_CLUSTERS)
-    if count < FEWEST or bare.value is None:
+    if bare.value is None:
         return bare
     rest = [np.concatenate([*groups[:out], *groups[out + 1 :]]) for out in range(count)]
     found = np.array([as_float(function(kept)) for kept in rest])
     error = float(np.sqrt((count - 1) / count * ((found - found.mean()) ** 2).sum()))
-    if not np.isfinite(error) or error <= 1e-12 * abs(value):
-        return replace(bare, note="leaving out clusters gives no value, or never another one: no interval")
+    if error <= 1e-12 * abs(value):
+        return replace(bare, low=value, high=value, note="no cluster makes a difference: zero-width interval")
+    if count < FEWEST:
+        return bare
+    if not np.isfinite(error):
+        return replace(bare, note="without one of the clusters there is no value: no interval")
     half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
     return replace(bare, low=value - half, high=value + half, note=None)
 

@@ -32,7 +32,8 @@ def mean_interval(
 
     ``values`` has shape (n,). The mean over its standard error is compared with the same of resamples (Efron 1979; Hall
     1992, symmetric form); of clusters it is the ratio's. Values that are all at the ends of ``bounds`` (0 and 1 where
-    none are given) are a share and have the limits of :func:`lm_audit.stats.share`. Fewer than 8 values or 6 clusters, and values that never differ, have no interval.
+    none are given) are a share and have the limits of :func:`lm_audit.stats.share`. Fewer than 8 values or 6 clusters,
+    and values that never differ, have no interval.
     ``benchmarks/coverage_simulation.py`` measures the coverage. Raises ``UsageError`` where lengths differ.
     """
     check_share("confidence", confidence)

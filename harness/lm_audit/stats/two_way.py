@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
@@ -36,25 +37,17 @@ def two_way_t(cells: Array, confidence: float) -> tuple[Estimate, Estimate]:
     from scipy.special import stdtr, stdtrit
 
     rows, columns = cells.shape
-    method = f"two-way t, {rows} rows x {columns} columns"
-    value = float(cells.mean())
+    method, value = f"two-way t, {rows} rows x {columns} columns", float(cells.mean())
+    counts: dict[str, Any] = {"n": cells.size, "method": method}
+    bare = Estimate(value, confidence=confidence, units=min(rows, columns), fewest=FEWEST, **counts)
     if min(rows, columns) < FEWEST:
         note = f"a {rows} x {columns} table: no interval, {FEWEST} rows and columns give one"
-        return _without(value, cells, method, note, confidence)
+        return replace(bare, note=note), no_p_value(note, **counts)
     variance, df = two_way_variance(cells)
     if not variance > (1e-12 * abs(value)) ** 2:
-        return _without(value, cells, method, "the cells do not differ: no interval", confidence)
+        note = "the cells do not differ: no interval"
+        return replace(bare, note=note), no_p_value(note, **counts)
     error = math.sqrt(variance)
     half = float(stdtrit(df, (1 + confidence) / 2)) * error
-    bare = _without(value, cells, method, None, confidence)[0]
-    difference = replace(bare, low=value - half, high=value + half)
-    return difference, p_value(float(2 * stdtr(df, -abs(value) / error)), n=cells.size, method=method)
-
-
-def _without(
-    value: float, cells: Array, method: str, note: str | None, confidence: float
-) -> tuple[Estimate, Estimate]:
-    bare = Estimate(
-        value, n=cells.size, confidence=confidence, method=method, note=note, units=min(cells.shape), fewest=FEWEST
-    )
-    return bare, no_p_value(note or "", method=method, n=cells.size)
+    p = p_value(float(2 * stdtr(df, -abs(value) / error)), **counts)
+    return replace(bare, low=value - half, high=value + half), p
