@@ -144,7 +144,7 @@ def _scored(method, sample, rise, mas, unit="token", degenerate=False):
 
 def test_ranking_is_paired_and_leaves_degenerate_samples_out():
     scored = [_scored("good", f"s{i}", 0.1 + 0.1 * i, 0.2 + 0.1 * i) for i in range(8)]
-    scored += [_scored("bad", f"s{i}", 0.1 + 0.1 * i, 0.25 + 0.1 * i) for i in range(8)]
+    scored += [_scored("bad", f"s{i}", 0.1 + 0.1 * i, 0.245 + 0.1 * i + 0.01 * (i % 2)) for i in range(8)]
     scored.append(_scored("good", "odd", 0.0, 0.0, degenerate=True))
     table = table_of(scored, "mas")
     assert "odd" not in table["good"]
