@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length")
+_LAST = "model_max_length"
 _PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "decoder")
 """Where configurations of wrapped models (with vision, audio, code of their own) keep the language model's."""
 
@@ -87,7 +88,8 @@ def window_hint(config: Any) -> str:
 def _stated_length(text: Any) -> int | None:
     values = [value for name in _LENGTHS if _is_length(value := getattr(text, name, None))]
     if not values:
-        return None
+        last = getattr(text, _LAST, None)
+        return int(last) if _is_length(last) else None
     # Beside a scaled rotation some configs keep the short length and state the long one as max_sequence_length.
     longer = getattr(text, "max_sequence_length", None)
     first = int(values[0])

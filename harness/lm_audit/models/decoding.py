@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.context import rotates_by_length, uniform_rotation
 
 
 class StepModel:
     """Reads prompts once, then one token a row and step; only the last position goes through the LM head.
 
-    A module that takes no cache (a checkpoint's own code, perhaps) or whose states padding would change (state-space
-    models) reads each row whole, by itself, at every step.
+    ``cached`` = False reads each row whole, by itself, at every step: what a module needs that takes no cache (state-
+    space models, a checkpoint's own code). Where a single row grows beyond the length at which its rotation changes
+    (LongRoPE, dynamic NTK), what is in the cache is read anew, so that every step is that of the plain forward pass.
     """
 
-    def __init__(self, model: LanguageModel, prompts: Sequence[Sequence[int]]):
-        self._module: Any = model.module
-        self._device = model.device
+    def __init__(self, module: Any, device: torch.device, prompts: Sequence[Sequence[int]], *, cached: bool = True):
+        self._module = module
+        self._device = device
+        self._cached = cached
+        self._turn = uniform_rotation(module.config)
         self._accepts = frozenset(inspect.signature(self._module.forward).parameters)
         # Renamed in transformers 5; a checkpoint's own code may still have the old name.
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
         self._rows = [list(prompt) for prompt in prompts]
+        self._begin()
+
+    def _begin(self) -> None:
+        """The rows whole as the next input, and nothing in the cache."""
         self._cache: Any = None
         longest = max(len(row) for row in self._rows)
         self._input = torch.tensor([[0] * (longest - len(row)) + row for row in self._rows], device=self._device)
@@ -34,14 +40,9 @@ class StepModel:
         )
         self._positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
 
-    @property
-    def _cached(self) -> bool:
-        stateful = getattr(self._module, "_is_stateful", False)
-        return not stateful and self._cache_name in self._accepts and "attention_mask" in self._accepts
-
     def next_logits(self) -> torch.Tensor:
         """Logits (float32) of the token after each row: [rows, vocabulary]."""
-        if not self._cached:
+        if not self._cached or self._turns_at_every_step():
             return torch.cat([self._whole_row(row) for row in self._rows])
         arguments: dict[str, Any] = {"attention_mask": self._mask, self._cache_name: self._cache, "use_cache": True}
         if "position_ids" in self._accepts:
@@ -52,20 +53,30 @@ class StepModel:
 
     def feed(self, tokens: Sequence[int], kept: Sequence[int]) -> None:
         """Go on with the rows ``kept`` (places in the present batch, ascending), each with one more token."""
-        if len(kept) < len(self._rows):
-            self._keep(kept)
+        anew = len(kept) < len(self._rows) and not self._keep(kept)
         for row, token in zip(self._rows, tokens, strict=True):
             row.append(token)
         self._input = torch.tensor([[token] for token in tokens], device=self._device)
         self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
         self._positions = self._positions[:, -1:] + 1
+        if anew or (self._turn is not None and max(map(len, self._rows)) == self._turn + 1):
+            self._begin()
 
-    def _keep(self, kept: Sequence[int]) -> None:
+    def _turns_at_every_step(self) -> bool:
+        longest = max(map(len, self._rows))
+        return self._turn is not None and longest > self._turn and rotates_by_length(self._module.config)
+
+    def _keep(self, kept: Sequence[int]) -> bool:
+        """Let the other rows go; whether the cache could be cut to those kept."""
         places = torch.tensor(list(kept), device=self._device)
         self._rows = [self._rows[place] for place in kept]
         self._mask, self._positions = self._mask[places], self._positions[places]
-        if self._cache is not None:
-            self._cache.batch_select_indices(places)
+        try:
+            if self._cache is not None:
+                self._cache.batch_select_indices(places)
+        except (AttributeError, NotImplementedError):  # layers that keep a state of another kind
+            return False
+        return True
 
     def _whole_row(self, row: Sequence[int]) -> torch.Tensor:
         return _last(self._forward(torch.tensor([row], device=self._device), {"use_cache": False}))

@@ -11,10 +11,11 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.chat import template_source
-from lm_audit.models.context import context_window
+from lm_audit.models.context import context_window, uniform_rotation
 from lm_audit.models.decoding import StepModel
 from lm_audit.models.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.sampling import Picker
+from lm_audit.models.stepping import Stepping
 from lm_audit.models.stopping import Continuation, Room, end_ids
 from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, split_reply
 
@@ -97,7 +98,7 @@ def generate(
     begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop))
     longest = max_new_tokens + (_room_to_think(model, encoded, thinking_tokens) if thinking_tokens else 0)
     done: dict[int, Generation] = {}
-    for batch in _batches(ids, longest):
+    for batch in _batches(model, ids, longest):
         done |= _decode_batch(model, ids, batch, begin, picker)
         _report(model, done, ids)
     return [done[index] for index in range(len(encoded))]
@@ -133,12 +134,19 @@ def _check(max_new_tokens: int, stop: Sequence[str], temperature: float) -> None
         raise UsageError(f"temperature is {temperature}; expected 0 (greedy) or a positive number")
 
 
-def _batches(encoded: Sequence[Sequence[int]], max_new_tokens: int) -> Iterator[list[int]]:
-    """Prompts of like length together, longest first, so that memory runs out at the start if at all."""
+def _batches(model: LanguageModel, encoded: Sequence[Sequence[int]], max_new_tokens: int) -> Iterator[list[int]]:
+    """Prompts of like length together, longest first, so that memory runs out at the start if at all.
+
+    Of equal length alone where the model cannot pass padding over; one by one where a row may grow beyond the length
+    at which its rotation changes.
+    """
+    turn, padded = uniform_rotation(model.module.config), model.stepping is Stepping.PADDED
     batch: list[int] = []
     for index in sorted(range(len(encoded)), key=lambda i: -len(encoded[i])):
         longest = len(encoded[batch[0]]) if batch else 0
-        if batch and (len(batch) + 1) * (longest + max_new_tokens) > _BATCH_TOKENS:
+        full = (len(batch) + 1) * (longest + max_new_tokens) > _BATCH_TOKENS
+        unequal = not padded and len(encoded[index]) != longest
+        if batch and (full or unequal or (turn is not None and longest + max_new_tokens > turn)):
             yield batch
             batch = []
         batch.append(index)
@@ -169,7 +177,8 @@ def _decode(
     model: LanguageModel, encoded: Sequence[Sequence[int]], batch: Sequence[int], begin: Begin, picker: Picker
 ) -> dict[int, Generation]:
     rows = {index: begin(index) for index in batch}
-    steps = StepModel(model, [encoded[index] for index in batch])
+    prompts = [encoded[index] for index in batch]
+    steps = StepModel(model.module, model.device, prompts, cached=model.stepping is not Stepping.WHOLE)
     alive = [index for index in batch if not rows[index].finished]
     while alive:
         logits = steps.next_logits()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
+from lm_audit.models.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
 from lm_audit.models.scoring.requests import Bos, Request
@@ -19,6 +20,7 @@ from lm_audit.models.scoring.results import TokenScores
 
 if TYPE_CHECKING:
     from lm_audit.models.generation import Generation
+    from lm_audit.models.stepping import Stepping
 
 Progress = Callable[[int, int, int], None]
 
@@ -38,6 +40,7 @@ class LanguageModel:
         self.on_progress: Progress | None = None
         self.chat_settings = ChatSettings()
         self._fingerprint = fingerprint
+        forget_longer_texts(module)
 
     @property
     def device(self) -> torch.device:
@@ -76,6 +79,13 @@ class LanguageModel:
     @cached_property
     def _engine(self) -> ScoringEngine:
         return ScoringEngine(self)
+
+    @cached_property
+    def stepping(self) -> Stepping:
+        """How rows are continued together, found on first use."""
+        from lm_audit.models.stepping import find_stepping
+
+        return find_stepping(self.module, self.device)
 
     @property
     def text_splitter(self) -> TextSplitter:

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.context import attention_reach, context_window, uniform_rotation
+from lm_audit.models.context import attention_reach, context_window, rotates_by_length, uniform_rotation
 from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.stepping import Stepping
 from lm_audit.models.stopping import Continuation, Room, end_ids
 from lm_audit.models.thinking import ThoughtMarkers, split_reply
 
@@ -90,10 +91,9 @@ class Reader:
         self._cache: Any = None
         self._ids: list[int] = []
         self._ends = end_ids(model)
-        self._reach = min(
-            (n for n in (attention_reach(self._module.config), uniform_rotation(self._module.config)) if n),
-            default=None,
-        )
+        self._turn = uniform_rotation(self._module.config)
+        self._reach = min((n for n in (attention_reach(self._module.config), self._turn) if n), default=None)
+        self._cached = model.stepping is not Stepping.WHOLE
         self.tokens_read = 0
 
     def read(self, ids: Sequence[int]) -> torch.Tensor:
@@ -108,8 +108,11 @@ class Reader:
 
     def score(self, logits: torch.Tensor, target: Sequence[int]) -> TokenScores:
         """The target's tokens in place of the answer; the cache is as before afterwards."""
+        length = len(self._ids)
         rows = [logits[None]]
-        if len(target) > 1:
+        if self._turns(length + len(target) - 1):  # all positions are rotated as in the longer text
+            rows = [self._whole([*self._ids, *target[:-1]], len(target))]
+        elif len(target) > 1:
             rows.append(self._aside(target[:-1]))
         table = torch.cat(rows)[: len(target)].double()
         wanted = torch.tensor(list(target), device=table.device, dtype=torch.long)
@@ -167,10 +170,11 @@ class Reader:
         """Whether all layers keep every key and value, and read positions alike whatever the length."""
         if self._cache is None or getattr(self._module, "_is_stateful", False):
             return False
-        from transformers.cache_utils import DynamicLayer
+        from transformers.cache_utils import DynamicCache, DynamicLayer
 
         layers = getattr(self._cache, "layers", None) or ()
-        plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+        plain = type(self._cache) is DynamicCache and bool(layers)  # others keep states that cannot be cropped
+        plain = plain and all(type(layer) is DynamicLayer for layer in layers)
         return plain and (self._reach is None or length < self._reach)
 
     def _crop(self, length: int) -> None:
@@ -182,6 +186,9 @@ class Reader:
 
     def _extend(self, ids: Sequence[int], *, keep: int) -> torch.Tensor:
         """Reads ids behind the cache; logits (float32) behind the last ``keep`` of them."""
+        if self._ids and self._turns(len(self._ids) + len(ids)):
+            ids = [*self._ids, *ids]  # the keys in the cache are rotated as in a shorter text
+            self._crop(0)
         step = _CHUNK if self._cache is not None and self._may_crop(len(self._ids)) else len(ids)
         tables = []
         for begin in range(0, len(ids), step):
@@ -192,7 +199,7 @@ class Reader:
 
     def _forward(self, ids: Sequence[int], keep: int) -> torch.Tensor:
         arguments: dict[str, Any] = {self._cache_name: self._cache, "use_cache": True}
-        if self._cache_name not in self._accepts:
+        if not self._cached:
             return self._without_cache(ids, keep)
         if "logits_to_keep" in self._accepts:
             arguments["logits_to_keep"] = keep
@@ -204,6 +211,18 @@ class Reader:
         self._cache = getattr(output, self._cache_name, None)
         self._ids.extend(ids)
         self.tokens_read += len(ids)
+        return self._checked(output.logits[0, -keep:].float())
+
+    def _turns(self, length: int) -> bool:
+        """Whether a text of that length is rotated otherwise than what is in the cache."""
+        if self._turn is None or length <= self._turn:
+            return False
+        return rotates_by_length(self._module.config) or len(self._ids) <= self._turn
+
+    def _whole(self, ids: Sequence[int], keep: int) -> torch.Tensor:
+        """Logits behind the last ``keep`` of a whole text, beside the cache."""
+        self.tokens_read += len(ids)
+        output = self._module(input_ids=torch.tensor([list(ids)], device=self._model.device), use_cache=False)
         return self._checked(output.logits[0, -keep:].float())
 
     def _without_cache(self, ids: Sequence[int], keep: int) -> torch.Tensor:

@@ -37,7 +37,7 @@ class Body:
 
     def __init__(self, module: Any):
         self.causal = _without_adapter_shell(module)
-        self.model = self.causal.base_model
+        self.model = _find_body(self.causal)
         self.output_type: Any = None  # of the model's last answer
         self.fault: Fault | None = None
         # transformers renames the argument in 5.x.
@@ -70,6 +70,33 @@ class Body:
         if carry is not None:
             parts = [torch.cat([carry.hidden, parts[0]])]
         return parts, _handed_on(cache, parts[0], layouts[0])
+
+
+def _find_body(causal: Any) -> Any:
+    """The part of a causal model that turns ids into hidden states: what its own forward calls for that.
+
+    Most call ``base_model``; OPT calls the decoder inside of it, Llama 4 bears its body under another name.
+    """
+    base = causal.base_model
+    parts = [part for child in causal.children() for part in (child, *child.children())]
+    entered: list[Any] = []
+    answered: list[Any] = []
+
+    def note(part: Any, _: Any, output: Any) -> None:
+        if hasattr(output, "last_hidden_state"):
+            answered.append(part)
+
+    handles = [part.register_forward_pre_hook(lambda part, _: entered.append(part)) for part in parts]
+    handles += [part.register_forward_hook(note) for part in parts]
+    try:
+        with torch.inference_mode():
+            causal(input_ids=torch.ones(1, 2, dtype=torch.long, device=causal.device), use_cache=False)
+    except Exception:  # what a model does with two tokens is said when it is asked
+        return base
+    finally:
+        for handle in handles:
+            handle.remove()
+    return next((part for part in entered if any(part is other for other in answered)), base)
 
 
 def _without_adapter_shell(module: Any) -> Any:

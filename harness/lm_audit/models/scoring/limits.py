@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 
+TRIED_WINDOW = 64
+"""Attention windows up to this length are tried by the self-check, with sequences that fill them in a pack that is
+longer; a pack for a model with a larger one never exceeds it."""
+
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
 
 

@@ -31,15 +31,18 @@ class Pack:
         return self.past > 0 or self.keep > 0
 
 
-def plan(rows: Rows, limits: Limits) -> list[Pack]:
+def plan(rows: Rows, limits: Limits, span: int | None = None) -> list[Pack]:
     """Packs that cover the rows in order.
+
+    ``span`` bounds cached tokens and nodes of a pack together: beyond it an attention window that goes by the index in
+    the pack would cut off ancestors.
 
     A pack grows to ``limits.soft`` nodes; from there on it ends at the first place where starting afresh repeats less
     than a sixteenth of it, and at ``limits.hard`` nodes at the cheapest place of its second half.
     """
     lengths, packs, first, past = rows.lengths, list[Pack](), 0, 0
     while first < len(lengths):
-        last, nodes = _end_of_pack(lengths, rows.lcp, first, past, limits)
+        last, nodes = _end_of_pack(lengths, rows.lcp, first, past, limits, span)
         shared = rows.lcp[last] if last < len(lengths) else 0
         keep = shared if 0 < limits.carry <= shared else 0
         packs.append(Pack(first, last, past, keep, nodes))
@@ -47,9 +50,12 @@ def plan(rows: Rows, limits: Limits) -> list[Pack]:
     return packs
 
 
-def _end_of_pack(lengths: Sequence[int], lcp: Sequence[int], first: int, past: int, limits: Limits) -> tuple[int, int]:
+def _end_of_pack(
+    lengths: Sequence[int], lcp: Sequence[int], first: int, past: int, limits: Limits, span: int | None
+) -> tuple[int, int]:
     """The row at which the pack that begins with row ``first`` ends, and its number of nodes."""
-    nodes, row, goal = lengths[first] - past, first + 1, limits.soft
+    hard = limits.hard if span is None else max(1, min(limits.hard, span - past))
+    nodes, row, goal = lengths[first] - past, first + 1, min(limits.soft, hard)
     best: tuple[int, int, int] | None = None  # shared tokens, row and nodes of the cheapest cut in the second half
     while row < len(lengths):
         shared, new = lcp[row], lengths[row] - lcp[row]
@@ -59,9 +65,9 @@ def _end_of_pack(lengths: Sequence[int], lcp: Sequence[int], first: int, past: i
             nodes, row = nodes + new, row + 1
             continue
         cut = best or (shared, row, nodes)
-        if goal >= limits.hard or cut[0] * _WORTH <= cut[2]:
+        if goal >= hard or cut[0] * _WORTH <= cut[2]:
             return cut[1], cut[2]
-        goal, best = min(limits.hard, goal + limits.soft), None
+        goal, best = min(hard, goal + limits.soft), None
     return row, nodes
 
 

@@ -14,10 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import ModelError
+from lm_audit.models.context import attention_reach
 from lm_audit.models.scoring.body import Body, Carry, Fault
 from lm_audit.models.scoring.head import Head
 from lm_audit.models.scoring.layout import Layout, lay_out
-from lm_audit.models.scoring.limits import Limits, is_out_of_memory
+from lm_audit.models.scoring.limits import TRIED_WINDOW, Limits, is_out_of_memory
 from lm_audit.models.scoring.normalise import Scores, score_rows
 from lm_audit.models.scoring.packing import Pack, batches, one_row_packs, plan
 from lm_audit.models.scoring.plain import forward_logits
@@ -94,6 +95,7 @@ class Runner:
 
     def __init__(self, module: Any, device: torch.device, limits: Limits, name: str):
         self.module = module
+        self.reach = attention_reach(module.config)
         self.name = name
         self.limits = limits
         self._device = device
@@ -135,8 +137,13 @@ class Runner:
 
     def _plan(self, rows: Rows, way: Way) -> list[Pack]:
         if way is Way.TREE_AND_CACHE:
-            return plan(rows, self.limits)
-        return plan(rows, self.limits.uncached()) if way is Way.TREE else one_row_packs(rows)
+            return plan(rows, self.limits, self._span)
+        return plan(rows, self.limits.uncached(), self._span) if way is Way.TREE else one_row_packs(rows)
+
+    @property
+    def _span(self) -> int | None:
+        """What bounds a pack of a model whose window the self-check did not try."""
+        return self.reach if self.reach is not None and self.reach > TRIED_WINDOW else None
 
     def _tokens(self, way: Way) -> int:
         return 1 if way is Way.ALONE else self.limits.tokens

@@ -11,17 +11,14 @@ import numpy as np
 import torch
 
 from lm_audit.models.scoring.body import Fault
-from lm_audit.models.scoring.limits import Limits
+from lm_audit.models.scoring.limits import TRIED_WINDOW, Limits
 from lm_audit.models.scoring.requests import Encoded
 from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
 from lm_audit.models.scoring.tree import Rows, sorted_rows
 
 _TOLERANCE = 2e-4  # nats; float32 computed in another order stays below
 _SHARPNESS = 3.0  # so many times closer to the truth than a wrong tree
-# One pass of two packs: two sequences that share nothing beside two that fork, with masks and padding.
-_BATCH = Limits(soft=22, hard=22, tokens=64, head_rows=64, carry=0)
-# Three passes: one sequence, a fork read from its cache, and a sequence by itself.
-_HANDED_ON = Limits(soft=16, hard=16, tokens=64, head_rows=64, carry=2)
+_LENGTH = 41  # tokens of the longest sequence of a model without an attention window
 
 
 class Unusable(Exception):
@@ -30,28 +27,36 @@ class Unusable(Exception):
 
 def fastest_way(runner: Runner, vocabulary: int) -> Way:
     """The fastest way that agrees with one sequence at a time. Raises Unusable where there is no truth."""
-    check = _Check(runner, vocabulary)
-    if not check.agrees(Way.TREE, _BATCH):
-        return Way.PADDED if check.agrees(Way.PADDED, _BATCH) else Way.ALONE
-    return Way.TREE_AND_CACHE if check.agrees(Way.TREE_AND_CACHE, _HANDED_ON) else Way.TREE
+    reach = runner.reach
+    longest = max(4, reach + 1) if reach is not None and reach <= TRIED_WINDOW else _LENGTH
+    # One pass of two packs: sequences that fork beside one that shares nothing, with masks and padding.
+    together = Limits(2 * longest, 2 * longest, 8 * longest, 64, carry=0)
+    # A pass each: one sequence, forks read from its cache, and a sequence by itself.
+    handed_on = Limits(longest, longest, 8 * longest, 64, carry=2)
+    check = _Check(runner, _random_tree(vocabulary, longest), together)
+    if not check.agrees(Way.TREE, together):
+        return Way.PADDED if check.agrees(Way.PADDED, together) else Way.ALONE
+    return Way.TREE_AND_CACHE if check.agrees(Way.TREE_AND_CACHE, handed_on) else Way.TREE
 
 
-def _random_tree(vocabulary: int) -> list[Encoded]:
-    """Four sequences: two forks of one, and one that shares nothing."""
+def _random_tree(vocabulary: int, longest: int) -> list[Encoded]:
+    """Four sequences: two forks of one, far apart and long enough that wrong positions are far off, and a stranger."""
     rng = np.random.default_rng(20240229)
-    trunk, twig, branch, other = (rng.integers(0, vocabulary, n) for n in (12, 4, 7, 10))
-    sequences = (trunk, np.concatenate([trunk[:7], twig]), np.concatenate([trunk[:3], branch]), other)
-    return [Encoded(ids.astype(np.int64), 1, False) for ids in sequences]
+    sizes = (longest, longest // 3, longest // 2, longest * 3 // 4)
+    trunk, twig, branch, other = (rng.integers(0, vocabulary, n) for n in sizes)
+    trunk[0], other[0] = vocabulary // 3, vocabulary // 2
+    forks = (np.concatenate([trunk[: longest // 2], twig]), np.concatenate([trunk[: longest // 4], branch]))
+    return [Encoded(ids.astype(np.int64), 1, False) for ids in (trunk, *forks, other)]
 
 
 class _Check:
-    def __init__(self, runner: Runner, vocabulary: int):
+    def __init__(self, runner: Runner, encoded: list[Encoded], limits: Limits):
         self._runner = runner
-        self._encoded = _random_tree(vocabulary)
+        self._encoded = encoded
         self._rows = sorted_rows(self._encoded)
         lengths = [len(item.ids) - 1 for item in self._encoded]
         self._offsets = np.cumsum([0, *lengths]).tolist()
-        self._truth = self._scores(Way.ALONE, _BATCH, self._rows)
+        self._truth = self._scores(Way.ALONE, limits, self._rows)
 
     def agrees(self, way: Way, limits: Limits) -> bool:
         rows = self._rows if way is not Way.PADDED else self._rows.without_prefixes()
