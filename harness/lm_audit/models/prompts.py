@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
-from lm_audit.models.context import context_window
+from lm_audit.models.context import context_window, window_hint
+from lm_audit.models.text_ids import check_ids, prompt_ids
 from lm_audit.models.thinking import ThoughtMarkers, opened_thought
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
         if not ids:
             raise UsageError(f"prompt {index} has no token, and the tokenizer adds no BOS; expected at least one token")
         if context is not None and len(ids) > context:
-            raise UsageError(f"prompt {index} has {len(ids)} tokens; the context of model {model.name} holds {context}")
+            hint = window_hint(model.module.config)
+            raise UsageError(
+                f"prompt {index} has {len(ids)} tokens; the context of model {model.name} holds {context}{hint}"
+            )
+        check_ids(ids, int(model.module.get_input_embeddings().num_embeddings), f"prompt {index}", model.name)
     template = model.chat_template if chat and encoded else None
     return [
         EncodedPrompt(ids, _opened(model, prompt, ids, template)) for prompt, ids in zip(prompts, encoded, strict=True)
@@ -64,7 +69,7 @@ def _encode(model: LanguageModel, prompt: Prompt, index: int, chat: bool) -> lis
     if chat:
         return _chat_ids(model, prompt, index)
     if isinstance(prompt, str):
-        return _without_double_bos(list(model.tokenizer(prompt).input_ids), model.tokenizer.bos_token_id)
+        return prompt_ids(model.tokenizer, prompt)
     try:
         return [int(token) for token in prompt]  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -79,8 +84,3 @@ def _chat_ids(model: LanguageModel, prompt: Prompt, index: int) -> list[int]:
     if not messages or not all(isinstance(message, Mapping) for message in messages):
         raise UsageError(f"prompt {index}: with chat=True expected text or a list of messages with role and content")
     return list(model.tokenizer(template.render(messages), add_special_tokens=False).input_ids)
-
-
-def _without_double_bos(ids: list[int], bos: int | None) -> list[int]:
-    """Text that spells BOS out (a rendered template) gets no second one from the tokenizer."""
-    return ids[1:] if bos is not None and ids[:2] == [bos, bos] else ids

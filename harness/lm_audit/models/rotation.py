@@ -20,4 +20,8 @@ def forget_longer_texts(module: Any) -> None:
 
 def _start_anew(part: Any, _: Any) -> None:
     for name in [name for name in vars(part) if name.endswith(_LONGEST)]:
-        setattr(part, name, part.original_max_seq_len)
+        if getattr(part, name) > part.original_max_seq_len:
+            setattr(part, name, part.original_max_seq_len)
+            prefix = name.removesuffix(_LONGEST)
+            now = getattr(part, f"{prefix}inv_freq")
+            setattr(part, f"{prefix}inv_freq", getattr(part, f"{prefix}original_inv_freq").to(now.device))

@@ -20,6 +20,7 @@ from lm_audit.models.context import attention_reach, context_window, rotates_by_
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.stepping import Stepping
 from lm_audit.models.stopping import Continuation, Room, end_ids
+from lm_audit.models.text_ids import check_ids
 from lm_audit.models.thinking import ThoughtMarkers, split_reply
 
 if TYPE_CHECKING:
@@ -203,6 +204,10 @@ class Reader:
             return self._without_cache(ids, keep)
         if "logits_to_keep" in self._accepts:
             arguments["logits_to_keep"] = keep
+        if self._model.stepping is Stepping.EQUAL and "position_ids" in self._accepts:
+            # A cache of states (MiniMax's) does not know how many tokens it has seen.
+            places = torch.arange(len(self._ids), len(self._ids) + len(ids), device=self._model.device)
+            arguments["position_ids"] = places[None]
         try:
             output = self._module(input_ids=torch.tensor([list(ids)], device=self._model.device), **arguments)
         except torch.OutOfMemoryError as error:
@@ -243,9 +248,12 @@ def _check(
     if len(prompts) != len(targets):
         raise UsageError(f"{len(prompts)} prompts but {len(targets)} targets; expected one target a prompt")
     context = context_window(model.module.config)
+    vocabulary = int(model.module.get_input_embeddings().num_embeddings)
     for index, (prompt, target) in enumerate(zip(prompts, targets, strict=True)):
         if not len(prompt):
             raise UsageError(f"prompt {index} has no token; expected at least one")
+        for part, what in ((prompt, "prompt"), (target, "target")):
+            check_ids(part, vocabulary, f"{what} {index}", model.name)
         needed = len(prompt) + max(len(target), max_new_tokens) - 1
         if context is not None and needed > context:
             raise UsageError(

@@ -21,6 +21,7 @@ from lm_audit.errors import UsageError
 from lm_audit.models.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
 from lm_audit.models.context import context_window
 from lm_audit.models.disk_cache import build_once, cache_dir
+from lm_audit.models.text_ids import prompt_ids
 from lm_audit.models.tiny_text import decoy_text, seeded_text
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def train_tiny_until(
 def text_rows(tokenizer: Any, texts: Sequence[str | Sequence[int]], *, context: int | None = None) -> list[list[int]]:
     """One row of token ids a text, EOS at the end of each that came as text."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    rows = [[*tokenizer(text).input_ids, *end] if isinstance(text, str) else [int(i) for i in text] for text in texts]
+    rows = [[*prompt_ids(tokenizer, text), *end] if isinstance(text, str) else [int(i) for i in text] for text in texts]
     if not rows:
         raise UsageError("there is no text to train on")
     for number, row in enumerate(rows):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.bias.lexicon import render
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
+from lm_audit.models import text_ids
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def minimal_probe(
     space = " " if leading_space else ""
     pos_ids, neg_ids = (_word_ids(model, space + word, first_token_only) for word in (positive, negative))
     prompts = [render(template, group) for group in groups]
-    prompt_ids = [list(model.tokenizer(prompt)["input_ids"]) for prompt in prompts]
+    prompt_ids = [text_ids.prompt_ids(model.tokenizer, prompt) for prompt in prompts]
     requests = [(ids, word) for ids in prompt_ids for word in (pos_ids, neg_ids)]
     # The ids already hold whatever the tokenizer adds by default, so the engine must add nothing.
     scores = [float(sum(score.logprobs)) for score in model.loglikelihood(requests, bos="none")]

@@ -20,6 +20,7 @@ from lm_audit.audits.bias.lexicon import WordPair
 from lm_audit.audits.bias.words import word_loglikelihood
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
+from lm_audit.models import text_ids
 from lm_audit.stats import CrossedContrast, Estimate, crossed_contrast
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def decision_contrast(
     """
     sides = [*prompts.first, *prompts.second]
     tokens = [(decision.shared, token) for _, decision in usable for token in (decision.positive, decision.negative)]
-    prompt_ids = [list(model.tokenizer(prompt)["input_ids"]) for prompt in sides]
+    prompt_ids = [text_ids.prompt_ids(model.tokenizer, prompt) for prompt in sides]
     requests = [([*ids, *shared], [token]) for ids in prompt_ids for shared, token in tokens]
     # The ids already hold whatever the tokenizer adds by default.
     lp = np.array([score.total for score in model.loglikelihood(requests, bos="none")]).reshape(len(sides), -1, 2)
@@ -170,7 +171,7 @@ def _last_hidden(
     try:
         with torch.no_grad():
             for prompt, ending in product(prompts, endings):
-                ids = [*model.tokenizer(prompt)["input_ids"], *ending]
+                ids = [*text_ids.prompt_ids(model.tokenizer, prompt), *ending]
                 model.module(input_ids=torch.tensor([ids], device=model.device), use_cache=False)
     finally:
         handle.remove()

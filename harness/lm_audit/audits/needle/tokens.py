@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.models.text_ids import frame
+
 Integers = NDArray[np.int64]
 
 
@@ -29,9 +31,13 @@ class Encoder:
     def __init__(self, tokenizer: Any):
         self.tokenizer = _wrapped(tokenizer)
         self.has_offsets = bool(getattr(self.tokenizer, "is_fast", False))
+        # An EOS behind the question would end the text before the answer.
+        self._after = 0
+        bare, full = self.encode("a").ids, self.encode("a", special=True).ids
+        self._after = len(frame(bare.tolist(), full.tolist())[1])
 
     def encode(self, text: str, *, special: bool = False) -> Encoded:
-        """The ids that a model is fed for ``text``; with ``special`` also what the tokenizer adds, BOS never twice."""
+        """The ids that a model is fed for ``text``; with ``special`` behind the BOS that it adds, never twice."""
         found = self.tokenizer(
             text,
             add_special_tokens=special,
@@ -46,9 +52,9 @@ class Encoder:
         if self.has_offsets:
             offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
             begins, ends = offsets[:, 0], offsets[:, 1]
-        skip = int(special and self._twice(ids))
+        kept = slice(int(special and self._twice(ids)), len(ids) - (self._after if special else 0))
         return Encoded(
-            ids[skip:], begins[skip:] if begins is not None else None, ends[skip:] if ends is not None else None
+            ids[kept], begins[kept] if begins is not None else None, ends[kept] if ends is not None else None
         )
 
     def count(self, text: str, *, special: bool = False) -> int:

@@ -105,7 +105,9 @@ class ScoringEngine:
         for way, keep in ways.items():
             if keep:
                 part = rows if len(keep) == len(rows.ids) else rows.subset(keep)
-                yield (part if way in (Way.TREE_AND_CACHE, Way.TREE) else part.without_prefixes()), way
+                # A text that begins a longer one may be rotated otherwise by itself.
+                whole = way in (Way.TREE_AND_CACHE, Way.TREE) or (way is Way.ALONE and rotation is not None)
+                yield (part if whole else part.without_prefixes()), way
 
     def _checked_way(self) -> Way:
         """The fastest exact way, found on first use; one sequence at a time while the model answers NaN."""

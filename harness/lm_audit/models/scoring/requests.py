@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.scoring.boundary import TextSplitter
+from lm_audit.models.text_ids import added
 
 TextOrIds = str | Sequence[int] | NDArray[np.integer[Any]]
 Request = tuple[TextOrIds, TextOrIds]
@@ -85,12 +86,7 @@ class RequestEncoder:
 
 def default_bos(tokenizer: Any) -> tuple[int, ...]:
     """The token ids that the tokenizer itself puts before a text: usually one BOS, or none."""
-    bare = list(tokenizer("a", add_special_tokens=False)["input_ids"])
-    full = list(tokenizer("a", add_special_tokens=True)["input_ids"])
-    for k in range(len(full) - len(bare) + 1):
-        if full[k : k + len(bare)] == bare:
-            return tuple(full[:k])
-    return ()
+    return added(tokenizer)[0]
 
 
 @dataclass(frozen=True, slots=True)

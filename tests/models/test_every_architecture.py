@@ -1,0 +1,160 @@
+"""Scores are those of single forward passes, continuations those of transformers' own generate, for every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.causality import prove_causal
+from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.shared_prefix import complete
+from tests.models.architectures import ARCHITECTURES, QUICK, architecture
+
+EOS = 2
+NAMES = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow, id=name) for name in sorted(ARCHITECTURES)]
+
+
+def rows(*lengths: int, seed: int = 0) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(3, 250, length).tolist() for length in lengths]
+
+
+def wrapped(module: Any) -> LanguageModel:
+    return LanguageModel(module, byte_tokenizer(128), name="under-test")
+
+
+def own_logprobs(module: Any, prefix: list[int], target: list[int]) -> list[float]:
+    with torch.no_grad():
+        logits = module(input_ids=torch.tensor([[*prefix, *target[:-1]]]), use_cache=False).logits[0]
+    table = logits.double().log_softmax(-1)
+    return [float(table[len(prefix) + place - 1, token]) for place, token in enumerate(target)]
+
+
+def own_generate(module: Any, prompt: list[int], new: int) -> tuple[int, ...]:
+    with torch.no_grad():
+        whole = module.generate(
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+            max_new_tokens=new,
+            do_sample=False,
+            pad_token_id=0,
+        )
+    made = whole[0, len(prompt) :].tolist()
+    return tuple(made[: made.index(EOS)] if EOS in made else made)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_in_one_call_are_those_of_single_passes(name: str) -> None:
+    module = architecture(name)
+    trunk, other, short, long = rows(20, 25, 3, 50)
+    requests = [(trunk, tail) for tail in rows(6, 6, 2, 9, seed=1)]
+    requests += [(trunk[:9], rows(5, seed=2)[0]), (other, trunk[:3]), (short, other[:12]), (long, trunk[:10])]
+
+    scored = wrapped(module).loglikelihood(requests, bos="none")
+
+    prove_causal(module, name)
+    for (prefix, target), scores in zip(requests, scored, strict=True):
+        np.testing.assert_allclose(scores.logprobs, own_logprobs(module, prefix, target), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_continuations_are_those_of_transformers(name: str) -> None:
+    module = architecture(name)
+    model = wrapped(module)
+    prompts = [*rows(12, 5, 12, 20, 1), rows(12, seed=3)[0]]
+    want = [own_generate(module, prompt, 10) for prompt in prompts]
+
+    together = [one.token_ids for one in model.generate(prompts, max_new_tokens=10)]
+    alone = [model.generate([prompt], max_new_tokens=10)[0].token_ids for prompt in prompts]
+
+    assert together == want
+    assert alone == want
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_completions_are_generation_and_scores(name: str) -> None:
+    """``complete``, which crops one cache, gives what ``generate`` and ``loglikelihood`` give prompt by prompt."""
+    module = architecture(name)
+    model = wrapped(module)
+    trunk = rows(24)[0]
+    prompts, targets = [trunk, trunk[:20], [*trunk[:20], 9, 8], [7, 7]], rows(3, 1, 4, 6, seed=4)
+
+    found = complete(model, prompts, targets, max_new_tokens=8)
+
+    written = model.generate(prompts, max_new_tokens=8)
+    scored = model.loglikelihood(list(zip(prompts, targets, strict=True)), bos="none")
+    for one, text, scores in zip(found, written, scored, strict=True):
+        assert one.token_ids == text.token_ids
+        np.testing.assert_allclose(one.scores.logprobs, scores.logprobs, atol=1e-4)
+
+
+class TestRotationsThatDependOnLength:
+    """LongRoPE and dynamic NTK: original length 32 and 64, crossed by prompts, by continuations and by targets."""
+
+    @staticmethod
+    def plain(module: Any, prompt: list[int], new: int) -> tuple[int, ...]:
+        """Greedy decoding by plain forward passes, from a model that has seen no other text."""
+        ids = list(prompt)
+        with torch.no_grad():
+            for _ in range(new):
+                ids.append(int(module(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+        made = ids[len(prompt) :]
+        return tuple(made[: made.index(EOS)] if EOS in made else made)
+
+    @pytest.mark.filterwarnings("ignore")
+    @pytest.mark.parametrize(("name", "turn"), [("phi3_longrope", 32), ("llama_dynamic", 64)])
+    def test_generation(self, name: str, turn: int) -> None:
+        model = wrapped(architecture(name, seed=1))
+        prompts = rows(turn - 2, 4, turn + 6, turn - 8, turn)
+        want = [self.plain(model.module, prompt, 12) for prompt in prompts]
+
+        assert [one.token_ids for one in model.generate(prompts, max_new_tokens=12)] == want
+        assert [model.generate([p], max_new_tokens=12)[0].token_ids for p in prompts] == want
+        if name == "phi3_longrope":
+            assert [own_generate(model.module, prompt, 12) for prompt in prompts] == want
+
+    @pytest.mark.parametrize(("name", "turn"), [("phi3_longrope", 32), ("llama_dynamic", 64)])
+    def test_completion_and_scores(self, name: str, turn: int) -> None:
+        model = wrapped(architecture(name, seed=1))
+        trunk = rows(turn + 8)[0]
+        prompts = [trunk[: turn - 2], trunk, trunk[: turn - 9], trunk[:turn], trunk[: turn - 3]]
+        targets = rows(5, 2, 3, 4, 1, seed=4)
+        want = [self.plain(model.module, prompt, 10) for prompt in prompts]
+
+        found = complete(model, prompts, targets, max_new_tokens=10)
+        scored = model.loglikelihood(list(zip(prompts, targets, strict=True)), bos="none")
+
+        assert [one.token_ids for one in found] == want
+        for prompt, target, one, scores in zip(prompts, targets, found, scored, strict=True):
+            truth = own_logprobs(model.module, prompt, target)
+            np.testing.assert_allclose(scores.logprobs, truth, atol=1e-4)
+            np.testing.assert_allclose(one.scores.logprobs, truth, atol=1e-4)
+
+    def test_a_long_text_leaves_nothing_behind(self) -> None:
+        """A text of just the original length is rotated as such, whatever was read before it."""
+        model = wrapped(architecture("llama_dynamic", seed=2))
+        text, longer = rows(64, 100)
+        before = model.module(input_ids=torch.tensor([text])).logits
+
+        model.module(input_ids=torch.tensor([longer]))
+
+        assert torch.equal(model.module(input_ids=torch.tensor([text])).logits, before)
+
+
+@pytest.mark.parametrize("window", [24, 100])
+@pytest.mark.parametrize("shared", [16, 60])
+def test_windows_by_the_index_in_the_row(window: int, shared: int) -> None:
+    """GPT-Neo's windows count the nodes of a pack: trees that are longer than one score as single passes do."""
+    module = architecture("gpt_neo", window_size=window, max_position_embeddings=512)
+    trunk = rows(shared)[0]
+    requests = [(trunk, tail) for tail in rows(*[min(24, window - 8)] * 12, seed=1)]
+
+    scored = wrapped(module).loglikelihood(requests, bos="none")
+
+    for (prefix, target), scores in zip(requests, scored, strict=True):
+        np.testing.assert_allclose(scores.logprobs, own_logprobs(module, prefix, target), atol=1e-4)
