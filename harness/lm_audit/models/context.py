@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length")
 _LAST = "model_max_length"
@@ -89,14 +89,14 @@ def _stated_length(text: Any) -> int | None:
     values = [value for name in _LENGTHS if _is_length(value := getattr(text, name, None))]
     if not values:
         last = getattr(text, _LAST, None)
-        return int(last) if _is_length(last) else None
+        return last if _is_length(last) else None
     # Beside a scaled rotation some configs keep the short length and state the long one as max_sequence_length.
     longer = getattr(text, "max_sequence_length", None)
-    first = int(values[0])
+    first: int = values[0]
     return max(first, longer) if isinstance(longer, int) and any(rope_kinds(text)) else first
 
 
-def _is_length(value: Any) -> bool:
+def _is_length(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
