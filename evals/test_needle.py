@@ -113,16 +113,22 @@ def test_grid(
 
 
 def stub_cases(options: RunOptions) -> list[Case]:
-    """Stub answerers of known behaviour."""
-    return [Case("reads-the-needle", control="positive"), Case("reads-the-middle", control="positive")]
+    """Answerers of known behaviour: stubs, and a language model that looks needles up."""
+    names = ("reads-the-needle", "reads-the-middle", "planted-model", "planted-model-middle")
+    return [Case(name, control="positive") for name in names]
 
 
 @cases(stub_cases)
 def test_stub_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
-    """A stub that reads the needle scores 1.0; one that sees the middle alone finds what stands there alone."""
-    from lm_audit.audits.needle.controls import middle_control, reader_control
+    """What reads the needle scores 1.0; what sees the middle alone finds what stands there, and only that."""
+    from lm_audit.audits.needle import controls
 
-    control = reader_control if case.id == "reads-the-needle" else middle_control
+    control = {
+        "reads-the-needle": controls.reader_control,
+        "reads-the-middle": controls.middle_control,
+        "planted-model": controls.planted_control,
+        "planted-model-middle": controls.planted_middle_control,
+    }[case.id]
     evidence.record(control(audit_seed))
 
 

@@ -204,6 +204,7 @@ class _Maker:
             "boundary": self.options.boundary,
             "window_start": fitted.window.start,
             "window_units": fitted.window.units,
+            **({"windows": "shared"} if self.options.windows == "shared" else {}),
             "planted": self.options.planted,
             "generator_version": GENERATOR_VERSION,
         }

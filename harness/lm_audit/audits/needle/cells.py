@@ -20,7 +20,10 @@ SCORERS: dict[str, Callable[[str, Sequence[str]], float]] = {
 
 @dataclass(frozen=True)
 class Scored:
-    """One answered sample and its scores; the prompt is kept only as an excerpt round the needle."""
+    """One answered sample and its scores; the prompt is kept only as an excerpt round the needle.
+
+    ``stretch`` names the haystack's stretch where several samples share one, ``None`` where each has its own.
+    """
 
     id: str
     length: int
@@ -31,6 +34,7 @@ class Scored:
     answer: Answer
     outputs: tuple[str, ...]
     excerpt: str
+    stretch: str | None = None
 
     def score(self, scorer: str) -> float:
         """Share of references found, 0 to 1."""
@@ -49,6 +53,7 @@ def score_sample(sample: Sample, answer: Answer) -> Scored:
         answer,
         sample.outputs,
         excerpt(sample),
+        f"stretch {sample.index}" if sample.metadata.get("windows") == "shared" else None,
     )
 
 
@@ -62,8 +67,10 @@ def excerpt(sample: Sample, around: int = 120) -> str:
     return ("…" if begin else "") + sample.input[begin : end + around] + "…"
 
 
-def share(scores: Iterable[float], *, confidence: float = 0.95) -> Estimate:
+def share(scores: Iterable[float], clusters: Sequence[str] | None = None, *, confidence: float = 0.95) -> Estimate:
     """The mean of scores between 0 and 1 with the interval of :func:`lm_audit.stats.share`, and its direction.
+
+    ``clusters``: the stretch of haystack of each sample, where samples share stretches.
 
     Where several references make a score a fraction, the interval is that of a yes-no answer with the same mean, which
     is wider than need be: no score between 0 and 1 varies more.
@@ -71,7 +78,12 @@ def share(scores: Iterable[float], *, confidence: float = 0.95) -> Estimate:
     values = list(scores)
     if not values:
         return Estimate.not_estimable("no sample", n=0, method="Clopper-Pearson")
-    return replace(exact_share(values, confidence=confidence), better="higher")
+    return replace(exact_share(values, clusters, confidence=confidence), better="higher")
+
+
+def stretches(scored: Sequence[Scored]) -> list[str] | None:
+    """The stretch of each sample where samples share stretches: they are no independent answers then."""
+    return [one.stretch or one.id for one in scored] if any(one.stretch for one in scored) else None
 
 
 def by_cell(scored: Iterable[Scored]) -> dict[tuple[int, float], list[Scored]]:

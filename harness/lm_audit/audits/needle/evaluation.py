@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.needle.answers import Answer, Answerer, ModelAnswerer
-from lm_audit.audits.needle.cells import SCORERS, Scored, by_length, score_sample, share
-from lm_audit.audits.needle.cliff import THRESHOLD, cliff
+from lm_audit.audits.needle.answers import Answerer, ModelAnswerer
+from lm_audit.audits.needle.cells import SCORERS, Scored, by_length, score_sample, share, stretches
+from lm_audit.audits.needle.cliff import THRESHOLD, cliff, samples_needed
 from lm_audit.audits.needle.figures import grid_figures
 from lm_audit.audits.needle.sample import GENERATOR_VERSION, Sample
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.stats import Estimate, bootstrap_ci
+from lm_audit.sources import MetricSource
+from lm_audit.stats import clustered_mean, studentised_mean
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -57,24 +59,43 @@ def grid_evidence(
     if scorer not in SCORERS:
         raise DataError(f"scorer {scorer!r} is unknown; expected one of {', '.join(SCORERS)}")
     evidence = Evidence("needle", headline="needle.accuracy")
-    _accuracy(evidence, scored, scorer)
-    _answer_metrics(evidence, [one.answer for one in scored], seed)
-    lengths = {length: share(one.score(scorer) for one in group) for length, group in by_length(scored).items()}
+    evidence.extend_rows(_row(one) for one in scored)
+    _shares(evidence, scored, scorer)
+    _logprob(evidence, seed)
+    lengths = {
+        length: share((one.score(scorer) for one in group), stretches(group))
+        for length, group in by_length(scored).items()
+    }
     for length, estimate in lengths.items():
         if len(lengths) > 1:
-            evidence.metric(f"needle.accuracy.L{length:06d}", estimate)
-    evidence.metric("needle.cliff", cliff(lengths, threshold))
-    evidence.extend_rows(_row(one) for one in scored)
+            source = _source(scored, scorer, {"length": length})
+            evidence.metric(f"needle.accuracy.L{length:06d}", estimate, source)
+    grouped = ("stretch",) if stretches(scored) else ()
+    options = {"score": scorer, "threshold": threshold}
+    source = MetricSource("needle.cliff", scorer, clusters=grouped, options=options)
+    evidence.metric("needle.cliff", cliff(lengths, threshold), source)
     evidence.figures += grid_figures(scored, scorer, threshold)
     evidence.parameters.update({"scorer": scorer, "threshold": threshold})
     _remarks(evidence, scored)
+    few = samples_needed(threshold)
+    if len(lengths) > 1 and max(estimate.n or 0 for estimate in lengths.values()) < few:
+        evidence.notes.append(
+            f"this size can show no cliff: fewer than {few} samples a length, however they are answered, leave "
+            f"{threshold:g} undecided; ask for {few} or more (--needle-samples times depths)"
+        )
     return evidence
 
 
 def cell_evidence(scored: Sequence[Scored], *, scorer: str = "all", seed: int = 0) -> Evidence:
     """The same for one cell: no cliff, and of the figures the table with its worst sample."""
     evidence = grid_evidence(scored, scorer=scorer, seed=seed)
-    del evidence.metrics["needle.cliff"], evidence.parameters["threshold"]
+    del evidence.metrics["needle.cliff"], evidence.sources["needle.cliff"], evidence.parameters["threshold"]
+    low = share([1.0] * len(scored)).low or 0.0
+    if low < THRESHOLD:
+        evidence.notes.append(
+            f"{len(scored)} samples, all found, show an accuracy of {low:.2f} at least: no verdict on this cell alone "
+            f"can hold a limit above that; the grid's case holds all cells together"
+        )
     return evidence
 
 
@@ -89,41 +110,46 @@ def parameters_of(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _accuracy(evidence: Evidence, scored: Sequence[Scored], scorer: str) -> None:
-    evidence.metric("needle.accuracy", share(one.score(scorer) for one in scored))
-    for name in SCORERS:
-        evidence.metric(f"needle.{name}", share(one.score(name) for one in scored))
-    named = [one.precision for one in scored if one.precision is not None]
-    if named:
-        evidence.metric("needle.precision", share(named))
+def _source(scored: Sequence[Scored], column: str, where: Mapping[str, Any] | None = None) -> MetricSource:
+    return MetricSource.mean(column, where or {}, clusters=("stretch",) if stretches(scored) else ())
 
 
-def _answer_metrics(evidence: Evidence, answers: Sequence[Answer], seed: int) -> None:
-    logprobs = [answer.value_logprob for answer in answers if answer.value_logprob is not None]
-    if logprobs:
-        mean = bootstrap_ci(logprobs, seed=seed)
-        evidence.metric("needle.value_logprob", _with(mean, unit="nats", better="higher"))
-        evidence.metric("needle.value_greedy", share(float(bool(answer.value_greedy)) for answer in answers))
-    known = [answer for answer in answers if answer.finish != "unknown"]
-    if known:
-        cut = share(float(answer.finish == "length") for answer in known)
-        evidence.metric("needle.cut_answers", _with(cut, unit="share", better="lower"))
-    empty = [float(answer.answer is not None and not answer.answer.strip()) for answer in answers]
-    evidence.metric("needle.empty_answers", _with(share(empty), better="lower"))
-    never = share(float(answer.answer is None) for answer in answers)
-    evidence.metric("needle.no_answer", _with(never, better="lower"))
+_LOWER = {"cut": "needle.cut_answers", "empty": "needle.empty_answers", "no_answer": "needle.no_answer"}
+"""Columns whose share is better the lower it is, and what it is called."""
 
 
-def _with(estimate: Estimate, **changes: Any) -> Estimate:
-    from dataclasses import replace
+def _shares(evidence: Evidence, scored: Sequence[Scored], scorer: str) -> None:
+    names = {"needle.accuracy": scorer, **{f"needle.{name}": name for name in SCORERS}}
+    names |= {"needle.precision": "precision", "needle.value_greedy": "value_greedy"}
+    names |= {name: column for column, name in _LOWER.items()}
+    labels = stretches(scored)
+    for name, column in names.items():
+        known = [number for number, row in enumerate(evidence.rows) if row[column] is not None]
+        if not known:
+            continue
+        values = [float(evidence.rows[number][column]) for number in known]
+        estimate = share(values, [labels[number] for number in known] if labels else None)
+        if column in _LOWER:
+            estimate = replace(estimate, better="lower")
+        evidence.metric(name, estimate, _source(scored, column))
 
-    return replace(estimate, **changes)
+
+def _logprob(evidence: Evidence, seed: int) -> None:
+    rows = [row for row in evidence.rows if row["value_logprob"] is not None]
+    if not rows:
+        return
+    values, clusters = [row["value_logprob"] for row in rows], sorted({row["stretch"] for row in rows} - {None})
+    labels = [row["stretch"] for row in rows]
+    mean = clustered_mean(values, labels) if clusters else studentised_mean(values, seed=seed)
+    source = MetricSource.mean("value_logprob", clusters=("stretch",) if clusters else ())
+    evidence.metric("needle.value_logprob", replace(mean, unit="nats", better="higher"), source)
 
 
 def _row(one: Scored) -> dict[str, Any]:
     answer = one.answer
     return {
         "item": one.id,
+        "stretch": one.stretch,
         "length": one.length,
         "depth": one.depth,
         "actual_depth": round(one.actual_depth, 4),
@@ -136,6 +162,8 @@ def _row(one: Scored) -> dict[str, Any]:
         "truth": " | ".join(one.outputs),
         "answer": answer.answer,
         "no_answer": answer.answer is None,
+        "empty": answer.answer is not None and not answer.answer.strip(),
+        "cut": None if answer.finish == "unknown" else answer.finish == "length",
         "thought": answer.thought,
         "thought_cut": answer.thought_cut,
         "around_needle": one.excerpt,

@@ -10,6 +10,7 @@ from lm_audit.audits.needle.answers import ModelAnswerer, beyond_context
 from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.evaluation import grid_evidence
 from lm_audit.errors import UsageError
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 
+_OF_CELLS = ("truth", "answer", "thought", "around_needle")
+"""Long columns of the rows, which the cells' own cases show."""
+
+
 def whole_evidence(
     model: LanguageModel, plan: Plan, book: Book, *, scorer: str, threshold: float, seed: int
 ) -> Evidence:
-    """Every cell that the model's context holds; the cells' own cases hold the rows."""
+    """Every cell that the model's context holds; answers and prompts stand in the rows of the cells' own cases."""
     lengths, left_out = _lengths(model, plan)
     cells = [cell for cell in plan.cells if cell[0] in lengths]
     scored = [one for cell in cells for one in book.cell(model, plan, *cell)]
     evidence = grid_evidence(scored, scorer=scorer, threshold=threshold, seed=seed)
-    evidence.rows = []
+    evidence.rows = [{name: value for name, value in row.items() if name not in _OF_CELLS} for row in evidence.rows]
     return _described(evidence, plan, left_out)
 
 
@@ -52,6 +57,7 @@ def adaptive_evidence(
     evidence.metric(
         "needle.samples_spent",
         Estimate(run.samples / run.full, n=run.samples, method="count", unit="share", better="lower", note=note),
+        MetricSource("needle.samples_spent", options={"full": run.full}),
     )
     evidence.parameters.update({"adaptive": True, "precision": precision, "most_a_cell": plan.samples})
     evidence.notes.append(

@@ -1,0 +1,180 @@
+"""Break the needle audit on purpose: the control that guards against a fault must fail under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lm_audit.audits.needle.building as building
+import lm_audit.audits.needle.cells as cells
+import lm_audit.audits.needle.controls as controls
+import lm_audit.audits.needle.evaluation as evaluation
+import lm_audit.audits.needle.fitting as fitting
+import lm_audit.models.shared_prefix as shared_prefix
+from lm_audit.audits.needle import Haystack, build_sample
+from lm_audit.audits.needle.building import NeedleTask
+from lm_audit.audits.needle.planted import planted_model
+from lm_audit.errors import HarnessError
+from lm_audit.evidence import Evidence
+from lm_audit.models.byte_tokenizer import byte_tokenizer
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_needle(seed: int) -> Evidence:
+    """The negative control, asked of the planted model: eight prompts without their needle."""
+    haystack = Haystack(controls.embedded_essay().text[:9000], byte_tokenizer(2048))
+    given: dict[str, Any] = {"length": 900, "depth": 50.0, "needle": NeedleTask(), "seed": seed, "template": "base"}
+    samples = [build_sample(haystack, index=index, tokens_to_generate=16, planted=False, **given) for index in range(8)]
+    return controls.chance_evidence(planted_model(), samples)
+
+
+CONTROLS: Mapping[str, Callable[[int], Evidence]] = {
+    "reader": controls.reader_control,
+    "middle": controls.middle_control,
+    "planted": controls.planted_control,
+    "planted-middle": controls.planted_middle_control,
+    "no-needle": no_needle,
+}
+
+
+def _scorers(make: Callable[[Any], Any]) -> Fault:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        for name, scorer in list(cells.SCORERS.items()):
+            patch.setitem(cells.SCORERS, name, make(scorer))
+
+    return apply
+
+
+def _noise(_: Any) -> Any:
+    rng = np.random.default_rng(1)
+    return lambda text, references: float(rng.random() < 0.5)
+
+
+def _labels_shuffled(patch: pytest.MonkeyPatch) -> None:
+    def answered(model: Any, samples: Any) -> Any:
+        others = [*samples[1:], samples[0]]
+        swapped = [replace(one, outputs=other.outputs) for one, other in zip(samples, others, strict=True)]
+        return evaluation.answered(model, swapped)
+
+    patch.setattr(controls, "answered", answered)
+
+
+def _complete(change: Callable[..., Any]) -> Fault:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        sound = shared_prefix.complete
+        patch.setattr(shared_prefix, "complete", lambda *given, **named: change(sound, *given, **named))
+
+    return apply
+
+
+def _others_prompt(sound: Any, model: Any, prompts: Any, targets: Any, **named: Any) -> Any:
+    return sound(model, [*prompts[1:], prompts[0]], targets, **named)
+
+
+def _one_prompt(sound: Any, model: Any, prompts: Any, targets: Any, **named: Any) -> Any:
+    return sound(model, [prompts[0]] * len(prompts), targets, **named)
+
+
+def _other_order(sound: Any, *given: Any, **named: Any) -> Any:
+    return sound(*given, **named)[::-1]
+
+
+def _prompt_one_short(sound: Any, model: Any, prompts: Any, targets: Any, **named: Any) -> Any:
+    return sound(model, [prompt[:-1] for prompt in prompts], targets, **named)
+
+
+def _targets_one_late(sound: Any, model: Any, prompts: Any, targets: Any, **named: Any) -> Any:
+    return sound(model, prompts, [target[1:] for target in targets], **named)
+
+
+def _score(change: Callable[[Any], Any]) -> Fault:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        sound = shared_prefix.Reader.score
+        patch.setattr(shared_prefix.Reader, "score", lambda *given: change(sound(*given)))
+
+    return apply
+
+
+def _items_identical(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(building, "derived_rng", lambda *_: __import__("random").Random(1))
+
+
+def _depth_ignored(at: int) -> Fault:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        sound = fitting.place
+        patch.setattr(
+            fitting,
+            "place",
+            lambda haystack, window, depths, boundary: sound(haystack, window, [float(at)] * len(depths), boundary),
+        )
+
+    return apply
+
+
+def _length_ignored(patch: pytest.MonkeyPatch) -> None:
+    sound = building.Fitter
+    patch.setattr(building, "Fitter", lambda *given: sound(*given[:4], given[4] - 200, given[5]))
+
+
+FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
+    "metric constant 0": (_scorers(lambda _: lambda *_: 0.0), {"reader", "middle", "planted", "planted-middle"}),
+    "metric constant 1": (_scorers(lambda _: lambda *_: 1.0), {"middle", "planted-middle", "no-needle"}),
+    "metric reversed": (
+        _scorers(lambda s: lambda *a: 1.0 - s(*a)),
+        {"reader", "middle", "planted", "planted-middle", "no-needle"},
+    ),
+    "metric noise": (_scorers(_noise), {"reader", "middle", "planted", "planted-middle", "no-needle"}),
+    "labels shuffled": (_labels_shuffled, {"reader", "middle", "planted", "planted-middle"}),
+    "prompts swapped": (_complete(_others_prompt), {"planted", "planted-middle"}),
+    "prompt ignored": (_complete(_one_prompt), {"planted", "planted-middle"}),
+    "answers in another order": (_complete(_other_order), {"planted"}),
+    "prompt one token short": (_complete(_prompt_one_short), {"planted"}),
+    "scorer off by one token": (_complete(_targets_one_late), {"planted"}),
+    "log-probability reversed": (_score(lambda s: replace(s, logprobs=-s.logprobs)), {"planted"}),
+    "log-probability constant": (_score(lambda s: replace(s, logprobs=0 * s.logprobs)), {"planted"}),
+    "ranks ignored": (_score(lambda s: replace(s, greedy=False)), {"planted"}),
+    "all items identical": (_items_identical, {"reader"}),
+    "always at the start": (_depth_ignored(0), {"middle", "planted-middle"}),
+    "always in the middle": (_depth_ignored(50), {"middle", "planted-middle"}),
+    "length not kept": (_length_ignored, {"reader"}),
+}
+
+
+def passes(control: str, seed: int = 0) -> bool:
+    """Whether a control passes; an error on the way is noticed too."""
+    try:
+        found = CONTROLS[control](seed).control
+    except (HarnessError, AssertionError, IndexError):
+        return False
+    assert found is not None
+    return found.passed
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_sound_instrument_passes_at_any_seed(control: str) -> None:
+    seeds = range(3) if control in ("reader", "middle") else range(2)
+
+    assert all(passes(control, seed) for seed in seeds)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_noticed_by_its_guards(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply, guards = FAULTS[fault]
+    assert guards
+    apply(monkeypatch)
+
+    assert {control for control in sorted(guards) if passes(control)} == set()
+
+
+def test_every_control_guards_against_something() -> None:
+    assert set().union(*(guards for _, guards in FAULTS.values())) == set(CONTROLS)
+
+
+def test_the_negative_control_allows_what_chance_gives_and_no_more() -> None:
+    assert controls._by_chance(1, 8) < controls.LEVEL and controls._by_chance(0, 8) == 1.0
+    assert controls._by_chance(1, 1000) > controls.LEVEL > controls._by_chance(2, 1000)
