@@ -1,3 +1,3 @@
-"""Loads the plugin for a checkout that was not installed; an installed distribution registers it by entry point."""
+"""Loads the plugin for a checkout that was not installed, and the short names of its options (``--model``)."""
 
-pytest_plugins = ("lm_audit.plugin",)
+pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")

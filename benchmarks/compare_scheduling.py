@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 MODES = {
     "affinity": (),
     "load": ("-p", "no:lm_audit.plugin.scheduler", "--dist", "load"),
@@ -87,7 +88,7 @@ def main() -> None:
         folder = Path(name)
         source = SOURCE.replace("LOAD_S", str(options.load)).replace("CASE_S", str(options.case))
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n', encoding="utf-8")
+        (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
         (folder / "test_cases.py").write_text(source, encoding="utf-8")
         print(f"3 models x 12 cases, load {options.load} s, case {options.case} s")
         print(f"{'workers':>7}  {'mode':<10} {'loads':>5} {'wall':>6} {'ratio':>6}  with one crash")

@@ -82,12 +82,15 @@ def report(case: str, when: str, seconds: float, outcome: str = "passed") -> pyt
 def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
     file = tmp_path / "durations.json"
     file.write_text(json.dumps({"cases": {"old": 1.0}, "loads": {}}), encoding="utf-8")
-    recorder = DurationRecorder(file)
+    audited = {f"t.py::test_x[m@cpu-{case}]" for case in ("a", "b", "skipped", "crashed")}
+    recorder = DurationRecorder(file, lambda: audited)
     for case, setup in (("t.py::test_x[m@cpu-a]", 5.0), ("t.py::test_x[m@cpu-b]", 0.25)):
         for when, seconds in (("setup", setup), ("call", 1.0), ("teardown", 0.5)):
             recorder.pytest_runtest_logreport(report(case, when, seconds))
     recorder.pytest_runtest_logreport(report("t.py::test_x[m@cpu-skipped]", "setup", 0.1, "skipped"))
     recorder.pytest_runtest_logreport(report("t.py::test_x[m@cpu-crashed]", "setup", 0.1))
+    for when in ("setup", "call", "teardown"):
+        recorder.pytest_runtest_logreport(report("t.py::test_that_audits_nothing", when, 1.0))
     recorder.pytest_sessionfinish()
     cases, loads = read_durations(file)
     assert loads == {"m@cpu": 5.0}

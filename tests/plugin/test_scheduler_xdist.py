@@ -39,7 +39,7 @@ def crash_now(name):
 
 
 @pytest.mark.parametrize("p", CASES, ids=IDS)
-def test_case(p):
+def test_case(p, evidence):
     if p["model"] and p["model"] not in LOADED:
         LOADED.add(p["model"])
         time.sleep(0.3)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 @pytest.mark.parametrize("index", range(8))
-def test_device(index):
+def test_device(index, evidence):
     line = f"{os.environ['PYTEST_XDIST_WORKER']} {os.environ.get('CUDA_VISIBLE_DEVICES')}\\n"
     with Path(__file__).with_name("devices.txt").open("a") as file:
         file.write(line)

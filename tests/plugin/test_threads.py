@@ -20,7 +20,7 @@ import pytest
 EARLY = "torch" in sys.modules
 
 @pytest.mark.parametrize("index", range(2))
-def test_settings(index):
+def test_settings(index, evidence):
     assert not EARLY
     found = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")]
     with Path(__file__).with_name("settings.txt").open("a") as file:

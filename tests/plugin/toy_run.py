@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Outcome:
 def write_project(folder: Path, **modules: str) -> Path:
     """A project with the plugin and the given test modules (name=source)."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n', encoding="utf-8")
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     for name, source in modules.items():
         (folder / f"{name}.py").write_text(source, encoding="utf-8")
     return folder

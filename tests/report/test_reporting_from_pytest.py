@@ -44,7 +44,7 @@ def test_probe(case, evidence):
 def run_pytest(folder: Path, *arguments: str, share: float, die: bool = False) -> subprocess.CompletedProcess[str]:
     """One call of pytest on the probe, in a process of its own."""
     (folder / "test_probe.py").write_text(AUDIT)
-    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin",)\n')
+    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n')
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
     environment |= {"DIE": "1"} if die else {}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_probe.py", *arguments]

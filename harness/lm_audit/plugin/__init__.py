@@ -12,26 +12,18 @@ from lm_audit.plugin.run_options import RunOptions
 
 _MODULES = (
     "lm_audit.plugin.options",
-    # Before the session, so that at the end it comes after: it reads what the session has written.
+    # Before the session, which wakes later, so that at the end it comes after: it reads what the session has written.
     "lm_audit.report.pytest_hooks",
-    "lm_audit.report.pytest_html",
-    "lm_audit.plugin.session",
+    "lm_audit.plugin.activation",
     "lm_audit.plugin.collection",
-    "lm_audit.plugin.recording",
-    "lm_audit.plugin.gating",
-    "lm_audit.plugin.resume",
-    "lm_audit.plugin.crashes",
-    "lm_audit.plugin.progress",
     "lm_audit.plugin.fixtures",
-    "lm_audit.plugin.threads",
     "lm_audit.plugin.slots",
     "lm_audit.plugin.workers",
     "lm_audit.plugin.notes",
     "lm_audit.plugin.shards",
-    "lm_audit.plugin.durations",
     "lm_audit.plugin.scheduler",
-    "lm_audit.plugin.signals",
 )
+"""What every run has; ``lm_audit.plugin.activation`` names what only a run with audit cases has."""
 
 __all__ = ["Case", "ModelChoice", "RunOptions", "cases"]
 

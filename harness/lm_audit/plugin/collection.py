@@ -18,12 +18,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test its combined parameter, ``MODEL@DEVICE-case``."""
     if "lm_audit_case" not in metafunc.fixturenames:
         return
-    session = audit_session(metafunc.config)
     source = source_of(metafunc.function)
     on_model = "language_model" in metafunc.fixturenames
     if source is None and not on_model:
         return
     try:
+        session = audit_session(metafunc.config)
         selections = list(_selections(source, on_model, session))
     except HarnessError as error:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
@@ -87,8 +87,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the cases of one model after another, so that it is loaded once; skip slow audits at the smoke size."""
-    session = audit_session(config)
     audits = [item for item in items if is_audit_case(item)]
+    if not audits:
+        return
+    session = audit_session(config)
     if session.options.size == "smoke":
         for item in audits:
             if item.get_closest_marker("slow"):

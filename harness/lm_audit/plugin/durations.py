@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_audit.plugin.costs import CostModel
+from lm_audit.plugin.crashes import planned_ids
 from lm_audit.plugin.grouping import group_of
 from lm_audit.plugin.state import reports_folder
 
@@ -47,11 +49,13 @@ def _seconds(table: dict[Any, Any]) -> dict[str, float]:
 class DurationRecorder:
     """Collects durations in the controller or the serial process, and merges them into the file at the end.
 
+    ``audited`` gives the ids of the audit cases; other tests of the run are none of the scheduler's business.
     A worker's first case of a model pays for the load in its set-up, which therefore counts as the load.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, audited: Callable[[], Container[str]]) -> None:
         self.file = file
+        self.audited = audited
         self.cases: dict[str, float] = {}
         self.loads: dict[str, float] = {}
         self._loaded: set[tuple[str, str]] = set()
@@ -83,6 +87,8 @@ class DurationRecorder:
 
     def pytest_sessionfinish(self) -> None:
         """Merge into the file, atomically; a reports folder that is absent or unwritable is no error here."""
+        audited = self.audited()
+        self.cases = {case: seconds for case, seconds in self.cases.items() if case in audited}
         if not self.cases or not self.file.parent.is_dir():
             return
         cases, loads = read_durations(self.file)
@@ -97,4 +103,5 @@ class DurationRecorder:
 def pytest_configure(config: pytest.Config) -> None:
     """Record durations where reports arrive: in the controller, or in a run without workers."""
     if not hasattr(config, "workerinput") and not config.option.collectonly:
-        config.pluginmanager.register(DurationRecorder(durations_file(config)), "lm-audit-durations")
+        recorder = DurationRecorder(durations_file(config), lambda: planned_ids(config))
+        config.pluginmanager.register(recorder, "lm-audit-durations")

@@ -9,16 +9,14 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.plugin.case import Case
-from lm_audit.plugin.model_store import ModelStore
-from lm_audit.plugin.progress import REPORTER
-from lm_audit.plugin.recorder import Recorder
-from lm_audit.plugin.recording import current_recorder
 from lm_audit.plugin.run_options import RunOptions
 from lm_audit.plugin.selection import Selection
 from lm_audit.plugin.state import audit_session
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
+    from lm_audit.plugin.model_store import ModelStore
+    from lm_audit.plugin.recorder import Recorder
 
 
 @pytest.fixture
@@ -57,6 +55,8 @@ def audit_seed(run_options: RunOptions) -> int:
 @pytest.fixture(scope="session")
 def lm_audit_models(run_options: RunOptions, request: pytest.FixtureRequest) -> ModelStore:
     """The models that this process has loaded."""
+    from lm_audit.plugin.model_store import ModelStore
+
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     return ModelStore(run_options, workers)
 
@@ -66,6 +66,9 @@ def language_model(
     lm_audit_case: Selection, lm_audit_models: ModelStore, request: pytest.FixtureRequest
 ) -> Generator[LanguageModel]:
     """The model under audit, loaded on the case's device."""
+    from lm_audit.plugin.progress import REPORTER
+    from lm_audit.plugin.recording import current_recorder
+
     lm_audit_models.preflight(lm_audit_case)
     model = lm_audit_models.model(lm_audit_case)
     current_recorder(request.node).loaded(model, lm_audit_case)
@@ -77,6 +80,9 @@ def language_model(
 @pytest.fixture
 def evidence(request: pytest.FixtureRequest) -> Recorder:
     """Takes down what the case measures: ``evidence.metric(name, estimate)``, ``.rows(...)``, ``.figure(...)``."""
+    from lm_audit.plugin.progress import REPORTER
+    from lm_audit.plugin.recording import current_recorder
+
     recorder = current_recorder(request.node).recorder
     recorder.on_progress = request.config.stash[REPORTER].update
     return recorder

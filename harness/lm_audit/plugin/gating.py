@@ -91,17 +91,16 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple
     return None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_lm_audit_loop_end(session: pytest.Session, stopped: bool) -> None:
     """Once all cases ran: a gate that was held against nothing is an error, never a pass."""
-    result = yield
     audit = audit_session(session.config)
+    if stopped:
+        return
     # A shard holds some of the cases: that none of them recorded a metric says nothing about its name.
     whole = not session.config.getoption("lm_audit_shard") and not session.config.getoption("collectonly")
     if audit.gates and audit.recorded and not audit.is_worker and whole:
         for name, problem in unheld(audit.gates, read_run(audit.folder.path)):
             _report(session, f"{session.config.getoption('lm_audit_gates')}::[{name}]", problem)
-    return result
 
 
 def unheld(gates: Iterable[Gate], run: Run) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -33,9 +34,9 @@ full_plan_key = pytest.StashKey[FullPlan]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make room for the notes in the controller."""
+    """Choose where notes go; the first worker that has one makes the folder."""
     if not hasattr(config, "workerinput") and getattr(config.option, "tx", None):
-        config.stash[folder_key] = Path(tempfile.mkdtemp(prefix="lm-audit-"))
+        config.stash[folder_key] = Path(tempfile.gettempdir()) / f"lm-audit-{secrets.token_hex(8)}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -55,15 +56,18 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave the note, before xdist tells the controller that the collection is finished."""
+    """Leave the note, before xdist tells the controller that the collection is finished; none where all is usual."""
     note = getattr(session.config, "workerinput", {}).get("lm_audit_note")
     if note is None:
         return
     costs = {item.nodeid: cost for item in session.items if (cost := item_cost(item)) != 1.0}
     plan = session.config.stash.get(full_plan_key, None)
+    if not costs and plan is None:
+        return
     content = {"costs": costs, "plan": None if plan is None else asdict(plan)}
     # A worker on another machine has no such folder; the controller then does without.
     with contextlib.suppress(OSError):
+        Path(note).parent.mkdir(mode=0o700, exist_ok=True)
         Path(note).write_text(json.dumps(content), encoding="utf-8")
 
 

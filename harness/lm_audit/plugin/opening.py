@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import StoreError, UsageError
+from lm_audit.errors import UsageError
 from lm_audit.plugin import devices, fingerprints
 from lm_audit.plugin.gating import load_gates
 from lm_audit.plugin.resume import Earlier, check_same, inherited
@@ -31,14 +31,15 @@ def new_session(config: pytest.Config) -> AuditSession:
     folder = RunFolder(earlier.run.folder if earlier is not None else reports / new_run_id())
     if earlier is not None:
         check_same(folder.run_id, earlier.options, options)
+    if config.getoption("lm_audit_reports") or earlier:
+        check_writable(folder.path.parent)
     session = AuditSession(
         options=options,
         folder=folder,
-        worker="main",
+        worker="controller" if getattr(config.option, "tx", None) else "main",
         is_worker=False,
         present=devices.present(),
         required=frozenset(devices.kind_of(name) for name in _named(config, "require_device")),
-        problem=_problem(folder.path.parent, explicit=bool(config.getoption("lm_audit_reports") or earlier)),
         attempts=earlier.attempts if earlier is not None else {},
         number=earlier.run.sessions + 1 if earlier is not None else 1,
         earlier=earlier,
@@ -77,17 +78,6 @@ def _check_specs(options: RunOptions, explicit: list[str]) -> None:
             check_spec(model.spec, trust_remote_code=options.trust_remote_code)
 
 
-def _problem(reports: Path, *, explicit: bool) -> str | None:
-    """Why ``reports`` cannot be used. Raised at once where the user named it, else kept for when it is needed."""
-    try:
-        check_writable(reports)
-    except StoreError as error:
-        if explicit:
-            raise
-        return str(error)
-    return None
-
-
 def _judging(session: AuditSession, config: pytest.Config) -> AuditSession:
     session.gates = load_gates(config.getoption("lm_audit_gates"))
     session.report_only = bool(config.getoption("lm_audit_report_only"))
@@ -102,7 +92,6 @@ def for_worker(session: AuditSession) -> dict[str, Any]:
         "devices": list(session.options.devices),
         "present": sorted(session.present),
         "required": sorted(session.required),
-        "problem": session.problem,
         "resumed": session.earlier is not None,
         "attempts": dict(session.attempts),
         "number": session.number,
@@ -124,7 +113,6 @@ def worker_session(config: pytest.Config) -> AuditSession:
         is_worker=True,
         present=frozenset(given["present"]),
         required=frozenset(given["required"]),
-        problem=given["problem"],
         attempts=dict(given["attempts"]),
         number=given["number"],
         earlier=earlier,

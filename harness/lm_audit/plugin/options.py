@@ -10,6 +10,7 @@ import pytest
 from lm_audit.audits.option import AuditOption
 from lm_audit.models.chat import CHAT_MODES
 from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.naming import declare
 from lm_audit.plugin.run_options import DEFAULT_MODEL, SIZES, THINKING_TOKENS
 
 
@@ -22,42 +23,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     _run_store(group)
     own = parser.getgroup("lm-audit-audits", "options of single audits")
     for option in audit_options():
-        own.addoption(option.flag, **_arguments(option))
+        declare(own, option.flag, **_arguments(option))
 
 
 def _what_to_audit(group: pytest.OptionGroup) -> None:
-    group.addoption(
+    declare(
+        group,
         "--model",
         dest="lm_audit_model",
         action="append",
         metavar="[NAME=]SPEC",
         help=f"model to audit: hub id, folder, .gguf file, smollm2 or tiny; repeatable (default {DEFAULT_MODEL})",
     )
-    group.addoption(
+    declare(
+        group,
         "--device",
         dest="lm_audit_device",
         action="append",
         metavar="D",
         help="device to run on: cpu, cuda, mps; repeatable, each case then has a variant a device (default: the best)",
     )
-    group.addoption(
+    declare(
+        group,
         "--require-device",
         dest="lm_audit_require_device",
         action="append",
         metavar="D",
         help="fail, rather than skip, cases whose device D is absent",
     )
-    group.addoption("--size", dest="lm_audit_size", choices=SIZES, help="how much to measure (default smoke)")
-    group.addoption(
+    declare(group, "--size", dest="lm_audit_size", choices=SIZES, help="how much to measure (default smoke)")
+    declare(
+        group,
         "--data",
         dest="lm_audit_data",
         action="append",
         metavar="NAME=PATH",
         help="where a public data set lies that is not shipped; repeatable",
     )
-    group.addoption("--seed", dest="lm_audit_seed", type=int, metavar="N", help="seed of everything random (default 0)")
-    group.addoption("--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
-    group.addoption(
+    declare(group, "--seed", dest="lm_audit_seed", type=int, metavar="N", help="seed of everything random (default 0)")
+    declare(group, "--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
+    declare(
+        group,
         "--trust-remote-code",
         dest="lm_audit_trust_remote_code",
         action="store_true",
@@ -66,21 +72,24 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
 
 
 def _how_to_ask(group: pytest.OptionGroup) -> None:
-    group.addoption(
+    declare(
+        group,
         "--chat",
         dest="lm_audit_chat",
         choices=CHAT_MODES,
         help="prompts in the model's chat template: in every audit (on), in none (off), or as each audit's page says "
         "(auto, default)",
     )
-    group.addoption(
+    declare(
+        group,
         "--chat-args",
         dest="lm_audit_chat_args",
         action="append",
         metavar="KEY=VALUE",
         help="argument of the chat template, its value as JSON (else text), as enable_thinking=false; repeatable",
     )
-    group.addoption(
+    declare(
+        group,
         "--thinking-tokens",
         dest="lm_audit_thinking_tokens",
         type=_count,
@@ -97,27 +106,34 @@ def _count(text: str) -> int:
 
 
 def _verdicts(group: pytest.OptionGroup) -> None:
-    group.addoption("--gates", dest="lm_audit_gates", metavar="FILE", help="limits on metrics (gates.toml)")
-    group.addoption(
+    declare(group, "--gates", dest="lm_audit_gates", metavar="FILE", help="limits on metrics (gates.toml)")
+    declare(
+        group,
         "--undecided",
         dest="lm_audit_undecided",
         choices=("pass", "fail"),
         default="pass",
         help="what a gate does whose interval straddles its limit (default pass)",
     )
-    group.addoption(
-        "--report-only", dest="lm_audit_report_only", action="store_true", help="show missed gates without failing"
+    declare(
+        group,
+        "--report-only",
+        dest="lm_audit_report_only",
+        action="store_true",
+        help="show missed gates without failing",
     )
 
 
 def _run_store(group: pytest.OptionGroup) -> None:
-    group.addoption(
+    declare(
+        group,
         "--reports",
         dest="lm_audit_reports",
         metavar="DIR",
         help="where runs are kept (default reports/ of the rootdir)",
     )
-    group.addoption(
+    declare(
+        group,
         "--resume",
         dest="lm_audit_resume",
         metavar="RUN",

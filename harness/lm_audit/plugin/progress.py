@@ -37,26 +37,29 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep progress in every process; a worker leaves it in a file."""
     file = _folder(audit_session(config)) / f"{audit_session(config).worker}.json"
     config.stash[REPORTER] = Reporter(file if hasattr(config, "workerinput") else None)
+    config.pluginmanager.register(_Clearing(config), "lm-audit-progress-clearing")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Any:
+def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
     """Show progress while cases run, in the process that owns the terminal."""
     config = session.config
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or terminal is None or not wanted(config):
-        return (yield)
+        return
     audit = audit_session(config)
     if config.pluginmanager.hasplugin("dsession"):
         _folder(audit).mkdir(parents=True, exist_ok=True) if audit.problem is None else None
     display = Display(lambda: _states(config), lambda: int(terminal._tw.width_of_current_line), sys.stdout.fileno())
     config.stash[_DISPLAY] = display
-    try:
-        return (yield)
-    finally:
-        del config.stash[_DISPLAY]
+
+
+def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
+    """Take the display away."""
+    display = session.config.stash.get(_DISPLAY, None)
+    if display is not None:
+        del session.config.stash[_DISPLAY]
         display.close()
-        _tidy(_folder(audit))
+        _tidy(_folder(audit_session(session.config)))
 
 
 def _states(config: pytest.Config) -> Mapping[str, CaseProgress]:
@@ -98,12 +101,6 @@ class _Clearing:
     def pytest_runtest_logreport(self) -> None:
         """A letter or a word is written."""
         _clear(self._config)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Watch for what pytest writes."""
-    session.config.pluginmanager.register(_Clearing(session.config), "lm-audit-progress-clearing")
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

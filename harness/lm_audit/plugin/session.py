@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import HarnessError, StoreError
+from lm_audit.errors import StoreError
 from lm_audit.plugin import markers
 from lm_audit.plugin.fingerprints import model_identity
-from lm_audit.plugin.opening import for_worker, new_session, worker_session
 from lm_audit.plugin.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.shards import shard_fields
 from lm_audit.plugin.state import SESSION, AuditSession, audit_session
@@ -19,31 +18,16 @@ from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Read and check the options before anything heavy; a worker takes over what the controller found."""
-    markers.register(config)
-    try:
-        config.stash[SESSION] = worker_session(config) if hasattr(config, "workerinput") else new_session(config)
-    except HarnessError as error:
-        raise pytest.UsageError(str(error)) from error
+def pytest_lm_audit_planned(session: pytest.Session) -> None:
+    """Put the plan on record: what was selected, so that a report can say what is missing.
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell a worker which run it works for."""
-    session = audit_session(node.config)
-    session.worker = "controller"
-    node.workerinput["lm_audit"] = for_worker(session)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Put the plan on record: what was selected, so that a report can say what is missing."""
+    A controller of workers has no plan of its own, but begins the run.
+    """
     audit = audit_session(session.config)
-    audit.plan = tuple(_planned(item) for item in session.items if is_audit_case(item))
-    if not audit.plan or session.config.getoption("collectonly", False):
+    if session.config.pluginmanager.hasplugin("dsession"):
+        _start(session.config, audit)
         return
+    audit.plan = tuple(_planned(item) for item in session.items if is_audit_case(item))
     if audit.problem and audit.is_worker:
         return  # An error here would take the worker down; each case tells it at its set-up.
     if audit.problem:
@@ -68,14 +52,6 @@ def _planned(item: pytest.Item) -> PlannedCase:
         cost=selection.case.cost if selection.case else 1.0,
         toy=on_toy(selection),
     )
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
-    """A worker has written its plan, if there are audit cases: now the controller begins the run."""
-    audit = audit_session(node.config)
-    if not audit.recorded and any(audit.folder.ledger.glob(f"{node.gateway.id}-*.jsonl")):
-        _start(node.config, audit)
 
 
 def _start(config: pytest.Config, audit: AuditSession) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lm_audit.errors import UsageError
+from lm_audit.plugin.naming import declare
 from lm_audit.plugin.notes import FullPlan, full_plan, full_plan_key, item_cost
-from lm_audit.plugin.resume import Earlier
 from lm_audit.plugin.selection import is_audit_case
 from lm_audit.plugin.sharding import Shard, assign, parse_shard, plan_digest
 from lm_audit.plugin.state import audit_session
+
+if TYPE_CHECKING:
+    from lm_audit.plugin.resume import Earlier
 
 _shard_key = pytest.StashKey[Shard]()
 
@@ -19,7 +22,8 @@ _shard_key = pytest.StashKey[Shard]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--shard``."""
     group = parser.getgroup("lm-audit")
-    group.addoption(
+    declare(
+        group,
         "--shard",
         dest="lm_audit_shard",
         metavar="I/N",
@@ -30,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a shard that does not exist before anything is collected."""
     named = config.getoption("lm_audit_shard", None)
+    if named is None and config.getoption("lm_audit_resume", None) is None:
+        return
     try:
         _check_resumed(audit_session(config).earlier, named)
         if named is not None:

@@ -8,39 +8,41 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
 from types import FrameType
+from typing import Any
 
 import pytest
 
 EXIT_CODE = 128 + signal.SIGTERM
 
 _terminated_key = pytest.StashKey[bool]()
+_before_key = pytest.StashKey[Any]()
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM arrived. No ``Exception``, or a training loop that turns those into errors of its own would go on."""
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
     """Listen for SIGTERM while cases run, in the controller or a run without workers."""
-    if hasattr(session.config, "workerinput") or threading.current_thread() is not threading.main_thread():
-        return (yield)
-    before = signal.signal(signal.SIGTERM, _stop)
-    try:
-        return (yield)
-    except Terminated:
-        session.config.stash[_terminated_key] = True
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    config = session.config
+    if hasattr(config, "workerinput") or threading.current_thread() is not threading.main_thread():
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # Once is enough: a second signal must not cut the writing of the report short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        config.stash[_terminated_key] = True
+        raise Terminated("SIGTERM received: the run can be continued with --resume")
+
+    config.stash[_before_key] = signal.signal(signal.SIGTERM, stop)
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not cut the writing of the report short.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated("SIGTERM received: the run can be continued with --resume")
+def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
+    """Listen no more."""
+    if _before_key in session.config.stash:
+        signal.signal(signal.SIGTERM, session.config.stash[_before_key])
+        del session.config.stash[_before_key]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -76,10 +76,9 @@ def pytest_testnodedown(node: Any) -> None:
     _slots(node.config).give_back(node.gateway.id)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Confine a worker to its slot, before CUDA is initialised."""
-    slot = getattr(config, "workerinput", {}).get("device_slot")
+def pytest_lm_audit_planned(session: pytest.Session) -> None:
+    """Confine a worker that has audit cases to its slot, before CUDA is initialised."""
+    slot = getattr(session.config, "workerinput", {}).get("device_slot")
     if slot is not None:
         os.environ[VARIABLE] = slot
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.gates import Gate
-from lm_audit.plugin.run_options import RunOptions
-from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.ledger import Ledger
-from lm_audit.runstore.records import PlannedCase
 
 if TYPE_CHECKING:
+    from lm_audit.gates import Gate
     from lm_audit.plugin.resume import Earlier
+    from lm_audit.plugin.run_options import RunOptions
+    from lm_audit.runstore.layout import RunFolder
+    from lm_audit.runstore.ledger import Ledger
+    from lm_audit.runstore.records import PlannedCase
 
 
 @dataclass
@@ -36,16 +37,27 @@ class AuditSession:
     """What an earlier session of a resumed run left."""
     number: int = 1
     """Which session of its run this is."""
-    problem: str | None = None
-    """Why the reports folder cannot be used, found before anything ran."""
     plan: tuple[PlannedCase, ...] = ()
     attempts: dict[str, int] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     _ledger: Ledger | None = None
 
+    @cached_property
+    def problem(self) -> str | None:
+        """Why the reports folder cannot be used, None where it can; looked at once, and only where there is a run."""
+        from lm_audit.runstore.layout import check_writable
+
+        try:
+            check_writable(self.folder.path.parent)
+        except StoreError as error:
+            return str(error)
+        return None
+
     @property
     def ledger(self) -> Ledger:
         """This process's ledger, opened at first use; ``StoreError`` where that fails."""
+        from lm_audit.runstore.ledger import Ledger
+
         if self._ledger is None:
             if self.problem:
                 raise StoreError(self.problem)
@@ -68,7 +80,14 @@ SESSION: pytest.StashKey[AuditSession] = pytest.StashKey()
 
 
 def audit_session(config: pytest.Config) -> AuditSession:
-    """The session state of this process."""
+    """The session state of this process, made from the options at first use; a worker takes what its controller found.
+
+    Raises ``HarnessError`` for options that cannot be used.
+    """
+    if SESSION not in config.stash:
+        from lm_audit.plugin.opening import new_session, worker_session
+
+        config.stash[SESSION] = worker_session(config) if hasattr(config, "workerinput") else new_session(config)
     return config.stash[SESSION]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.plugin.naming import given
 from lm_audit.plugin.threads import usable_cores
 
 GIB = 1 << 30
@@ -88,7 +89,12 @@ def _container_bytes() -> int | None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """The number of workers for ``-n auto``; None, so that xdist decides, where the user set xdist's own variable."""
+    """The number of workers for ``-n auto``; None, so that xdist decides, where the user set xdist's own variable.
+
+    Nothing is collected yet: a call counts as one of audits if it uses an option of the plugin, or its short names.
+    """
+    if not given(config) and not config.pluginmanager.has_plugin("lm_audit.plugin.short_options"):
+        return None
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or config.option.numprocesses != "auto":
         return None
     models = config.getoption("lm_audit_model") or ["smollm2"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import HarnessError
+from lm_audit.plugin.naming import declare
 from lm_audit.plugin.state import SESSION, AuditSession, reports_folder
 from lm_audit.report.exporters import TARGETS
 
@@ -17,20 +18,23 @@ _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register what the report can do at the end of a run."""
     group = parser.getgroup("lm-audit", "audits of language models")
-    group.addoption(
+    declare(
+        group,
         "--baseline",
         dest="lm_audit_baseline",
         metavar="RUN",
         help="compare with this run (id or folder) at the end; a significant regression fails the call",
     )
-    group.addoption(
+    declare(
+        group,
         "--tag",
         dest="lm_audit_tag",
         action="append",
         metavar="TEXT",
         help="a word that the index of all runs shows and filters by; repeatable",
     )
-    group.addoption(
+    declare(
+        group,
         "--export",
         dest="lm_audit_export",
         action="append",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -80,7 +81,8 @@ def check_writable(reports: Path) -> None:
         probe.write_bytes(b"lm-audit")
         probe.unlink()
     except OSError as error:
-        probe.unlink(missing_ok=True) if folder.is_dir() else None
+        with contextlib.suppress(OSError):  # On a read-only file system there is nothing to remove, and no way to.
+            probe.unlink(missing_ok=True)
         raise StoreError(unusable(reports, error)) from error
 
 

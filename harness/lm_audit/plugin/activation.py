@@ -1,0 +1,146 @@
+"""Wakes the plugin where there are audit cases; a run of other tests goes on as if it were not installed.
+
+What costs something in every test, writes files, listens for signals or sets the environment lies in modules that are
+registered when a process has collected its first audit case. A controller of workers collects nothing: it wakes when
+the first worker with audit cases has collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import HarnessError
+from lm_audit.plugin import markers
+from lm_audit.plugin.naming import given
+from lm_audit.plugin.selection import is_audit_case
+from lm_audit.plugin.state import audit_session
+
+AWAKE = (
+    "lm_audit.plugin.threads",
+    "lm_audit.plugin.session",
+    "lm_audit.plugin.recording",
+    "lm_audit.plugin.gating",
+    "lm_audit.plugin.resume",
+    "lm_audit.plugin.crashes",
+    "lm_audit.plugin.progress",
+    "lm_audit.plugin.durations",
+    "lm_audit.plugin.signals",
+)
+"""Registered on waking, in this order."""
+
+_awake_key = pytest.StashKey[bool]()
+_looping_key = pytest.StashKey[pytest.Session]()
+
+
+class Hooks:
+    """What modules of the plugin implement to be told of the run."""
+
+    @pytest.hookspec
+    def pytest_lm_audit_planned(self, session: pytest.Session) -> None:
+        """This process has collected audit cases and will run them, or a worker of this controller has."""
+
+    @pytest.hookspec
+    def pytest_lm_audit_loop_begin(self, session: pytest.Session) -> None:
+        """Cases begin to run, here or in workers."""
+
+    @pytest.hookspec
+    def pytest_lm_audit_loop_end(self, session: pytest.Session, stopped: bool) -> None:
+        """No case runs any more; ``stopped`` where an exception (Ctrl-C, a signal) ended the loop."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Make the hooks known."""
+    pluginmanager.add_hookspecs(Hooks)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None]:
+    """``pytest --pyargs lm_audit.evals``: the shipped suite brings the short names along, as far as they are free.
+
+    The conftest of a package named by ``--pyargs`` is read too late to add options, so that this cannot be left to it.
+    """
+    yield
+    if early_config.known_args_namespace.pyargs and any(word.startswith("lm_audit.evals") for word in args):
+        early_config.pluginmanager.import_plugin("lm_audit.plugin.short_options")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers; check the options at once where one is given, before anything heavy."""
+    markers.register(config)
+    if config.pluginmanager.hasplugin("html"):  # It draws its table's head before anything is collected.
+        _register(config, "lm_audit.report.pytest_html")
+    if given(config) and not hasattr(config, "workerinput"):
+        try:
+            audit_session(config)
+        except HarnessError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+def is_awake(config: pytest.Config) -> bool:
+    """Whether this process runs audit cases, or has workers that do."""
+    return config.stash.get(_awake_key, False)
+
+
+def wake(config: pytest.Config) -> None:
+    """Register what an audit needs; hooks that come later in the run are called from now on."""
+    if is_awake(config):
+        return
+    config.stash[_awake_key] = True
+    for name in AWAKE:
+        _register(config, name)
+    looping = config.stash.get(_looping_key, None)
+    if looping is not None:
+        config.hook.pytest_lm_audit_loop_begin(session=looping)
+
+
+def _register(config: pytest.Config, name: str) -> None:
+    if not config.pluginmanager.has_plugin(name):
+        config.pluginmanager.register(import_module(name), name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Wake if an audit case was selected, and have the plan put on record before xdist tells the controller."""
+    if session.config.getoption("collectonly", False) or not any(is_audit_case(item) for item in session.items):
+        return
+    wake(session.config)
+    session.config.hook.pytest_lm_audit_planned(session=session)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker which run it works for, if there will be one."""
+    from lm_audit.plugin.opening import for_worker
+
+    node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """A worker with audit cases has put its plan on record by now: the controller wakes."""
+    audit = audit_session(node.config)
+    if not is_awake(node.config) and any(audit.folder.ledger.glob(f"{node.gateway.id}-*.jsonl")):
+        wake(node.config)
+        node.config.hook.pytest_lm_audit_planned(session=node.config.stash[_looping_key])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Tell the modules when cases begin to run and when none does any more."""
+    config = session.config
+    config.stash[_looping_key] = session
+    if is_awake(config):
+        config.hook.pytest_lm_audit_loop_begin(session=session)
+    stopped = True
+    try:
+        result = yield
+        stopped = False
+        return result
+    finally:
+        if is_awake(config):
+            config.hook.pytest_lm_audit_loop_end(session=session, stopped=stopped)

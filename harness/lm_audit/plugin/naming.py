@@ -1,0 +1,58 @@
+"""Option names: each has the prefix ``--lm-audit-``; the short one comes where somebody asks for it.
+
+An installed plugin must not take ``--model`` or ``--device`` from the conftest of a repository that has its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+PREFIX = "--lm-audit-"
+SHORT_GROUP = "lm-audit-short"
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """An option of the plugin by its short flag, with what argparse is told of it."""
+
+    flag: str
+    arguments: dict[str, Any]
+
+    @property
+    def long_flag(self) -> str:
+        """``--lm-audit-model`` for ``--model``."""
+        return PREFIX + self.flag.removeprefix("--")
+
+
+_DECLARED: dict[str, DeclaredOption] = {}
+"""By flag, of this process. Every call of pytest declares the same ones."""
+
+
+def declare(group: pytest.OptionGroup, flag: str, *, dest: str, **arguments: Any) -> None:
+    """Add ``--lm-audit-FLAG`` to ``group``, and keep ``--FLAG`` for :func:`add_short_names`."""
+    option = DeclaredOption(flag, {"dest": dest, **arguments})
+    _DECLARED[flag] = option
+    group.addoption(option.long_flag, **option.arguments)
+
+
+def add_short_names(parser: pytest.Parser) -> None:
+    """Add the short names of all declared options, leaving out those that somebody else has taken."""
+    group = parser.getgroup(SHORT_GROUP, "audits of language models, short names")
+    for option in _DECLARED.values():
+        more = option.arguments | {"help": f"short for {option.long_flag}"}
+        with contextlib.suppress(ValueError, argparse.ArgumentError):
+            group.addoption(option.flag, **more)
+
+
+def given(config: pytest.Config) -> bool:
+    """Whether the caller set any option of the plugin."""
+    values = vars(config.option)
+    return any(
+        values.get(option.arguments["dest"]) not in (None, False, option.arguments.get("default"))
+        for option in _DECLARED.values()
+    )

@@ -1,0 +1,14 @@
+"""``--model`` for ``--lm-audit-model``, and so on, for a conftest that lists this module as a plugin."""
+
+from __future__ import annotations
+
+import pytest
+
+from lm_audit.plugin.naming import add_short_names
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the short names, after the plugin itself has declared its options."""
+    if not pluginmanager.has_plugin("lm_audit.plugin"):
+        pluginmanager.import_plugin("lm_audit.plugin")
+    add_short_names(parser)
