@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import lm_audit
-import lm_audit.audits
+from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import HarnessError
 
 
@@ -43,12 +43,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def command_modules() -> Iterator[str]:
-    """The names of the ``commands`` modules, those of the harness before those of the audits."""
-    for package, path in (("lm_audit", lm_audit.__path__), ("lm_audit.audits", lm_audit.audits.__path__)):
-        for module in pkgutil.iter_modules(path):
-            name = f"{package}.{module.name}.commands"
-            if module.ispkg and find_spec(name) is not None:
-                yield name
+    """The names of the ``commands`` modules, those of the parts of the package before those of the audits."""
+    own = (f"lm_audit.{module.name}" for module in pkgutil.iter_modules(lm_audit.__path__) if module.ispkg)
+    for package in (*own, *audit_packages().values()):
+        if find_spec(f"{package}.commands") is not None:
+            yield f"{package}.commands"
 
 
 if __name__ == "__main__":

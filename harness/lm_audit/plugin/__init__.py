@@ -15,6 +15,7 @@ _MODULES = (
     # Before the session, which wakes later, so that at the end it comes after: it reads what the session has written.
     "lm_audit.report.pytest_hooks",
     "lm_audit.plugin.activation",
+    "lm_audit.plugin.suite",
     "lm_audit.plugin.collection",
     "lm_audit.plugin.fixtures",
     "lm_audit.plugin.slots",

@@ -32,7 +32,9 @@ def register(subparsers: Any) -> None:
     allure = subparsers.add_parser("allure", help="build the static Allure report of a run, without its tracking")
     allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run, or latest")
     allure.add_argument("--allure", type=Path, default=Path("node_modules/.bin/allure"), help="the allure command")
-    allure.add_argument("--config", type=Path, default=Path("allurerc.json"), help="its configuration")
+    allure.add_argument(
+        "--config", type=Path, help="its configuration (default: allurerc.json of this folder, else the package's)"
+    )
     _reports_option(allure)
     allure.set_defaults(run=run_allure)
 
@@ -73,6 +75,12 @@ def run_compare(args: argparse.Namespace) -> int:
     return 1 if comparison.failed else 0
 
 
+def _allure_config() -> Path | None:
+    """The configuration of the folder one is in, else the one that an installation brings along."""
+    places = (Path("allurerc.json"), Path(__file__).with_name("allurerc.json"))
+    return next((place for place in places if place.is_file()), None)
+
+
 def run_allure(args: argparse.Namespace) -> int:
     """Project the run into Allure results, build the report, strip its tracking; 0."""
     from lm_audit.errors import UsageError
@@ -86,8 +94,9 @@ def run_allure(args: argparse.Namespace) -> int:
     results, report = folder / "allure-results", folder / "allure-report"
     complete_results(read_run(folder), results)
     command = [args.allure.resolve(), "generate", results, "--output", report]
-    if args.config.is_file():
-        command += ["--config", args.config.resolve()]
+    config = args.config or _allure_config()
+    if config is not None:
+        command += ["--config", config.resolve()]
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
     removed = strip_analytics(report)
     page = report / "awesome" / "index.html"

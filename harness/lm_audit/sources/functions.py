@@ -11,11 +11,12 @@ elsewhere can name a function, not import one.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+from lm_audit.audits.registry import audit_packages
 
 RowFunction = Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], float | None]
 
@@ -35,11 +36,10 @@ def row_function(name: str) -> RowFunction | None:
     if name in _REGISTERED:
         return _REGISTERED[name]
     audit = name.partition(".")[0]
-    import lm_audit.audits
-
-    if audit not in {module.name for module in pkgutil.iter_modules(lm_audit.audits.__path__) if module.ispkg}:
+    package = audit_packages().get(audit)
+    if package is None:
         return None
-    home = f"lm_audit.audits.{audit}.statistics"
+    home = f"{package}.statistics"
     if find_spec(home) is None:
         return None
     function: RowFunction | None = import_module(home).STATISTICS.get(name)

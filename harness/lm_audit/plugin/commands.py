@@ -1,0 +1,29 @@
+"""``lm-audit run``: pytest on the audit cases that are installed, from any folder."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from lm_audit.plugin.suite import suite_arguments
+
+
+def register(subparsers: Any) -> None:
+    """Add ``run``."""
+    run = subparsers.add_parser(
+        "run",
+        help="run the audits that are installed",
+        description="Runs pytest on the installed audit cases; all arguments are pytest's and the plugin's: "
+        "lm-audit run -m bias --model SPEC is pytest --pyargs lm_audit.evals -m bias --model SPEC.",
+        add_help=False,
+        prefix_chars="\0",
+    )
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    run.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    import pytest
+
+    words = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", *suite_arguments()]
+    return int(pytest.main([*words, *options.arguments]))

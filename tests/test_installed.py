@@ -1,0 +1,70 @@
+"""The wheel, installed into an environment of its own outside of any checkout, runs the audits."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def call(*words: str | Path, cwd: Path, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON"))}
+    done = subprocess.run(
+        [str(word) for word in words], cwd=cwd, env=environment | variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel in it, and with the packages of this one, but not with its checkout."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check")
+    build = folder / "source"
+    call("git", "clone", "-q", "--no-hardlinks", ROOT, build, cwd=folder)
+    call(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, build, cwd=folder)
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    # A plain path adds that folder only: the .pth file in it by which a checkout is installed is not followed.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    wheel = next(folder.glob("*.whl"))
+    call(*pip, "install", "--no-deps", "--no-compile", "--target", site, wheel, cwd=folder)
+    (folder / "elsewhere").mkdir()
+    return folder
+
+
+def ids(output: str) -> list[str]:
+    return sorted(re.findall(r"^evals/test_\w+\.py::\S+", output, re.MULTILINE))
+
+
+def test_case_ids_are_those_of_a_checkout(environment: Path) -> None:
+    arguments = ("--collect-only", "-q", "--model", "tiny", "-p", "no:cacheprovider")
+    python = environment / "env" / "bin" / "python"
+    installed = call(python, "-m", "pytest", "--pyargs", "lm_audit.evals", *arguments, cwd=environment / "elsewhere")
+    source = environment / "source"
+    checkout = call(python, "-m", "pytest", "evals", *arguments, cwd=source, PYTHONPATH=str(source / "harness"))
+    assert ids(installed) == ids(checkout) and len(ids(installed)) > 50
+
+
+def test_the_bias_audit_runs_where_no_checkout_is(environment: Path) -> None:
+    elsewhere = environment / "elsewhere"
+    command = environment / "env" / "bin" / "python"
+    where = call(command, "-c", "import lm_audit; print(lm_audit.__file__)", cwd=elsewhere).strip()
+    assert Path(where).is_relative_to(environment / "env")
+    words = ("-m", "bias", "--model", "tiny", "-q", "-p", "no:cacheprovider")
+    call(command, "-m", "lm_audit.cli", "run", *words, cwd=elsewhere, OMP_NUM_THREADS="1")
+    run = next((elsewhere / "reports").glob("*/ledger")).parent
+    page = (run / "index.html").read_text(encoding="utf-8")
+    assert "bias.max_min_disparity" in page
+    assert list((environment / "env").rglob("lm_audit/report/allurerc.json"))
+    assert list((environment / "env").rglob("licenses/LICENSE"))
