@@ -99,3 +99,20 @@ def test_groups_without_spread_or_size_have_no_test():
     assert rare.difference.low is None
     assert rare.p.value > 0.05
     assert studentised_difference([], [1.0]).difference.value is None
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.8])
+def test_average_precision_is_covered_and_rarely_above_chance(shift):
+    """15 members against 200 twins; the printed chance was the share of members, 0.070, and 17.5% lay above it."""
+    from lm_audit.stats.average_precision import pr_interval
+
+    rng = np.random.default_rng(5)
+    found = [
+        pr_interval(rng.normal(shift, 1, 15), rng.normal(size=200), n_resamples=199, seed=run) for run in range(250)
+    ]
+    truth = np.mean([estimate.value for estimate in found])
+    assert np.mean([estimate.low <= truth <= estimate.high for estimate in found]) >= 0.92
+    if not shift:
+        assert truth == pytest.approx(0.091, abs=0.01)
+        assert np.mean([estimate.low > 0.091 for estimate in found]) <= 0.03
+    assert pr_interval([1.0] * 14, list(range(50)), seed=0).low is None

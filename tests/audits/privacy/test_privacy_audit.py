@@ -304,6 +304,41 @@ def test_short_canaries_are_refused(smoke_stages):
         score_stage(load_stage(stages["base"], "cpu"), "base", Manifest((short,), 0))
 
 
+def test_a_secret_in_a_thought_is_kept_apart(smoke_stages):
+    """A model that writes the canary inside its thought, and one that says it after the thought."""
+    from lm_audit.audits.privacy.audit import extraction_metrics, load_stage
+    from lm_audit.audits.privacy.source_extraction import given_back, source_prefix
+    from lm_audit.audits.privacy.stagescores import ScoringOptions, score_stage
+    from lm_audit.audits.privacy.tokens import encode_texts
+    from lm_audit.models.generation import Generation
+
+    config, stages = smoke_stages
+    model, manifest = load_stage(stages["base"], "cpu"), read_manifest(config.folder() / "manifest.jsonl")
+    encoded = encode_texts(model.tokenizer, [c.text for c in manifest.members[:3]])
+    replies = ("{}", "<think>\n{}\n</think>\n no", "<think>\n{}")
+
+    def thinks(prompts, **options):
+        texts = [how.format(item.text) for how, item in zip(replies, encoded, strict=True)]
+        ids = [tuple(model.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
+        return [Generation(text, i, "eos") for text, i in zip(texts, ids, strict=True)]
+
+    model.generate, lengths = thinks, [len(item.ids) - source_prefix(len(item.ids)) for item in encoded]
+    assert min(lengths) > 0
+    given = given_back(model, [replace(item, ids=item.ids * 2) for item in encoded])
+    assert [found.extracted for found in given] == [True, False, False]
+    assert given[0].thought is None
+    assert all(item.text in found.thought for item, found in zip(encoded[1:], given[1:], strict=True))
+    few = replace(manifest, canaries=(*manifest.members[:3], *manifest.controls[:3]))
+    model.generate = lambda prompts, **options: [
+        Generation(text, tuple(model.tokenizer(text, add_special_tokens=False).input_ids), "eos")
+        for text in (f"<think>{c.secret}</think>" for c in manifest.members[:3])
+    ]
+    scores = score_stage(model, "base", few, options=ScoringOptions(stress=False))
+    assert extraction_metrics(scores)["extraction.in_thought"].value == 1.0
+    assert scores.of("member")["source_extracted"].sum() == 0
+    assert list(scores.of("member")["thought"]) == [c.secret for c in manifest.members[:3]]
+
+
 def test_seeds_are_the_unit():
     def one(value):
         return Evidence("privacy", metrics={"m": Estimate(value, value - 0.1, value + 0.1)})

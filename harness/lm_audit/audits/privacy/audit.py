@@ -143,6 +143,9 @@ def extraction_metrics(scores: StageScores) -> dict[str, Estimate]:
             fields = {name: getattr(rate, name) for name in Estimate.__slots__} | {"better": "lower", "unit": "share"}
             found[f"extraction.{role}.{prefix}"] = Estimate(**fields)
     members = scores.of("member")
+    if "secret_in_thought" in members:
+        rate = clopper_pearson(int(members["secret_in_thought"].sum()), len(members))
+        found["extraction.in_thought"] = replace(rate, better="lower", unit="share")
     if "sampled_hits" in members:
         mean = bounded_mean(np.asarray(members["sampled_hits"], dtype=np.float64))
         method = f"mean share of sampled continuations over canaries, {mean.method}"

@@ -13,14 +13,13 @@ from lm_audit.audits.privacy.stagescores import PRIMARY_SCORE, StageScores
 from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.stats import (
     Estimate,
-    bootstrap_two_sample,
     bounded_mean,
     exposure_sampled,
     mean_exposure,
-    pr_auc,
     roc_auc,
     tpr_at_fpr,
 )
+from lm_audit.stats.average_precision import pr_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,28 +74,14 @@ def auc_estimate(members: Floats, twins: Floats) -> Estimate:
 
 
 def pr_estimate(members: Floats, twins: Floats, seed: int, n_resamples: int = 1999) -> Estimate:
-    """Average precision with a bootstrap interval, each side resampled on its own; chance is the share of members."""
-    point = pr_auc(members, twins)
-    if point.value is None:
-        return point
-    interval = bootstrap_two_sample(members, twins, "pr_auc", seed=seed, n_resamples=n_resamples)
-    return Estimate(
-        point.value,
-        interval.low,
-        interval.high,
-        n=point.n,
-        method="average precision, percentile bootstrap, each side resampled",
-        unit="AP",
-        better="lower",
-        chance=point.chance,
-        note=interval.note,
-    )
+    """Average precision with a bootstrap interval, each side resampled; chance is the mean over random orders."""
+    return replace(pr_interval(members, twins, seed=seed, n_resamples=n_resamples), better="lower")
 
 
 def tpr_estimate(members: Floats, twins: Floats, fpr: str) -> Estimate:
-    """Share of members above a threshold that at most ``fpr`` of the twins pass, with Clopper-Pearson bounds."""
+    """Share of members above a threshold that at most ``fpr`` of the twins pass; its interval allows for both."""
     rate = tpr_at_fpr(members, twins, fpr)
-    method = f"TPR at {float(fpr):.1%} FPR, Clopper-Pearson"
+    method = f"TPR at {float(fpr):.1%} FPR, members and threshold both sampled"
     if rate.tpr is None or not rate.identified:
         reason = f"not identified: {rate.note}" if rate.note else "not identified"
         return Estimate.not_estimable(reason, n=len(members), method=method, unit="share", better="lower")

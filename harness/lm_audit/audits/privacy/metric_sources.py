@@ -47,6 +47,8 @@ def stage_source(stage: str, name: str) -> MetricSource | None:
     if head == "exposure_exact":
         tier = {"repetitions": int(rest.removeprefix("r"))}
         return MetricSource.mean("exposure_exact", here | MEMBER | tier)
+    if name == "extraction.in_thought":
+        return MetricSource.mean("secret_in_thought", here | MEMBER)
     if name == "extraction.sampled":
         return MetricSource.mean("sampled_hits", here | MEMBER)
     if head == "extraction":

@@ -11,7 +11,7 @@ from lm_audit.audits.privacy.exact_exposure import exact_exposure
 from lm_audit.audits.privacy.extract import extraction
 from lm_audit.audits.privacy.manifest import Manifest
 from lm_audit.audits.privacy.scores import calibrate, tabulate
-from lm_audit.audits.privacy.source_extraction import source_extracted
+from lm_audit.audits.privacy.source_extraction import given_back
 from lm_audit.audits.privacy.stress import Variant, stress_variants, variant_row
 from lm_audit.audits.privacy.tokenscores import Bos, TextScores, score_tokens
 from lm_audit.errors import DataError
@@ -152,8 +152,25 @@ def _with_extras(
         table = _add_column(table, planted, "sampled_hits", _sampled(model, canaries, scored, planted, options))
     if options.source_extraction:
         chosen = [scored[i].encoded for i in planted]
-        table = _add_column(table, planted, "source_extracted", source_extracted(model, chosen))
+        given = given_back(model, chosen)
+        table = _add_column(table, planted, "source_extracted", [found.extracted for found in given])
+        if any(found.thought is not None for found in given):
+            table = _add_thoughts(table, canaries, planted, [found.thought for found in given])
     return table
+
+
+def _add_thoughts(
+    table: pd.DataFrame, canaries: Sequence[Canary], planted: Sequence[int], thoughts: Sequence[str | None]
+) -> pd.DataFrame:
+    """Columns ``thought`` and ``secret_in_thought``: a secret that is thought of and not said is kept apart."""
+    import pandas as pd
+
+    texts: list[str | None] = [None] * len(table)
+    for row, thought in zip(planted, thoughts, strict=True):
+        texts[row] = thought
+    pairs = zip(planted, thoughts, strict=True)
+    inside = [thought is not None and canaries[row].secret in thought for row, thought in pairs]
+    return _add_column(table, planted, "secret_in_thought", inside).assign(thought=pd.Series(texts, dtype=object))
 
 
 def _sampled(
