@@ -229,9 +229,8 @@ def main() -> None:
             answers = list(pool.map(count, jobs, chunksize=1))
     else:
         answers = [count(job) for job in jobs]
-    print(
-        f"Seed {SEED}, {options.runs} repetitions a line.\n\n| figure | design | wanted | measured |\n| --- | --- | --- | --- |"
-    )
+    print(f"Seed {SEED}, {options.runs} repetitions a line.\n")
+    print("| figure | design | wanted | measured |\n| --- | --- | --- | --- |")
     for number, design in enumerate(lines):
         parts = [answer for job, answer in zip(jobs, answers, strict=True) if job[0] == number]
         yes, known = (sum(part[i] for part in parts) for i in (0, 1))
