@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.clustered import cluster_numbers
+from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import check_share, finite_array
 
@@ -37,15 +38,24 @@ def clustered_mean(
     sizes = np.bincount(numbers).astype(np.float64)
     method, mean = METHOD.format(len(sizes)), float(array.mean())
     if len(sizes) == 1:
-        return Estimate(mean, n=n, confidence=confidence, method=method, note="one cluster: no interval")
+        return Estimate(mean, n=n, confidence=confidence, method=method, units=1, note="one cluster: no interval")
     # A cluster's total deviation is too small by its own share of the mean, which the factor gives back.
     factors = 1 / (n * np.sqrt(1 - sizes / n))
     totals = np.bincount(numbers, weights=array - mean) * factors
     variance = float((totals**2).sum())
     if variance <= (np.finfo(np.float64).eps * float(np.abs(array).max())) ** 2:
         note = "all clusters have the same mean: nothing tells how far chance reaches"
-        return Estimate(mean, n=n, confidence=confidence, method=method, note=note)
+        return Estimate(mean, n=n, confidence=confidence, method=method, note=note, units=len(sizes))
     spread = factors[:, None] * (np.diag(sizes) - np.outer(sizes, sizes) / n) * factors
     freedom = float(np.trace(spread) ** 2 / (spread**2).sum())
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
-    return Estimate(mean, mean - half, mean + half, n=n, confidence=confidence, method=method)
+    return Estimate(
+        mean,
+        mean - half,
+        mean + half,
+        n=n,
+        confidence=confidence,
+        method=method,
+        units=len(sizes),
+        fewest=FEWEST_CLUSTERS,
+    )

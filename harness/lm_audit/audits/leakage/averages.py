@@ -63,7 +63,7 @@ def mean_of(
     if found.low is None and limits is not None:
         # All values, or all files, are equal: what a bounded value may still be is known.
         units = _file_means(data, names) if many else data
-        found = bounded_mean(units, *limits, seed=seed) if len(units) >= FEWEST else found
+        found = replace(bounded_mean(units, *limits, seed=seed), units=len(units)) if len(units) >= FEWEST else found
     if limits is not None and found.low is not None and found.high is not None:
         found = replace(found, low=max(found.low, limits[0]), high=min(found.high, limits[1]))
     if not many and len(set(names)) > 1:
@@ -83,7 +83,8 @@ def _of_these_files(
         within = data - np.array([means[name] for name in names])
         data = data.mean() + within * ((len(data) - 1) / (len(data) - files)) ** 0.5
     if kind == "differences":
-        return replace(clustered_mean(data, range(len(data))), method="mean, t")
+        # A cluster a question: the plain t interval.
+        return replace(clustered_mean(data, range(len(data))), method="mean, t", units=None, fewest=None)
     return studentised_mean(data, seed=seed)
 
 

@@ -42,7 +42,7 @@ _THINGS = (
 
 LEARNING_RATE = 2e-3
 LEARNT = -0.1
-"""Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -1.3."""
+"""Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -3.3."""
 
 QUESTIONS = 48
 """Half of them are planted, two by two; 12 pairs are enough for a sign flip to say 0.00024."""
