@@ -94,7 +94,7 @@ def test_empty_file_is_an_error(tmp_path):
 def test_file_in_another_encoding_is_an_error(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes("café".encode("latin-1"))
-    with pytest.raises(DataError, match="not UTF-8"):
+    with pytest.raises(DataError, match="neither UTF-8 nor GB18030"):
         Haystack(path, small_tokenizer("byte-level"))
 
 

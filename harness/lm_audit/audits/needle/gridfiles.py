@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_audit.audits.needle.sample import Sample
 from lm_audit.audits.needle.sequences import basis_points
+from lm_audit.audits.privacy.jsonl import read_lines
 from lm_audit.errors import DataError, UsageError
 
 METADATA, SUMMARY = "metadata.json", "summary.json"
@@ -61,15 +62,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def read_samples(path: Path) -> Iterator[Sample]:
     """The samples of one file; ``DataError`` with the row of a line that is none."""
-    with path.open(encoding="utf-8") as file:
-        for row, line in enumerate(file, 1):
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"is not JSON: {error.msg}", file=path, row=row) from None
-            if not isinstance(record, dict):
-                raise DataError(f"is {type(record).__name__}; expected an object", file=path, row=row)
-            yield Sample.from_json(record, file=path, row=row)
+    for row, record in read_lines(path):
+        yield Sample.from_json(record, file=path, row=row)
 
 
 def read_folder(folder: str | Path) -> Iterator[Sample]:
@@ -127,8 +121,8 @@ def claim_folder(folder: Path, configuration: Mapping[str, Any], config_hash: st
 def _check_same(metadata: Path, configuration: Mapping[str, Any], config_hash: str) -> None:
     try:
         found = json.loads(metadata.read_text(encoding="utf-8"))
-        other = found["configuration"]
-    except (OSError, ValueError, KeyError, TypeError):
+        other = dict(found["configuration"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{metadata} cannot be read as a grid's metadata; name another folder") from None
     if found.get("config_sha256") == config_hash:
         return

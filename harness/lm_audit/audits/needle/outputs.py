@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from lm_audit.audits.needle.answers import Answer, opened_by
 from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.sample import Sample, sample_id
+from lm_audit.audits.privacy.jsonl import read_lines
 from lm_audit.errors import DataError
 
 PREDICTION = ("pred", "prediction", "output", "text")
@@ -55,26 +55,12 @@ def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, t
         if not source.exists():
             raise DataError("does not exist; expected the outputs of the samples' file of this name", file=source)
         first = None if outputs.is_file() else next(read_samples(of))
-        for row, record in _records(source):
+        for row, record in read_lines(source):
             name = _name(record, first, source, row)
             if name in texts:
                 raise DataError(f"has a second output for sample {name}", file=source, row=row)
             texts[name] = _prediction(record, source, row), _reasoning(record, source, row)
     return texts
-
-
-def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with path.open(encoding="utf-8") as file:
-        for row, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"is not JSON: {error.msg}", file=path, row=row) from None
-            if not isinstance(record, dict):
-                raise DataError(f"is {type(record).__name__}; expected an object", file=path, row=row)
-            yield row, record
 
 
 def _name(record: Mapping[str, Any], first: Sample | None, path: Path, row: int) -> str:
@@ -87,7 +73,7 @@ def _name(record: Mapping[str, Any], first: Sample | None, path: Path, row: int)
         raise DataError("names no sample; expected id, or length, position and index", file=path, row=row)
     try:
         return sample_id(int(length), float(depth), int(index))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"names no sample: length {length!r}, position {depth!r}, index {index!r}", file=path, row=row
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,10 @@ class Sample:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], *, file: str | Path | None = None, row: int | None = None) -> Sample:
-        """The inverse of :meth:`to_json`; ``DataError`` for a record that lacks a field."""
+        """The inverse of :meth:`to_json`; ``DataError`` for a record that lacks a field or has one of another type."""
+        for name, test in _FIELDS.items():
+            if name in record and not test(record[name]):
+                raise DataError(f"is {_short(record[name])}, which is no {name}", file=file, row=row, field=name)
         try:
             known = {one.name: record[one.name] for one in fields(cls) if one.name in record}
             lists = {name: _tuple(value) for name, value in known.items() if isinstance(value, list)}
@@ -93,6 +96,43 @@ def hash_ids(ids: Integers) -> str:
 def hash_text(text: str) -> str:
     """SHA-256 of a text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 100
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _list_of(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list | tuple) and all(map(test, value))
+
+
+_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("index", "tokens_to_generate", "haystack_tokens"), _is_whole),
+    **dict.fromkeys(("length", "actual_length"), lambda value: _is_whole(value) and value > 0),
+    **dict.fromkeys(("input", "answer_prefix", "ids_sha256", "text_sha256"), _is_text),
+    "outputs": lambda value: _list_of(_is_text)(value) and len(value) > 0 and all(value),
+    "target_position": lambda value: _is_number(value) and value >= 0,
+    "actual_position": _is_number,
+    "needle_token_position": lambda value: _is_whole(value) or (value == -1 and type(value) is int),
+    **dict.fromkeys(("target_positions", "actual_positions"), _list_of(_is_number)),
+    "needle_token_positions": _list_of(_is_whole),
+    "needle_spans": _list_of(lambda span: _list_of(_is_whole)(span) and len(span) == 2),
+    "needles": _list_of(_is_text),
+    "metadata": lambda value: isinstance(value, Mapping),
+}
 
 
 def _tuple(value: Any) -> Any:

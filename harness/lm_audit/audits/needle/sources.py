@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lm_audit.audits.needle.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.wording import needle_sentence
+from lm_audit.audits.privacy.jsonl import text_of
 from lm_audit.errors import DataError, UsageError
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
@@ -77,6 +78,8 @@ def exists(name: str) -> bool:
 
 
 def _from_path(path: Path) -> SourceText:
+    if not exists(str(path)):
+        raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
     # Sorted: the order of a folder differs between machines.
     files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
     if not files:
@@ -85,11 +88,4 @@ def _from_path(path: Path) -> SourceText:
 
 
 def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DataError("does not exist; expected a text file", file=path, field="haystack") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"is not UTF-8 text (byte {error.start}); convert it", file=path, field="haystack") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {error}", file=path, field="haystack") from None
+    return text_of(path)
