@@ -1,0 +1,241 @@
+"""Measure how often `lm-audit compare` calls a change that is none, and how often it finds one of one item SD.
+
+    python benchmarks/coverage_changes.py --jobs 8             # prints the table
+    python benchmarks/coverage_changes.py --jobs 8 --write     # also puts it into docs/statistics.md
+    python benchmarks/coverage_changes.py --runs 100           # a quick look
+
+Items have a standard deviation of 1; each run measures them with noise of its own (0.5), whole clusters with a part in
+common. The effect is 1 item SD on every item (of the members, of one group, where groups are compared).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+
+import numpy as np
+from coverage_rows import SEED, Row
+
+from lm_audit.report.interval_difference import difference_of
+from lm_audit.sources import MetricSource, register_statistic
+from lm_audit.sources.change import change_between
+from lm_audit.sources.units import RowTable
+from lm_audit.stats import bootstrap_ci, mean_interval
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
+BEGIN, END = "<!-- change tables: begin -->", "<!-- change tables: end -->"
+NOISE = 0.5
+Rows = list[dict[str, Any]]
+Make = Callable[[np.random.Generator, float], tuple[Rows, Rows]]
+
+register_statistic("bench.trimmed", lambda rows, options: float(np.mean(sorted(row["v"] for row in rows)[1:-1])))
+
+
+def items(n: int, groups: int = 1, binary: bool = False) -> Make:
+    """``n`` items of each group; the effect is on the first group only where there are several."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.normal(size=n * groups)
+        runs = []
+        for shift in (0.0, effect):
+            values = base + NOISE * rng.normal(size=len(base))
+            values[:n] += shift
+            if binary:
+                values = (values > 0).astype(float)
+            runs.append(
+                [{"item": f"i{k}", "g": f"g{k // n}", "v": float(v), "n": 1 + k % 3} for k, v in enumerate(values)]
+            )
+        return runs[0], runs[1]
+
+    return make
+
+
+def before_after(n: int) -> Make:
+    """Members and twins before and after training; the effect is on the members' change."""
+    plain = items(n, 2)
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        a, b = plain(rng, effect)
+        return tuple([{**row, "before": NOISE * float(rng.normal())} for row in side] for side in (a, b))  # type: ignore[return-value]
+
+    return make
+
+
+def nested(sizes: Callable[[np.random.Generator], np.ndarray], sd: float, binary: bool = False) -> Make:
+    """Clusters whose change has a part in common of ``sd``."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        label = np.repeat(np.arange(len(s := sizes(rng))), s)
+        base = rng.normal(size=len(label))
+        runs = []
+        for shift in (0.0, effect):
+            common = sd * rng.normal(size=len(s))[label] / np.sqrt(2)
+            values = base + common + NOISE * rng.normal(size=len(label)) + shift
+            values = (values > 0).astype(float) if binary else values
+            runs.append(
+                [
+                    {"item": f"i{k}", "c": int(c), "v": float(v)}
+                    for k, (c, v) in enumerate(zip(label, values, strict=True))
+                ]
+            )
+        return runs[0], runs[1]
+
+    return make
+
+
+def crossed(rows: int, columns: int, sd: float, groups: int = 1) -> Make:
+    """Templates x pairs whose change has parts of ``sd`` of each; the effect is on the first group."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        shape = (groups, rows, columns)
+        base = rng.normal(size=shape)
+        runs: tuple[Rows, Rows] = ([], [])
+        change = sd * (rng.normal(size=(groups, rows, 1)) + rng.normal(size=(groups, 1, columns)))
+        change = change + rng.normal(size=shape) + effect * (np.arange(groups) == 0)[:, None, None]
+        for (g, r, c), value in np.ndenumerate(base):
+            row = {"item": f"{g}/{r}/{c}", "g": f"g{g}", "r": r, "c": c}
+            runs[0].append({**row, "v": float(value)})
+            runs[1].append({**row, "v": float(value + change[g, r, c])})
+        return runs
+
+    return make
+
+
+def others(make: Make) -> Make:
+    """The second run on other items."""
+
+    def apart(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        a, _ = make(rng, 0.0)
+        _, b = make(rng, effect)
+        return a, [{**row, "item": f"new-{row['item']}"} for row in b]
+
+    return apart
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A statistic and the design under which it is compared."""
+
+    name: str
+    setting: str
+    source: MetricSource | None
+    make: Make
+
+
+def members(statistic: str, **options: Any) -> MetricSource:
+    """Group g0 against g1."""
+    return MetricSource.members(statistic, "v", {"g": "g0"}, {"g": "g1"}, options=options)
+
+
+def kinds() -> Iterator[Kind]:
+    """All kinds of statistic, at 12 items (of each group) unless it says otherwise."""
+    mean = MetricSource.mean("v")
+    for n in (6, 8, 12, 24):
+        yield Kind("mean", f"{n} items", mean, items(n))
+    yield Kind("share", "12 items", mean, items(12, binary=True))
+    yield Kind("share", "60 items", mean, items(60, binary=True))
+    yield Kind(
+        "difference of groups", "12 and 12 items", MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}), items(12, 2)
+    )
+    did = MetricSource.from_json(
+        {"statistic": "difference", "options": {"first": {"g": "g0"}, "second": {"g": "g1"}},
+         "terms": [{"weight": 1, "where": {}, "column": "v"}, {"weight": -1, "where": {}, "column": "before"}]}
+    )  # fmt: skip
+    yield Kind("difference in differences", "12 and 12 items", did, before_after(12))
+    for statistic, options in (
+        ("auc", {}),
+        ("average_precision", {}),
+        ("tpr_at_fpr", {"fpr": "0.1"}),
+        ("exposure", {}),
+    ):
+        yield Kind(statistic, "12 members, 12 controls", members(statistic, **options), items(12, 2))
+    yield Kind("median", "12 items", MetricSource("median", "v"), items(12))
+    yield Kind("max_min", "3 groups of 12", MetricSource("max_min", "v", options={"group": "g"}), items(12, 3))
+    yield Kind("weighted mean", "12 items", MetricSource.mean("v", options={"weight": "n"}), items(12))
+    yield Kind("ratio", "12 items", MetricSource("ratio", "v", options={"denominator": "n"}), items(12))
+    yield Kind("an audit's own function", "12 items", MetricSource("bench.trimmed"), items(12))
+    by_cluster = MetricSource.mean("v", clusters=("c",))
+    for sd in (0.5, 1.0):
+        yield Kind(
+            "clustered mean",
+            f"12 clusters of 1 to 20, cluster SD {sd}",
+            by_cluster,
+            nested(lambda rng: rng.integers(1, 21, 12), sd),
+        )
+    yield Kind(
+        "clustered share (McNemar)", "30 clusters of 5", by_cluster, nested(lambda rng: np.full(30, 5), 1.0, True)
+    )
+    two_way = MetricSource.mean("v", clusters=("r", "c"))
+    for sd in (0.0, 0.5, 1.0):
+        yield Kind("crossed mean", f"12 x 12, cluster SD {sd}", two_way, crossed(12, 12, sd))
+    yield Kind("crossed mean", "6 x 13, cluster SD 1.0", two_way, crossed(6, 13, 1.0))
+    disparity = MetricSource("max_min", "v", options={"group": "g"}, clusters=("r", "c"))
+    yield Kind("crossed max_min", "3 groups, 8 x 8, cluster SD 0.5", disparity, crossed(8, 8, 0.5, 3))
+    yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
+    yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
+    for n in (5, 12, 24):
+        yield Kind("from intervals (BCa)", f"{n} and {n} values", None, others(items(n)))
+    yield Kind("from intervals (default)", "12 and 12 values", None, others(items(12)))
+
+
+def p_value(kind: Kind, effect: float, run: int) -> float:
+    """The p-value of one simulated comparison; 1 where there is no test."""
+    rng = np.random.default_rng([SEED, run, int(effect), *kind.name.encode(), *kind.setting.encode()])
+    a, b = kind.make(rng, effect)
+    if kind.source is None:
+        sides = [np.array([row["v"] for row in side]) for side in (a, b)]
+        named = {"method": "BCa"} if "BCa" in kind.name else {}
+        make = bootstrap_ci if named else mean_interval
+        first, second = (make(values, n_resamples=999, seed=run, **named) for values in sides)
+        p = difference_of(first, second)[1]
+        return 1.0 if p is None else p
+    change = change_between(kind.source, RowTable(a), RowTable(b), seed=run, resolution=0.01)
+    assert not isinstance(change, str), change
+    return 1.0 if change.p is None else change.p
+
+
+def rates(task: tuple[int, int]) -> tuple[float, float]:
+    """Of one kind the shares of p <= 5 % without and with the effect."""
+    number, runs = task
+    kind = list(kinds())[number]
+    return tuple(float(np.mean([p_value(kind, effect, run) <= 0.05 for run in range(runs)])) for effect in (0.0, 1.0))  # type: ignore[return-value]
+
+
+def table(runs: int, jobs: int) -> str:
+    """The Markdown table of all kinds."""
+    found = list(kinds())
+    tasks = [(number, runs) for number in range(len(found))]
+    with ProcessPoolExecutor(jobs) as pool:
+        measured = list(pool.map(rates, tasks))
+    lines = ["| statistic | design | false positives at 5% | power at one item SD |", "| --- | --- | --- | --- |"]
+    for kind, (level, power) in zip(found, measured, strict=True):
+        texts = [
+            f"{100 * r.rate:.1f}% ± {100 * r.error:.1f}" for r in (Row("", "", 0.05, x, runs) for x in (level, power))
+        ]
+        lines.append(f"| {kind.name} | {kind.setting} | {texts[0]} | {texts[1]} |")
+    return f"Seed {SEED}, {runs} comparisons a cell; ± is the standard error of the simulation.\n\n" + "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="comparisons a cell (default 1000)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/statistics.md")
+    options = parser.parse_args()
+    text = table(options.runs, options.jobs)
+    print(text)
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        head, tail = page.split(BEGIN)[0], page.split(END)[1]
+        PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
