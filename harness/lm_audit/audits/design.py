@@ -1,0 +1,53 @@
+"""Design: what an audit can say, before anything runs, of a metric that a case will record.
+
+An audit declares its designs in ``lm_audit/audits/<audit>/planning.py``::
+
+    def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]
+
+``test`` is the name of the test function and ``params`` are those of the case; a test that the audit says nothing of
+has no designs. ``lm-audit plan`` finds the modules by looking and knows none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Kind = Literal["share", "mean", "difference", "auc", "bound", "test"]
+"""What the metric is: a share of yes-no answers, a mean, a difference of two groups' means, an AUC, a one-sided bound,
+or a test whose p-value has no interval."""
+
+
+class PlanOptions(Protocol):
+    """What a plan is made from: the options of a run."""
+
+    size: str
+    seed: int
+
+    def option(self, name: str) -> Any:
+        """An audit's own option."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A metric that a case will record, and how much will stand behind it.
+
+    ``metric`` may be a glob (``bias.contrast.*``). ``units`` counts independent units (``counted`` says of what: the
+    smaller side where two are compared), ``None`` where only the run can tell. ``sd`` is the standard deviation of one
+    unit's value in ``unit``, as measured on an ordinary model; without it half widths are given in standard deviations.
+    ``low`` and ``high`` bound the metric, ``chance`` is what chance gives. ``fewest`` as in ``Estimate``. ``never``
+    says why no verdict can come of it at this size, whatever the model does.
+    """
+
+    metric: str
+    kind: Kind
+    units: int | None
+    counted: str = "items"
+    sd: float | None = None
+    unit: str = ""
+    chance: float | None = None
+    low: float | None = None
+    high: float | None = None
+    fewest: int | None = None
+    headline: bool = False
+    never: str | None = None

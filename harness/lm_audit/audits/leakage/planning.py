@@ -1,0 +1,42 @@
+"""What the leakage audit's cases will have behind their metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lm_audit.audits.design import Design, PlanOptions
+from lm_audit.audits.leakage.averages import FEWEST_FILES
+from lm_audit.audits.leakage.benchmark import Drawn, cached_benchmark
+from lm_audit.audits.leakage.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS
+
+ORDER_EFFECT_SD = 0.35
+"""Of a question's order effect, in nats a byte: SmolLM2 on the shipped questions, 0.34 in English, 0.13 in Chinese."""
+
+HEADLINES: Mapping[str, tuple[str, Mapping[str, int], Drawn]] = {
+    "test_published_memorisation": ("leakage.published.score", LIMITS, "items"),
+    "test_memorisation": ("leakage.order_effect.logprob", LIMITS, "items"),
+    "test_option_order": ("leakage.option_order.place", HEAVY_LIMITS, "items"),
+    "test_completion": ("leakage.completion.edit_similarity", HEAVY_LIMITS, "items"),
+    "test_row_order": ("leakage.row_order.swap_gain", ROW_LIMITS, "pairs"),
+}
+
+
+def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
+    """Designs by test function; see :mod:`lm_audit.audits.design`."""
+    if test not in HEADLINES:
+        return
+    metric, limits, drawn = HEADLINES[test]
+    given = options.option("leakage_limit")
+    limit = limits[options.size] if given is None else given
+    items = cached_benchmark(params["source"], options.option("leakage_columns"), limit, options.seed, drawn).items
+    files = len({item.file for item in items})
+    if drawn == "pairs":
+        counted, units, fewest = "pairs of rows at most", len(items) // 2, None
+    elif files >= FEWEST_FILES:
+        counted, units, fewest = f"files (of {len(items)} questions)", files, FEWEST_FILES
+    else:
+        counted, units, fewest = f"questions of {files} files", len(items), None
+    unit = "nats a byte" if test == "test_memorisation" else ""
+    sd = ORDER_EFFECT_SD if test == "test_memorisation" and fewest is None else None
+    yield Design(metric, "mean", units, counted, sd=sd, unit=unit, chance=0.0, fewest=fewest, headline=True)

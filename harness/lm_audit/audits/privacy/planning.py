@@ -1,0 +1,56 @@
+"""What the privacy audit's cases will have behind their metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.design import Design, PlanOptions
+
+
+def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
+    """Designs by test function; see :mod:`lm_audit.audits.design`."""
+    members, twins, coins = _canaries(options)
+    fewer = min(members, twins)
+    counted = f"canaries on the smaller side ({members} members, {twins} twins)"
+    if test == "test_transition":
+        yield Design("privacy.did", "difference", fewer, counted, unit="nats", chance=0.0, headline=True)
+    if test != "test_stage":
+        return
+    family = params.get("family")
+    if family == "membership":
+        yield Design("privacy.roc_auc", "auc", fewer, counted, low=0.0, high=1.0, chance=0.5, headline=True)
+        yield Design("privacy.tpr_at_*", "share", members, "members", low=0.0, high=1.0)
+    elif family == "exposure":
+        yield Design("privacy.exposure*", "mean", members, "members, or fewer of one tier", unit="bits", headline=True)
+    elif family == "extraction":
+        yield Design(
+            "privacy.extraction.member.*", "share", members, "members", low=0.0, high=1.0, fewest=1, headline=True
+        )
+        yield Design("privacy.extraction.sampled", "share", members, "members", low=0.0, high=1.0)
+    elif family == "epsilon":
+        never = None if coins else "members were not chosen by coins: no bound follows from them"
+        yield Design(
+            "privacy.epsilon*", "bound", members + twins, "canaries", fewest=1, low=0.0, never=never, headline=True
+        )
+
+
+def _canaries(options: PlanOptions) -> tuple[int, int, bool]:
+    """Members, twins, and whether coins chose them: of the manifest that was given, else of the toy's config."""
+    stages, manifest = options.option("stages"), options.option("manifest")
+    if not stages:
+        from lm_audit.audits.privacy.config import StagesConfig
+
+        config = StagesConfig(seed=options.seed)
+        coins = config.assignment == "coins"
+        drawn = (config.members + config.controls) // 2
+        return (drawn, drawn, True) if coins else (config.members, config.controls, False)
+    return _of_manifest(Path(str(manifest)))
+
+
+def _of_manifest(path: Path) -> tuple[int, int, bool]:
+    from lm_audit.audits.privacy.manifest import read_manifest
+
+    found = read_manifest(path)
+    return len(found.members), len(found.controls), found.assignment == "coins"

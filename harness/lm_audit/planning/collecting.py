@@ -1,0 +1,106 @@
+"""The cases that a call of pytest would run, with the designs that their audits declare; nothing runs or loads."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from lm_audit.audits.design import Design
+from lm_audit.errors import UsageError
+from lm_audit.gates import Gate
+from lm_audit.plugin.markers import audit_of, control_role
+from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.state import audit_session
+
+
+@dataclass(frozen=True)
+class PlannedDesign:
+    """A design with the case that will record it."""
+
+    case_id: str
+    audit: str
+    model: str | None
+    design: Design
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a call would measure: its designs, its gates, its size, and how many cases skip or are controls."""
+
+    designs: tuple[PlannedDesign, ...]
+    gates: tuple[Gate, ...]
+    size: str
+    cases: int
+    skipped: int
+    undeclared: tuple[str, ...]
+
+
+def collect(arguments: Sequence[str]) -> Collected:
+    """Collect as ``pytest ARGUMENTS`` would; ``UsageError`` with pytest's own words where that fails."""
+    planner = _Planner()
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        code = pytest.main([*arguments, "--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[planner])
+    if planner.found is None:
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+            raise UsageError("no case is selected; name other -m or -k")
+        raise UsageError(f"the cases cannot be collected:\n{told.getvalue().strip()}")
+    return planner.found
+
+
+class _Planner:
+    """Looks at what was collected."""
+
+    def __init__(self) -> None:
+        self.found: Collected | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Ask the audits for the designs of their cases."""
+        items = [item for item in session.items if is_audit_case(item)]
+        if not items:
+            return
+        audit = audit_session(session.config)
+        measuring = [item for item in items if not _is_control(item)]
+        running = [item for item in measuring if not item.get_closest_marker("skip")]
+        designs = [entry for item in running for entry in _designs(item, audit.options)]
+        told = {entry.case_id for entry in designs}
+        self.found = Collected(
+            designs=tuple(designs),
+            gates=audit.gates,
+            size=audit.options.size,
+            cases=len(running),
+            skipped=len(measuring) - len(running),
+            undeclared=tuple(item.nodeid for item in running if item.nodeid not in told),
+        )
+
+
+def _is_control(item: pytest.Item) -> bool:
+    return control_role(item, (selection_of(item) or Selection()).control) is not None
+
+
+def _designs(item: pytest.Item, options: RunOptions) -> Iterable[PlannedDesign]:
+    audit, selection = audit_of(item), selection_of(item) or Selection()
+    home = _home(audit) if audit is not None else None
+    if audit is None or home is None:
+        return
+    test = getattr(item, "originalname", item.name)
+    params = selection.case.params if selection.case else {}
+    for design in import_module(home).designs(test, params, options):
+        yield PlannedDesign(item.nodeid, audit, selection.model.name if selection.model else None, design)
+
+
+def _home(audit: str) -> str | None:
+    """The module in which an audit declares its designs, None where it declares none."""
+    name = f"lm_audit.audits.{audit}.planning"
+    try:
+        return name if find_spec(name) is not None else None
+    except ModuleNotFoundError:
+        return None

@@ -1,0 +1,161 @@
+"""``lm-audit plan``: what cannot be decided is said before anything runs, and what is said is so."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.design import Design
+from lm_audit.cli import main
+from lm_audit.gates import Gate, judge, read_gates
+from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
+from lm_audit.stats import clopper_pearson, roc_auc
+from lm_audit.stats.estimate import Estimate
+
+SHARE = Design("m", "share", 18, "samples", low=0.0, high=1.0, fewest=1)
+AUC = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5)
+MEAN = Design("m", "mean", 12, "items", sd=1.0, unit="nats", chance=0.0)
+
+
+def with_units(design: Design, units: int | None, **fields: object) -> Design:
+    return Design(**{**{name: getattr(design, name) for name in Design.__dataclass_fields__}, "units": units, **fields})
+
+
+@pytest.mark.parametrize("units", [5, 18, 36, 60])
+@pytest.mark.parametrize(("low", "high"), [(0.9, np.inf), (-np.inf, 0.1), (0.4, 0.6)])
+def test_a_gate_on_a_share_can_be_decided_exactly_if_some_count_decides_it(units: int, low: float, high: float) -> None:
+    gate = Gate("m", low=low, high=high)
+    words = {judge(gate, clopper_pearson(k, units)).word for k in range(units + 1)}
+    assert (cannot_decide(with_units(SHARE, units), gate) is None) is ({"met", "missed"} <= words)
+    needed = units_needed(SHARE, gate)
+    assert needed is not None
+    assert {"met", "missed"} <= {judge(gate, clopper_pearson(k, needed)).word for k in range(needed + 1)}
+    assert not {"met", "missed"} <= {judge(gate, clopper_pearson(k, needed - 1)).word for k in range(needed)}
+
+
+def test_the_half_width_of_a_mean_is_that_of_its_t_interval_and_80_percent_find_the_smallest_effect() -> None:
+    found = forecast(MEAN)
+    assert found.half_width == pytest.approx(2.2009851600916384 / 12**0.5)
+    assert found.detectable is not None
+    rng = np.random.default_rng(0)
+    draws = rng.normal(found.detectable, 1, (20_000, 12))
+    t = draws.mean(axis=1) / draws.std(axis=1, ddof=1) * 12**0.5
+    assert (np.abs(t) > 2.2009851600916384).mean() == pytest.approx(0.8, abs=0.01)
+    relative = forecast(with_units(MEAN, 12, sd=None))
+    assert relative.relative and relative.half_width == found.half_width
+
+
+def test_the_smallest_share_that_is_found_is_found_in_80_percent() -> None:
+    design = with_units(SHARE, 40, chance=0.5)
+    found = forecast(design).detectable
+    assert found is not None
+    rng = np.random.default_rng(1)
+    hits = rng.binomial(40, 0.5 + found, 4000)
+    excluded = {k: not ((e := clopper_pearson(k, 40)).low or 0) <= 0.5 <= (e.high or 1) for k in range(41)}
+    assert np.mean([excluded[int(k)] for k in hits]) >= 0.78
+
+
+def test_the_half_width_of_an_auc_is_that_of_equal_groups() -> None:
+    rng = np.random.default_rng(2)
+    widths = []
+    for _ in range(200):
+        estimate = roc_auc(rng.normal(size=60), rng.normal(size=60))
+        widths.append(((estimate.high or 0) - (estimate.low or 0)) / 2)
+    expected = forecast(with_units(AUC, 60)).half_width
+    assert float(np.mean(widths)) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("design", "gate", "reason"),
+    [
+        (AUC, Gate("m", high=0.55), "even what chance gives (0.5) would not be met: +- 0.21"),
+        (with_units(MEAN, 7), Gate("m", high=0.5), "7 items of the 8"),
+        (MEAN, Gate("m", high=0.5, n_min=200), "12 items of n_min = 200"),
+        (MEAN, Gate("m", low=-0.1, high=0.1), "even what chance gives (0) would not be met"),
+        (SHARE, Gate("m", low=0.9), "can be missed but never met"),
+        (SHARE, Gate("m", high=0.99), "can be met but never missed"),
+        (with_units(SHARE, 18, never="no coins"), Gate("m", high=0.1), "no coins"),
+        (Design("m", "test", 4), Gate("m", high=0.1), "a test without an interval"),
+        (with_units(MEAN, None), Gate("m", high=0.1), "known only when it runs"),
+    ],
+)
+def test_what_cannot_be_decided_says_why(design: Design, gate: Gate, reason: str) -> None:
+    assert reason in (cannot_decide(design, gate) or "decided")
+    needed = units_needed(design, gate)
+    if needed is not None and design.kind != "test":
+        assert cannot_decide(with_units(design, needed, never=None), gate) is None
+
+
+def test_no_number_of_units_decides_a_limit_that_nothing_can_pass() -> None:
+    assert units_needed(SHARE, Gate("m", high=1.0)) is None
+    assert units_needed(AUC, Gate("m", high=0.5)) is None
+
+
+def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["plan", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCKS = re.findall(r"```toml\n(.*?)```", (DOCS / "gates.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_limits_of_the_docs_can_be_met_and_missed_at_the_size_for_which_they_are_recommended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every example says its size in a comment; ``models`` is left out, since the plan names no such model."""
+    monkeypatch.chdir(DOCS.parent)
+    for number, block in enumerate(BLOCKS):
+        size = re.search(r"# --size (\w+)", block)
+        assert size is not None, block
+        path = tmp_path / f"{number}.toml"
+        path.write_text(re.sub(r"models = .*\n", "", block), encoding="utf-8")
+        (gate,) = read_gates(path)
+        audit = gate.metric.partition(".")[0]
+        told = json.loads(plan(capsys, "--json", "--gates", str(path), "--size", size[1], "-m", audit))
+        held = [design for design in told if design["gates"]]
+        assert held, gate
+        assert [entry["cannot_decide"] for design in held for entry in design["gates"]] == [None] * len(held), gate
+        _met_and_missed(gate, held)
+
+
+def _met_and_missed(gate: Gate, designs: list[dict[str, object]]) -> None:
+    """Estimates of the expected width on both sides of the limit are decided."""
+    for design in designs:
+        half, units = design["half_width"], design["units"]
+        if not isinstance(half, float) or not isinstance(units, int) or design["in_sd"]:
+            continue
+        middle = 0.0 if np.isinf([gate.low, gate.high]).any() else (gate.low + gate.high) / 2
+        inside = (
+            middle
+            if not np.isinf([gate.low, gate.high]).any()
+            else (gate.high - 1.01 * half if np.isinf(gate.low) else gate.low + 0.5 * (1 - gate.low))
+        )
+        beyond = gate.high + 1.01 * half if np.isfinite(gate.high) else gate.low - 1.01 * half
+        width = min(half, 0.99 * abs(inside - gate.low)) if np.isinf(gate.high) else half
+        assert judge(gate, Estimate(inside, inside - width, inside + width, n=units)).word == "met", (gate, design)
+        assert judge(gate, Estimate(beyond, beyond - half, beyond + half, n=units)).word == "missed", (gate, design)
+
+
+def test_at_smoke_it_names_what_can_never_reach_a_verdict_and_the_size_that_could(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    path = tmp_path / "gates.toml"
+    path.write_text("[needle.accuracy]\nmin = 0.9\ncases = '*::test_grid*'\n[faithfulness.recovery]\nmin = 0.5\n")
+    told = plan(capsys, "--gates", str(path), "-m", "needle or faithfulness or privacy")
+    assert "nothing was run and no model loaded" in told
+    assert "18 samples; CANNOT BE DECIDED at this size: it can be missed but never met" in told
+    assert "--size standard could" in told
+    assert re.search(r"needle\.cliff: .* no verdict can come of it: 6 samples a length cannot show 0\.85", told)
+    assert "members were not chosen by coins" in told
+    assert "preference_grid" not in told
+
+
+def test_what_pytest_refuses_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--size", "enormous"]) == 2
+    assert "enormous" in capsys.readouterr().err
