@@ -177,6 +177,13 @@ def test_what_is_no_benchmark(tmp_path: Path) -> None:
         list(sources(write(tmp_path / "x.txt", "hello")))
 
 
+def test_names_that_are_too_long() -> None:
+    [(name, source)] = named_benchmarks(["x" * 5000], []).items()
+    assert len(name) == 100
+    with pytest.raises(DataError, match="cannot be read: File name too long"):
+        load_benchmark(source)
+
+
 def test_names_of_benchmarks(tmp_path: Path) -> None:
     path = str(write(tmp_path / "set.csv", HEAD))
     assert named_benchmarks([path, f"mine={path}", "owner/data@main"], []) == {

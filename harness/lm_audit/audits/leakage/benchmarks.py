@@ -35,12 +35,18 @@ def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> di
 
 def _named(entry: str) -> tuple[str, str]:
     head, equals, tail = entry.partition("=")
-    if equals and not Path(entry).exists() and "/" not in head:
+    if equals and not _exists(entry) and "/" not in head:
         return _legal(head), tail
-    path = Path(entry)
-    return _legal(path.stem if path.exists() else entry.split("/")[-1]), entry
+    return _legal(Path(entry).stem if _exists(entry) else entry.split("/")[-1]), entry
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # a name that is longer than the system allows
+        return False
 
 
 def _legal(name: str) -> str:
     """A name that may be part of a case's id."""
-    return re.sub(r"[@\[\]\s\x00-\x20\x7f:]+", "-", name).strip("-") or "benchmark"
+    return re.sub(r"[@\[\]\s\x00-\x20\x7f:]+", "-", name).strip("-")[:100] or "benchmark"

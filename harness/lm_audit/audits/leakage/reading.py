@@ -51,10 +51,10 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
     path = Path(benchmark)
     try:
         folder, file = path.is_dir(), path.is_file()
+        files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES) if folder else []
     except OSError as error:
-        raise DataError(f"no such file or folder: {error.strerror}", file=f"{benchmark!s:.80}...") from error
+        raise DataError(f"cannot be read: {error.strerror}", file=f"{benchmark!s:.200}") from error
     if folder:
-        files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
         for part in files:
