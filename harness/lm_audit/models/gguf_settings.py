@@ -1,0 +1,121 @@
+"""What a GGUF file states and transformers' conversion leaves out: biases and rotary scaling, as a configuration."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.gguf_header import GgufHeader
+from lm_audit.models.json_file import listed
+
+ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+_BIAS = re.compile(r"blk\.\d+\.(?P<part>attn_[qkv]|attn_output|ffn_gate|ffn_up|ffn_down)\.bias")
+
+# Key -> the value at which it changes nothing.
+_EFFECTS: dict[str, float] = {
+    "logit_scale": 1.0,
+    "residual_scale": 1.0,
+    "embedding_scale": 1.0,
+    "attention.scale": 0.0,
+    "attention.clamp_kqv": 0.0,
+    "attention.max_alibi_bias": 0.0,
+    "attention.sliding_window": 0.0,
+    "attn_logit_softcapping": 0.0,
+    "final_logit_softcapping": 0.0,
+    "router_logit_softcapping": 0.0,
+    "expert_weights_scale": 1.0,
+}
+
+Factors = Callable[[str], list[float]]
+"""The values of a small tensor of the file."""
+
+
+def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factors) -> Any:
+    """``config`` as transformers read it, with the biases and the rotary scaling that the file states.
+
+    Raises ``ModelError`` naming what the file states and this configuration cannot.
+    """
+    _check_effects(header, path)
+    parts = {match["part"] for name in header.tensors if (match := _BIAS.fullmatch(name))}
+    for attribute, wanted in (("attention_bias", "attn_"), ("mlp_bias", "ffn_")):
+        if any(part.startswith(wanted) for part in parts) and getattr(config, attribute, None) is False:
+            setattr(config, attribute, True)
+    rope = _rope(config, header, path, factors)
+    if rope is not None:
+        config.rope_parameters = {**rope, "rope_theta": _theta(config)}
+        if "original_max_position_embeddings" in rope and hasattr(config, "original_max_position_embeddings"):
+            config.original_max_position_embeddings = rope["original_max_position_embeddings"]
+    return config
+
+
+def _check_effects(header: GgufHeader, path: Path) -> None:
+    from transformers.integrations import GGUF_CONFIG_MAPPING
+
+    known = set(GGUF_CONFIG_MAPPING.get(header.architecture, {}))
+    left = {key: header.of_model(key) for key in _EFFECTS if key not in known}
+    told = sorted(key for key, value in left.items() if value is not None and value != _EFFECTS[key])
+    if told:
+        names = [f"{header.architecture}.{key} = {left[key]!r:.20}" for key in told]
+        raise ModelError(f"{path} states what the conversion cannot keep: {listed(names)}")
+
+
+def _theta(config: Any) -> float:
+    rope = getattr(config, "rope_parameters", None) or {}
+    return float(rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0)
+
+
+def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict[str, Any] | None:
+    """The rotary settings, None where the file states none beside the base."""
+    kind = header.of_model("rope.scaling.type")
+    scale = header.of_model("rope.scaling.factor") or header.of_model("rope.scale_linear") or 1.0
+    held = [name for name in ROPE_TENSORS if name in header.tensors]
+    plain = kind in (None, "none") and scale == 1.0
+    if not held and plain:
+        return None
+    current = getattr(config, "rope_parameters", None)
+    if not isinstance(current, dict) or any(isinstance(value, dict) for value in current.values()):
+        raise ModelError(
+            f"{path} scales rotary positions ({kind or held[0]}), for which its architecture has no setting"
+        )
+    context = int(config.max_position_embeddings)
+    original = int(header.of_model("rope.scaling.original_context_length") or context)
+    if held and (plain or kind == "longrope"):
+        return _by_factors(header, held, context, original, factors)
+    if not held and kind == "yarn":
+        return _yarn(header, scale, original)
+    if not held and kind in (None, "linear"):
+        return {"rope_type": "linear", "factor": float(scale)}
+    raise ModelError(f"{path} scales rotary positions by {kind!r:.40}" + (f" and {held[0]}" if held else ""))
+
+
+def _by_factors(header: GgufHeader, held: list[str], context: int, original: int, factors: Factors) -> dict[str, Any]:
+    """One divisor a frequency, as Llama 3's scaling is stored (one list), or LongRoPE's two."""
+    attention = header.of_model("rope.scaling.attn_factor")
+    if "rope_freqs.weight" in held:
+        both, attention, original = factors("rope_freqs.weight"), attention or 1.0, context
+        lists = {"short_factor": both, "long_factor": both}
+    else:
+        lists = {f"{name}_factor": factors(f"rope_factors_{name}.weight") for name in ("short", "long")}
+    rope = {
+        "rope_type": "longrope",
+        "original_max_position_embeddings": original,
+        "factor": context / original,
+        **lists,
+    }
+    return rope if attention is None else {**rope, "attention_factor": float(attention)}
+
+
+def _yarn(header: GgufHeader, scale: float, original: int) -> dict[str, Any]:
+    rope = {"rope_type": "yarn", "factor": float(scale), "original_max_position_embeddings": original}
+    for key, name in (("yarn_beta_fast", "beta_fast"), ("yarn_beta_slow", "beta_slow")):
+        value = header.of_model(f"rope.scaling.{key}")
+        if value is not None:
+            rope[name] = float(value)
+    attention = header.of_model("rope.scaling.yarn_attn_factor") or header.of_model("rope.scaling.attn_factor")
+    if attention is not None and attention != 1.0:
+        rope["attention_factor"] = float(attention) * (0.1 * math.log(scale) + 1.0)
+    return rope

@@ -1,0 +1,197 @@
+"""What a GGUF file states is in the model made from it, or the file is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
+from lm_audit.models.gguf_pre import pre_tokenizer
+from tests.models.small_gguf import llama3_factors, random_llama, write_gguf
+
+IDS = torch.arange(3, 50)[None]
+THETA = {"rope_theta": 10000.0}
+
+
+def rope(kind: str, **more: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, **THETA, **more}}
+
+
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+
+
+def assert_same(path: Path, module: Any) -> None:
+    model = load_model(path, device="cpu")
+    with torch.no_grad():
+        torch.testing.assert_close(model.module(IDS).logits, module(IDS).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_a_plain_file(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama()
+    assert_same(write_gguf(tmp_path / "plain.gguf", module), module)
+
+
+def test_biases(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(attention_bias=True, mlp_bias=True)
+    assert_same(write_gguf(tmp_path / "biased.gguf", module), module)
+
+
+def test_biases_of_queries_keys_and_values_alone(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(attention_bias=True)
+    with torch.no_grad():
+        for layer in module.model.layers:
+            layer.self_attn.o_proj.bias.zero_()
+    assert_same(write_gguf(tmp_path / "qkv.gguf", module, without="o_proj.bias"), module)
+
+
+def test_rope_freqs(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(**rope("llama3", **LLAMA3))
+    factors = llama3_factors(8, 10000.0, 8.0, 1.0, 4.0, 16)
+    assert_same(write_gguf(tmp_path / "llama3.gguf", module, tensors={"rope_freqs.weight": factors}), module)
+
+
+@pytest.mark.parametrize(
+    ("settings", "stated"),
+    [
+        (rope("linear", factor=4.0), {"type": "linear", "factor": 4.0}),
+        (
+            rope("yarn", factor=4.0, original_max_position_embeddings=16),
+            {"type": "yarn", "factor": 4.0, "original_context_length": 16},
+        ),
+        (
+            rope("yarn", factor=2.0, original_max_position_embeddings=32, attention_factor=1.5),
+            {
+                "type": "yarn",
+                "factor": 2.0,
+                "original_context_length": 32,
+                "attn_factor": 1.5 / (0.1 * float(np.log(2.0)) + 1.0),
+            },
+        ),
+        ({}, {"type": "none"}),
+    ],
+)
+def test_rotary_scaling(tmp_path: Path, own_cache: Path, settings: dict[str, Any], stated: dict[str, Any]) -> None:
+    module = random_llama(**settings)
+    more = {f"llama.rope.scaling.{key}": value for key, value in stated.items()}
+
+    assert_same(write_gguf(tmp_path / "scaled.gguf", module, more=more), module)
+
+
+@pytest.mark.parametrize(
+    ("more", "tensors", "says"),
+    [
+        ({"llama.rope.scaling.type": "spiral", "llama.rope.scaling.factor": 2.0}, {}, "scales rotary positions by"),
+        ({"llama.logit_scale": 0.5}, {}, r"cannot keep: llama\.logit_scale = 0\.5"),
+        ({"llama.attention.sliding_window": 16}, {}, "sliding_window"),
+        ({}, {"blk.0.attn_q_norm.weight": np.ones(8, dtype=np.float32)}, "cannot keep: blk.0.attn_q_norm.weight"),
+        ({}, {"blk.0.attn_sub_norm.weight": np.ones(8, dtype=np.float32)}, "cannot keep: blk.0.attn_sub_norm"),
+    ],
+)
+def test_what_cannot_be_kept(
+    tmp_path: Path, own_cache: Path, more: dict[str, Any], tensors: dict[str, np.ndarray], says: str
+) -> None:
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), more=more, tensors=tensors)
+
+    with pytest.raises(ModelError, match=rf"odd\.gguf.*{says}"):
+        load_model(path, device="cpu")
+
+
+def test_a_file_that_lacks_a_tensor(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(tmp_path / "torn.gguf", random_llama(), without="layers.1.mlp.up_proj")
+
+    with pytest.raises(ModelError, match=r"torn\.gguf.*missing: model\.layers\.1\.mlp\.up_proj\.weight"):
+        load_model(path, device="cpu")
+
+
+def test_an_unknown_way_to_split_is_refused_before_torch(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "new.gguf", random_llama(), pre="splitter-2031")
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"new\.gguf: tokenizer\.ggml\.pre is 'splitter-2031'"):
+            refuse(path)
+
+
+TEXT = "It's 12345, DON'T\n\n  x2 fooBar"
+PIECES = {
+    "gpt-2": ["It", "'s", " 12345", ",", " DON", "'", "T", "\n\n ", " x", "2", " fooBar"],
+    "smollm": ["It", "'s", " ", "1", "2", "3", "4", "5", ",", " DON", "'", "T", "\n\n ", " x", "2", " fooBar"],
+    "llama-bpe": ["It", "'s", " ", "123", "45", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
+    "qwen2": ["It", "'s", " ", "1", "2", "3", "4", "5", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
+    "gpt-4o": ["It's", " ", "123", "45", ",", " DON'T", "\n\n", " ", " x", "2", " foo", "Bar"],
+    "deepseek-coder": [
+        "It",
+        "'",
+        "s",
+        " ",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        ",",
+        " DON",
+        "'",
+        "T",
+        "\n",
+        "\n",
+        " ",
+        " x",
+        "2",
+        " fooBar",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_how_text_is_split(name: str) -> None:
+    pieces = [TEXT[begin:end] for _, (begin, end) in pre_tokenizer(name).pre_tokenize_str(TEXT)]
+
+    assert pieces == PIECES[name]
+
+
+@pytest.mark.parametrize(
+    ("pre", "more", "begins"),
+    [
+        ("gpt-2", {}, False),
+        ("llama-bpe", {}, True),
+        ("llama-bpe", {"tokenizer.ggml.add_bos_token": False}, False),
+        ("gpt-2", {"tokenizer.ggml.add_bos_token": True}, True),
+    ],
+)
+def test_bos_as_the_file_says(tmp_path: Path, own_cache: Path, pre: str, more: dict[str, Any], begins: bool) -> None:
+    path = write_gguf(tmp_path / "bos.gguf", random_llama(), pre=pre, more=more)
+
+    tokenizer = load_model(path, device="cpu").tokenizer
+
+    assert (tokenizer("door").input_ids[:1] == [0]) == begins
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) * 2 // 3]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        cut,
+        lambda content: content[:40],
+        lambda content: content[:4] + b"\x09\0\0\0" + content[8:],
+        lambda content: content[:8] + b"\xff" * 8 + content[16:],
+        lambda content: content[:16] + b"\xff" * 8 + content[24:],
+        lambda content: content.replace(b"general.architecture", b"general.architectura"),
+    ],
+    ids=["cut", "cut in the header", "version", "tensor count", "metadata count", "no architecture"],
+)
+def test_damaged_files(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    path = write_gguf(tmp_path / "damaged.gguf", random_llama())
+    path.write_bytes(spoil(path.read_bytes()))
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"damaged\.gguf"):
+            refuse(path)
