@@ -113,6 +113,7 @@ def test_average_precision_is_covered_and_rarely_above_chance(shift):
     truth = np.mean([estimate.value for estimate in found])
     assert np.mean([estimate.low <= truth <= estimate.high for estimate in found]) >= 0.92
     if not shift:
-        assert truth == pytest.approx(0.091, abs=0.01)
-        assert np.mean([estimate.low > 0.091 for estimate in found]) <= 0.03
+        assert found[0].chance == pytest.approx(0.091, abs=5e-4)
+        assert truth == pytest.approx(found[0].chance, abs=0.01)
+        assert np.mean([estimate.low > found[0].chance for estimate in found]) <= 0.03
     assert pr_interval([1.0] * 14, list(range(50)), seed=0).low is None
