@@ -196,6 +196,25 @@ def test_sigterm_writes_the_report(tmp_path, undisturbed, workers, to_all) -> No
     check_resumed(folder, undisturbed)
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(("first", "second", "code"), [
+    (signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 2), (signal.SIGINT, signal.SIGTERM, 143),
+])  # fmt: skip
+def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(tmp_path, workers, first, second, code) -> None:
+    folder = project_in(tmp_path)
+    with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
+        wait_for_records(folder, 12)
+        process.send_signal(first)
+        time.sleep(0.02)
+        process.send_signal(second)
+        output = end_of(process)  # And with it all processes of its group.
+    assert process.returncode == code, output
+    run = only_run(folder)
+    assert (run.folder / "index.html").exists(), output
+    assert run.metadata["exitstatus"] == code
+    assert not run.finished and run.missing
+
+
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
     """A file system of 256 KiB."""

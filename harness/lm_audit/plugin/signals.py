@@ -2,51 +2,103 @@
 
 Batch systems send it some time before they kill (SLURM, Kubernetes, CI). Without this Python would die at once; the
 evidence would be safe, but no report would say so. Workers keep the default: one that is terminated counts as crashed.
+
+From the first signal on, until the end of the run is on disk, further ones are not heeded: schedulers repeat theirs,
+and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S` gets through.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any
 
 import pytest
 
 EXIT_CODE = 128 + signal.SIGTERM
-
-_terminated_key = pytest.StashKey[bool]()
-_before_key = pytest.StashKey[Any]()
+PATIENCE_S = 10.0
+"""How long the end of a run may take before a further Ctrl-C breaks it off."""
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM arrived. No ``Exception``, or a training loop that turns those into errors of its own would go on."""
 
 
+class Listening:
+    """Hears SIGTERM and Ctrl-C from the first case to the end of the process's session."""
+
+    def __init__(self) -> None:
+        self.looping = True
+        self.exit_code: int | None = None
+        """What the process must end with because of a signal, None without one."""
+        self._since: float | None = None
+        self._before: list[tuple[int, Any]] = [
+            (signal.SIGTERM, signal.signal(signal.SIGTERM, self._terminate)),
+            (signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)),
+        ]
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        first, self.exit_code = self.exit_code is None, EXIT_CODE
+        self._since = self._since or time.monotonic()
+        # While the end is written there is nothing left to stop; it only has to be said in the exit code.
+        if first and self.looping:
+            raise Terminated("SIGTERM received: the run can be continued with --resume")
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        first = self._since is None
+        if self.exit_code is None:
+            self.exit_code = int(pytest.ExitCode.INTERRUPTED)
+        self._since = self._since or time.monotonic()
+        if (first and self.looping) or time.monotonic() - self._since > PATIENCE_S:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Give the signals back."""
+        for number, handler in self._before:
+            signal.signal(number, handler)
+        self._before = []
+
+
+_LISTENING: pytest.StashKey[Listening] = pytest.StashKey()
+
+
+def signalled(config: pytest.Config) -> int | None:
+    """The exit code that a signal demands, None where none arrived."""
+    listening = config.stash.get(_LISTENING, None)
+    return None if listening is None else listening.exit_code
+
+
 def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
-    """Listen for SIGTERM while cases run, in the controller or a run without workers."""
+    """Listen while cases run and the run ends, in the controller or a run without workers."""
     config = session.config
     if hasattr(config, "workerinput") or threading.current_thread() is not threading.main_thread():
         return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        # Once is enough: a second signal must not cut the writing of the report short.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        config.stash[_terminated_key] = True
-        raise Terminated("SIGTERM received: the run can be continued with --resume")
-
-    config.stash[_before_key] = signal.signal(signal.SIGTERM, stop)
+    config.stash[_LISTENING] = Listening()
 
 
 def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
-    """Listen no more."""
-    if _before_key in session.config.stash:
-        signal.signal(signal.SIGTERM, session.config.stash[_before_key])
-        del session.config.stash[_before_key]
+    """No case runs any more, so that a first signal has nothing to stop."""
+    listening = session.config.stash.get(_LISTENING, None)
+    if listening is not None:
+        listening.looping = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Exit with the code that schedulers expect of a process that was terminated."""
-    if session.config.stash.get(_terminated_key, False):
-        session.exitstatus = EXIT_CODE
+    """Exit with the code that schedulers expect of a process that was terminated.
+
+    pytest sets its own only after it has told of the interrupt, and a second one in between would leave it at 0.
+    """
+    code = signalled(session.config)
+    if code is not None:
+        session.exitstatus = code
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Listen no more."""
+    listening = config.stash.get(_LISTENING, None)
+    if listening is not None:
+        listening.stop()
+        del config.stash[_LISTENING]
