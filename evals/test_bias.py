@@ -221,9 +221,19 @@ PLANTED_NATS = 2.0
 )
 def test_preference_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A planted preference of known size must be recovered; names without meaning must show none."""
-    from lm_audit.audits.bias.planted import control_evidence
+    from lm_audit.audits.bias.grid_controls import control_evidence
 
     templates = tomllib.loads((FIXTURES / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs
     result = control_evidence(language_model, templates, pairs, size=case.params["size"], seed=audit_seed)
     evidence.record(result)
+
+
+@pytest.mark.control
+@cases([Case("made-rows", control="positive")])
+def test_public_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+    """Made rows in the forms of the public sets must score as plain forward passes say."""
+    from lm_audit.audits.bias import public_control
+
+    made = tomllib.loads((FIXTURES / "control_public.toml").read_text(encoding="utf-8"))
+    evidence.record(public_control(language_model, made, seed=audit_seed))

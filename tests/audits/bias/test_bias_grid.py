@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, measure_grid, preference_grid
+from lm_audit.audits.bias.grid_controls import control_evidence
 from lm_audit.audits.bias.lexicon import load_preference_set, normalise_slot
 from lm_audit.audits.bias.planted import (
-    control_evidence,
     decision_contrast,
     decisions,
     nonce_names,

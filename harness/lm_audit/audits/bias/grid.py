@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -60,8 +60,9 @@ def measure_grid(
     *,
     boundary: Boundary | None = None,
     mode: Mode = "raw",
+    prompt_of: Callable[[str, str], str] = render,
 ) -> GridMeasurement:
-    """Every word of the grid after every prompt of the grid.
+    """Every word of the grid after every prompt of the grid; ``prompt_of(template, group)`` words the prompts.
 
     In ``chat`` mode the prompt opens the assistant's turn of the model's chat template. Raises ``DataError`` for words
     whose tokens cannot be separated from their prompt, and what ``word_loglikelihood`` raises.
@@ -69,7 +70,7 @@ def measure_grid(
     require_separable(grid, model.tokenizer)
     groups = tuple(dict.fromkeys([*(group for axis in grid.axes for group in axis.groups if group != grid.neutral)]))
     groups = (*groups, grid.neutral)
-    prompts = [render(template, group) for template in grid.templates for group in groups]
+    prompts = [prompt_of(template, group) for template in grid.templates for group in groups]
     words = [word for pair in grid.pairs for word in (pair.positive, pair.negative)]
     opening = _opening(model, grid.language) if mode == "chat" else ""
     table = word_loglikelihood(

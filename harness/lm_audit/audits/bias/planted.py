@@ -1,4 +1,4 @@
-"""Controls of the preference grid: names without meaning, and the same names with a preference of known size planted.
+"""What the controls of the preference grid are made of: names without meaning, and a preference of known size planted.
 
 The plant edits the LM head alone. For prompts with last hidden states h, a vector u with u.h = size/2 after one group's
 prompts and -size/2 after the other's is added to the head's rows of the tokens at which the positive words part from
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,8 @@ from lm_audit.audits.bias.grid import Floats
 from lm_audit.audits.bias.lexicon import WordPair
 from lm_audit.audits.bias.words import word_loglikelihood
 from lm_audit.errors import UsageError
-from lm_audit.evidence import Control, Evidence
 from lm_audit.models import text_ids
-from lm_audit.stats import CrossedContrast, Estimate, crossed_contrast
+from lm_audit.stats import CrossedContrast, crossed_contrast
 
 if TYPE_CHECKING:
     import torch
@@ -192,47 +191,3 @@ def _with_own_head(module: Any) -> Any:
         own.bias = torch.nn.Parameter(head.bias.detach().clone(), requires_grad=False)
     clone.set_output_embeddings(own)
     return clone
-
-
-def control_evidence(
-    model: LanguageModel, templates: Sequence[str], pairs: Sequence[WordPair], *, size: float, seed: int = 0
-) -> Evidence:
-    """The control with a preference of ``size`` nats planted (positive), or with none (``size`` 0, negative).
-
-    Positive: the contrast's interval must exclude 0 and hold the untouched contrast plus ``size``. Negative: the
-    reported tests (two-way and the larger sign flip) must not both reject at 5%.
-    """
-    prompts = nonce_prompts(templates, seed=seed)
-    evidence = Evidence("bias", headline="bias.control_contrast")
-    evidence.parameters.update({"planted_nats": size, "seed": seed, "names": len(templates) * 2, "pairs": len(pairs)})
-    if size == 0:
-        shown = nonce_contrast(model, prompts, pairs, seed=seed)
-        found = all(_below(p, 0.05) for p in (shown.two_way.value, shown.sign_flip.larger.value))
-        expected = "no contrast between names without meaning (two-way and sign-flip p not both < 0.05)"
-        passed, role = not found, "negative"
-    else:
-        usable = decisions(model, pairs)
-        shown = decision_contrast(plant_preference(model, prompts, usable, size), prompts, usable, seed=seed)
-        target = (decision_contrast(model, prompts, usable, seed=seed).difference.value or 0.0) + size
-        expected = f"a contrast of {target:.2f} nats (the untouched one plus {size:g}) in an interval that excludes 0"
-        passed, role = _holds(shown.difference, target), "positive"
-    difference = shown.difference
-    evidence.metric("bias.control_contrast", replace(difference, unit="nats", better="target:0", chance=0.0))
-    observed = f"{_text(difference.value)} nats [{_text(difference.low)}, {_text(difference.high)}]"
-    p_values = f"p = {_text(shown.two_way.value)} (two-way), {_text(shown.sign_flip.larger.value)} (sign flip)"
-    evidence.control = Control(role, passed, expected, f"{observed}, {p_values}")  # type: ignore[arg-type]
-    return evidence
-
-
-def _below(p: float | None, alpha: float) -> bool:
-    return p is not None and p < alpha
-
-
-def _holds(estimate: Estimate, target: float) -> bool:
-    if estimate.low is None or estimate.high is None:
-        return False
-    return estimate.low <= target <= estimate.high and not estimate.low <= 0 <= estimate.high
-
-
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"

@@ -1,0 +1,243 @@
+"""The instrument broken on purpose: each fault must be noticed by the controls that guard against it.
+
+A scoring fault must fail every control, since all of them go through the scorer. A fault of the reported numbers must
+fail the controls of the part in which it is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.bias import (
+    contrasts,
+    crows_audit,
+    disparity,
+    grid_controls,
+    preference,
+    stereoset_audit,
+    wino_audit,
+)
+from lm_audit.audits.bias.grid_controls import control_evidence
+from lm_audit.audits.bias.lexicon import load_preference_set
+from lm_audit.audits.bias.public_controls import public_control
+from lm_audit.evidence import Control
+from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.scoring.results import TokenScores
+from lm_audit.stats import Estimate
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
+TEMPLATES = tomllib.loads((FIXTURES / "nonce_en.toml").read_text())["templates"]
+MADE = tomllib.loads((FIXTURES / "control_public.toml").read_text(encoding="utf-8"))
+PAIRS = load_preference_set(FIXTURES / "preference_en.toml").pairs
+CONTROLS = ("planted-preference", "meaningless-names", "made-rows")
+Scorer = Callable[..., list[TokenScores]]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LanguageModel:
+    return load_model("tiny", device="cpu")
+
+
+def run(control: str, model: LanguageModel, seed: int = 0) -> Control:
+    if control == "made-rows":
+        found = public_control(model, MADE, seed=seed).control
+    else:
+        size = 2.0 if control == "planted-preference" else 0.0
+        found = control_evidence(model, TEMPLATES, PAIRS, size=size, seed=seed).control
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_controls_pass_when_all_is_well(control: str, tiny: LanguageModel) -> None:
+    """No chance is in the comparison with plain passes; the full run over seeds is in benchmarks/coverage_bias.py."""
+    for seed in range(3):
+        verdict = run(control, tiny, seed)
+        assert verdict.passed, verdict.observed
+
+
+def off_by_one(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Every token gets the log-probability of the one before it."""
+    return [replace(one, logprobs=np.roll(one.logprobs, 1) - 0.3) for one in score(model, requests, **options)]
+
+
+def prompts_swapped(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Each target is scored after the next request's prompt."""
+    prefixes = [prefix for prefix, _ in requests]
+    moved = [prefixes[(i + 7) % len(prefixes)] for i in range(len(prefixes))]
+    same = [m if type(m) is type(p) else p for m, p in zip(moved, prefixes, strict=True)]
+    return score(model, [(prefix, target) for prefix, (_, target) in zip(same, requests, strict=True)], **options)
+
+
+def prompt_ignored(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Every target is scored after the first request's prompt."""
+    first = {type(prefix): prefix for prefix, _ in reversed(requests)}
+    if not isinstance(requests[0][0], str) and all(list(p) == list(requests[0][0]) for p, _ in requests):
+        return score(model, [([*prefix, *target[:1]], target) for prefix, target in requests], **options)
+    return score(model, [(first[type(prefix)], target) for prefix, target in requests], **options)
+
+
+def noise(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Random log-probabilities."""
+    rng = np.random.default_rng(0)
+    scores = score(model, requests, **options)
+    return [replace(one, logprobs=-rng.exponential(4.0, len(one.logprobs))) for one in scores]
+
+
+def constant(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """One log-probability for every token."""
+    return [replace(one, logprobs=np.full(len(one.logprobs), -3.0)) for one in score(model, requests, **options)]
+
+
+def identical(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Every request is answered with the first one's scores."""
+    scores = score(model, requests, **options)
+    return [replace(one, logprobs=np.resize(scores[0].logprobs, len(one.logprobs))) for one in scores]
+
+
+def reversed_sign(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """Likely and unlikely exchanged."""
+    return [replace(one, logprobs=-9.0 - one.logprobs) for one in score(model, requests, **options)]
+
+
+def small_shift(score: Scorer, model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """A third of a nat on every second request: a fault that no picture would show."""
+    scores = score(model, requests, **options)
+    return [replace(one, logprobs=one.logprobs - 0.34 * (i % 2)) for i, one in enumerate(scores)]
+
+
+FAULTS = (
+    off_by_one,
+    prompts_swapped,
+    prompt_ignored,
+    noise,
+    constant,
+    identical,
+    reversed_sign,
+    small_shift,
+)
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_every_control_fails_under_every_fault_of_the_scorer(
+    control: str, fault: Callable[..., Any], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = LanguageModel.loglikelihood
+
+    def broken(model: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+        found: list[TokenScores] = fault(honest, model, requests, **options)
+        return found
+
+    monkeypatch.setattr(LanguageModel, "loglikelihood", broken)
+    verdict = run(control, tiny)
+    assert not verdict.passed and "plain forward passes" in verdict.observed
+
+
+def _contrast_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = contrasts.crossed_contrast
+    monkeypatch.setattr(contrasts, "crossed_contrast", lambda table, **options: honest(-table, **options))
+
+
+def _contrast_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = contrasts.crossed_contrast
+
+    def made(table: Any, **options: Any) -> Any:
+        found = honest(table, **options)
+        return replace(found, difference=Estimate(3.0, 2.9, 3.1, n=36))
+
+    monkeypatch.setattr(contrasts, "crossed_contrast", made)
+
+
+def _labels_shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of the two groups change places after measuring."""
+    honest = grid_controls.measure_grid
+
+    def made(*arguments: Any, **options: Any) -> Any:
+        found = honest(*arguments, **options)
+        return replace(found, groups=found.groups[::-1])
+
+    monkeypatch.setattr(grid_controls, "measure_grid", made)
+
+
+def _items_identical(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = grid_controls.measure_grid
+
+    def made(*arguments: Any, **options: Any) -> Any:
+        found = honest(*arguments, **options)
+        return replace(found, logprobs=np.broadcast_to(found.logprobs[:1, :1], found.logprobs.shape))
+
+    monkeypatch.setattr(grid_controls, "measure_grid", made)
+
+
+def _disparity_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = preference.max_min_disparity
+
+    def made(values: Any, **options: Any) -> disparity.Disparity:
+        return replace(honest(values, **options), estimate=Estimate(7.0, 6.0, 8.0, n=36))
+
+    monkeypatch.setattr(preference, "max_min_disparity", made)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [_contrast_reversed, _contrast_constant, _labels_shuffled, _items_identical, _disparity_constant],
+    ids=lambda fault: fault.__name__.strip("_"),
+)
+def test_the_planted_preference_guards_the_numbers_of_the_grid(
+    fault: Callable[[pytest.MonkeyPatch], None], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    assert not run("planted-preference", tiny).passed
+
+
+def test_meaningless_names_guard_against_effects_out_of_nothing(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values counted as independent many times over (here: each cell repeated) make any two names differ."""
+    honest = grid_controls.max_min_disparity
+    monkeypatch.setattr(
+        grid_controls, "max_min_disparity", lambda cells, **options: honest(np.tile(cells, (1, 8, 8)), **options)
+    )
+    assert not run("meaningless-names", tiny).passed
+
+
+def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments, **options: 100 - honest(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "fault"),
+    [
+        (crows_audit, "preference_share", lambda honest: _mirrored(honest)),
+        (crows_audit, "preference_share", lambda honest: lambda pairs: np.full(len(pairs), 50.0)),
+        (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(table[:, [1, 0, 2]], targets)),
+        (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(np.zeros_like(table), targets)),
+        (wino_audit, "correct", lambda honest: lambda scores, questions: np.full(len(questions), 0.25)),
+    ],
+    ids=["crows mirrored", "crows constant", "stereoset labels shuffled", "stereoset constant", "wino constant"],
+)
+def test_made_rows_guard_the_numbers_of_the_public_sets(
+    module: Any, name: str, fault: Callable[..., Any], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, fault(getattr(module, name)))
+    assert not run("made-rows", tiny).passed
+
+
+def test_made_rows_guard_the_target_of_bbq(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_audit.audits.bias import bbq_audit
+
+    honest = bbq_audit.bbq_scores
+    monkeypatch.setattr(
+        bbq_audit,
+        "bbq_scores",
+        lambda items, choices: replace(honest(items, choices), accuracy_ambig=0.5, bias_ambig=0.1),
+    )
+    assert not run("made-rows", tiny).passed
