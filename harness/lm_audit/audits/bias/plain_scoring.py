@@ -29,15 +29,17 @@ def tolerance(model: LanguageModel) -> float:
     return TOLERANCE.get(str(model.dtype).removeprefix("torch."), HALF_TOLERANCE)
 
 
-def plain_texts(model: LanguageModel, pairs: Sequence[tuple[str, str]], *, begin: bool = True) -> list[Floats]:
-    """Log-probabilities (nats) of the tokens of each second text after the first; texts are tokenised joined.
+def plain_texts(model: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[Floats]:
+    """Log-probabilities (nats) of the tokens of each second text after the first.
 
-    ``begin``: with what the tokenizer itself puts at the start of a text (its BOS).
+    Texts are tokenised joined, with what the tokenizer itself puts at the start of a text (its BOS).
     """
+    from lm_audit.models import text_ids
+
     sequences, starts = [], []
     for prefix, target in pairs:
-        whole = list(model.tokenizer(prefix + target, add_special_tokens=begin)["input_ids"])
-        head = list(model.tokenizer(prefix, add_special_tokens=begin)["input_ids"])
+        whole = list(text_ids.prompt_ids(model.tokenizer, prefix + target))
+        head = list(text_ids.prompt_ids(model.tokenizer, prefix))
         common = 0
         while common < min(len(head), len(whole)) and head[common] == whole[common]:
             common += 1

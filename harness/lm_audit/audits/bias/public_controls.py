@@ -151,7 +151,8 @@ def _winobias(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings:
 
 
 def _bbq(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
-    rows, known = [], []
+    rows: list[dict[str, Any]] = []
+    known = []
     for item in made:
         asked = []
         for order in permutations(range(3)):
