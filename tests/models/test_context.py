@@ -1,0 +1,75 @@
+"""How long a text each kind of configuration takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import transformers
+
+from lm_audit.models.context import attention_reach, context_window, uniform_rotation, window_hint
+
+
+def rope(kind: str, **more: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
+
+
+YARN = rope("yarn", factor=4.0, original_max_position_embeddings=32768)
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+LISTS = {"short_factor": [1.0] * 8, "long_factor": [4.0] * 8}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "settings", "window"),
+    [
+        ("Llama", {"max_position_embeddings": 4096}, 4096),
+        ("GPT2", {"n_positions": 512}, 512),
+        ("GPTJ", {"n_positions": 512}, 512),
+        ("Mpt", {"max_seq_len": 2048}, 2048),
+        ("Rwkv", {"context_length": 1024}, 1024),
+        ("OPT", {"max_position_embeddings": 2048}, 2048),
+        ("Bloom", {}, None),
+        ("Mamba", {}, None),
+        ("Falcon", {"alibi": True}, None),
+        ("Falcon", {"alibi": False, "max_position_embeddings": 2048}, 2048),
+        # as model cards write it, the stated length unchanged, and as configs that state the long one do
+        ("Qwen2", {"max_position_embeddings": 32768, **YARN}, 131072),
+        ("Qwen3", {"max_position_embeddings": 40960, **YARN}, 131072),
+        ("Qwen2", {"max_position_embeddings": 131072, **YARN}, 131072),
+        ("Llama", {"max_position_embeddings": 64, **rope("dynamic", factor=4.0)}, 256),
+        ("Llama", {"max_position_embeddings": 16384, **rope("linear", factor=4.0)}, 16384),
+        ("Llama", {"max_position_embeddings": 131072, **rope("llama3", factor=32.0, **LLAMA3)}, 131072),
+        ("Llama", {"max_position_embeddings": 8192, **rope("llama3", factor=8.0, **LLAMA3)}, 65536),
+    ],
+)
+def test_context_windows(kind: str, settings: dict[str, Any], window: int | None) -> None:
+    assert context_window(getattr(transformers, f"{kind}Config")(**settings)) == window
+
+
+def test_nested_configurations() -> None:
+    gemma = transformers.AutoConfig.for_model("gemma3")
+    assert context_window(gemma) == gemma.text_config.max_position_embeddings
+
+    inner = {"max_position_embeddings": 32768, "model_type": "qwen2", "sliding_window": 64}
+    own = SimpleNamespace(llm_config=inner, vision_config={"max_position_embeddings": 77})
+    assert context_window(own) == 32768
+    assert attention_reach(own) == 64
+
+
+def test_where_rotation_depends_on_the_length() -> None:
+    longrope = {"original_max_position_embeddings": 32, "max_position_embeddings": 128}
+    shape = {"hidden_size": 64, "num_attention_heads": 4}
+    config = transformers.Phi3Config(**shape, **longrope, **rope("longrope", **LISTS, **longrope))
+    assert uniform_rotation(config) == 32
+    dynamic = transformers.LlamaConfig(max_position_embeddings=64, **rope("dynamic", factor=4.0))
+    assert uniform_rotation(dynamic) == 64
+    assert uniform_rotation(transformers.LlamaConfig()) is None
+
+
+def test_linear_scaling_says_what_to_set() -> None:
+    config = transformers.LlamaConfig(max_position_embeddings=64, **rope("linear", factor=4.0))
+
+    assert "set it to the length that the model was trained for" in window_hint(config)
+    assert window_hint(transformers.LlamaConfig()) == ""
