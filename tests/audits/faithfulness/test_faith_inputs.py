@@ -217,10 +217,17 @@ def test_a_sample_whose_span_holds_no_token(small):
         ("<think>never closed", None, (0, 19)),
         ("all thinking</think>\n", None, (0, 21)),
         ("<|begin_of_thought|>x<|end_of_thought|> y", (0, 40), (40, 41)),
+        ("[THINK]x[/THINK]y", (0, 16), (16, 17)),
     ],
 )
 def test_thinking_is_split_by_its_tags(text, thinking, output):
     assert split_thinking(text) == (thinking, output)
+
+
+def test_a_generation_that_ends_inside_its_thought_is_no_answer(small):
+    for text in ("<think>abc", "[THINK]abc", "abc</think>\n"):
+        with pytest.raises(DataError, match="ends inside its thought"):
+            prepare(small, Sample("s", "abc", text))
 
 
 def test_the_template_s_own_tags_come_first():

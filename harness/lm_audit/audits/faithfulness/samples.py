@@ -15,15 +15,11 @@ from typing import Any
 import numpy as np
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models.thinking import MARKERS
 
 Characters = tuple[int, int]
 
-THINK_TAGS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-)
+THINK_TAGS = tuple((one.written, one.close.strip()) for one in MARKERS if not one.whole)
 """How models open and close their thinking."""
 
 

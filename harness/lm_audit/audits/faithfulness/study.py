@@ -16,6 +16,7 @@ from lm_audit.audits.faithfulness.metrics import normalised_score, recovery
 from lm_audit.audits.faithfulness.samples import Sample, split_thinking
 from lm_audit.audits.faithfulness.spans import Span, tokens_in_characters
 from lm_audit.errors import DataError
+from lm_audit.models.thinking import split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -155,16 +156,23 @@ def _between(value: float, references: Mapping[str, DeletionCurve], metric: str)
 def prepare(model: LanguageModel, sample: Sample, *, chat: bool = False, max_new_tokens: int = MAX_NEW_TOKENS) -> Study:
     """The study of a sample; the model generates where the sample has no generation.
 
-    ``DataError`` where a span holds no token, or the model generates nothing.
+    ``DataError`` where a span holds no token, the model generates nothing, or no answer follows its thought.
     """
-    generation = sample.generation
+    generation, opened = sample.generation, None
     if generation is None:
-        generation = model.generate([sample.prompt], max_new_tokens=max_new_tokens, chat=chat)[0].text
+        reply = model.generate([sample.prompt], max_new_tokens=max_new_tokens, chat=chat)[0]
+        generation, opened = reply.text, reply.opened
         if not generation:
             raise DataError(f"sample {sample.name}: the model generates nothing, so there is nothing to explain")
     explainer = Explainer(model, sample.prompt, generation, chat=chat)
     thinking, output = sample.thinking, sample.output
     if output is None:
+        answer = split_reply(generation, opened=opened).answer
+        if answer is None or not answer.strip():
+            raise DataError(
+                f"sample {sample.name}: the generation ends inside its thought, so there is no answer to explain; "
+                "allow more --thinking-tokens, or give output_span"
+            )
         found, output = split_thinking(generation, getattr(model.tokenizer, "chat_template", None))
         thinking = thinking or found
     sink = _token_span(explainer, sample, output, "output_span")
