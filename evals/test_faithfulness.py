@@ -85,7 +85,13 @@ def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
     for sample in case.params["samples"]:
         try:
-            encode_passage(tokenizer, sample.prompt, sample.generation or "x", chat=in_chat(tokenizer, options))
+            encode_passage(
+                tokenizer,
+                sample.prompt,
+                sample.generation or "x",
+                chat=in_chat(tokenizer, options),
+                chat_args=options.chat_args,
+            )
         except DataError as error:
             raise DataError(f"sample {sample.name}: {error}") from None
 

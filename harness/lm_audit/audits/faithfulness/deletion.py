@@ -165,6 +165,6 @@ def deletion_curve(
     "chunk". ``baseline``: what overwrites a token, "eos", "pad", "mean" (mean embedding) or "random" (by ``seed``), one
     for one. ``view``: which view of an Attribution gives the weights. Every user token is a feature, for every method.
     """
-    passage = encode_passage(model.tokenizer, prompt, generation, chat=chat)
+    passage = encode_passage(model.tokenizer, prompt, generation, chat=chat, chat_args=model.chat_settings.arguments)
     test = DeletionTest(model, passage, unit=unit, steps=steps, baseline=baseline, seed=seed)
     return test.curve(attribution, view)

@@ -86,7 +86,10 @@ class Explainer:
     def __init__(
         self, model: LanguageModel, prompt: Prompt, generation: str | Sequence[int], *, chat: bool = False
     ) -> None:
-        self._begin(model, encode_passage(model.tokenizer, prompt, generation, chat=chat))
+        self._begin(
+            model,
+            encode_passage(model.tokenizer, prompt, generation, chat=chat, chat_args=model.chat_settings.arguments),
+        )
 
     @classmethod
     def of(cls, model: LanguageModel, passage: Passage) -> Explainer:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lm_audit.audits.faithfulness.sentences import Units, chunk_units, sentence_units, word_units
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models.chat import ChatTemplate
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
@@ -86,13 +87,20 @@ def _units(unit: str, size: int, text: str, tokens: tuple[str, ...], offsets: Of
     raise UsageError(f"unit is {unit!r}; it must be 'token', 'word', 'sentence' or 'chunk'")
 
 
-def encode_passage(tokenizer: Any, prompt: Prompt, generation: str | Sequence[int], *, chat: bool = False) -> Passage:
+def encode_passage(
+    tokenizer: Any,
+    prompt: Prompt,
+    generation: str | Sequence[int],
+    *,
+    chat: bool = False,
+    chat_args: Mapping[str, Any] | None = None,
+) -> Passage:
     """The passage of a prompt and a generation.
 
-    ``chat=True`` puts a text prompt into the tokenizer's chat template. Raises ``UsageError`` for an empty prompt or
-    generation, ``DataError`` for text that the tokenizer cannot give back.
+    ``chat=True`` puts a text prompt into the tokenizer's chat template, with ``chat_args`` as its arguments. Raises
+    ``UsageError`` for an empty prompt or generation, ``DataError`` for text that the tokenizer cannot give back.
     """
-    prompt_ids, user, user_text, user_offsets = _encode_prompt(tokenizer, prompt, chat)
+    prompt_ids, user, user_text, user_offsets = _encode_prompt(tokenizer, prompt, chat, chat_args)
     if not prompt_ids:
         raise UsageError("the prompt has no tokens; the first generated token needs at least one before it")
     text, ids, offsets = _encode_generation(tokenizer, generation)
@@ -117,7 +125,7 @@ def encode_passage(tokenizer: Any, prompt: Prompt, generation: str | Sequence[in
 
 
 def _encode_prompt(
-    tokenizer: Any, prompt: Prompt, chat: bool
+    tokenizer: Any, prompt: Prompt, chat: bool, chat_args: Mapping[str, Any] | None
 ) -> tuple[list[int], list[int], str, list[tuple[int, int]]]:
     if not isinstance(prompt, str) and (not prompt or not isinstance(prompt[0], Mapping)):
         ids = _checked_ids(prompt, "prompt")
@@ -126,7 +134,7 @@ def _encode_prompt(
     if isinstance(prompt, str) and not chat:
         ids, offsets = encode_text(tokenizer, prompt, "prompt")
         return ids, list(range(len(ids))), prompt, offsets
-    formatted, start, user_text = _templated(tokenizer, prompt)
+    formatted, start, user_text = _templated(tokenizer, prompt, chat_args)
     ids, offsets = encode_text(tokenizer, formatted, "prompt in its chat template")
     stop = start + len(user_text)
     user = [index for index, (first, last) in enumerate(offsets) if first < stop and last > start]
@@ -134,7 +142,7 @@ def _encode_prompt(
     return ids, user, user_text, local
 
 
-def _templated(tokenizer: Any, prompt: Any) -> tuple[str, int, str]:
+def _templated(tokenizer: Any, prompt: Any, chat_args: Mapping[str, Any] | None) -> tuple[str, int, str]:
     """The formatted prompt, the character at which the user's text starts in it, and that text as the template has it.
 
     The place is found by rendering the template once more around a placeholder, so a user's text that also occurs
@@ -148,10 +156,8 @@ def _templated(tokenizer: Any, prompt: Any) -> tuple[str, int, str]:
         raise UsageError("chat=True, but this tokenizer has no chat template; call it with chat=False")
     text = messages[last]["content"]
     messages_with_hole = [{**turn, "content": _PLACEHOLDER} if i == last else turn for i, turn in enumerate(messages)]
-    formatted, holed = (
-        str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-        for turns in (messages, messages_with_hole)
-    )
+    template = ChatTemplate(tokenizer, chat_args)
+    formatted, holed = (template.render(turns) for turns in (messages, messages_with_hole))
     before, _, after = holed.partition(_PLACEHOLDER)
     for candidate in (text, text.strip()):
         if formatted == before + candidate + after:
