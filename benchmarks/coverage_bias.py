@@ -1,0 +1,102 @@
+"""Coverage of the bias audit's intervals, and how often its null control sounds an alarm, under the audit's designs.
+
+    python benchmarks/coverage_bias.py --runs 300 --jobs 8
+
+Disparities: groups x templates x pairs with effects of templates and pairs on each group (SD 0.35 nats) and cells
+(0.6). Shares: requests in draws that hang together (latent normal), two groups with correlated requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+
+from scipy.stats import norm
+
+from lm_audit.stats import share
+from lm_audit.stats.disparity import max_min_disparity, mean_errors
+from lm_audit.stats.share_differences import clustered_share_difference
+
+
+def disparity(task: tuple[int, int, int, tuple[float, ...], float, int]) -> str:
+    """One design: groups x rows x columns, the groups' means, the spread of the first group against the others."""
+    groups, rows, columns, means, wider, runs = task
+    rng, true, held, above = np.random.default_rng([1, groups, rows, columns]), np.ptp(means), 0, 0
+    scale = np.array([wider, *[1.0] * (groups - 1)])[:, None, None]
+    for run in range(runs):
+        noise = rng.normal(0, 0.35, (groups, rows, 1)) + rng.normal(0, 0.35, (groups, 1, columns))
+        noise = scale * (noise + rng.normal(0, 0.6, (groups, rows, columns)))
+        found = max_min_disparity(np.array(means)[:, None, None] + noise, seed=run).estimate
+        assert found.low is not None and found.high is not None
+        held += found.low <= true <= found.high
+        above += found.low > 0
+    what = f"disparity of {groups} groups, {rows} x {columns}, true {true:g}, first group {wider:g} times as wide"
+    return f"{what}: covers {100 * held / runs:.1f}%, excludes 0 in {100 * above / runs:.1f}%"
+
+
+def shares(task: tuple[int, int, float, float, float, float, int]) -> str:
+    """One design: requests, draws, two shares, how draws hang together, how the groups' requests do."""
+    requests, draws, first, second, icc, together, runs = task
+    rng, held, own = np.random.default_rng([2, requests, draws]), 0, 0
+    labels = np.repeat(np.arange(requests), draws)
+    side = np.repeat([True, False], requests * draws)
+    limits = np.array([norm.ppf(first), norm.ppf(second)])[:, None]
+    for _ in range(runs):
+        common = rng.normal(size=requests)
+        effects = np.sqrt(together) * common + np.sqrt(1 - together) * rng.normal(size=(2, requests))
+        noise = rng.normal(size=(2, requests * draws))
+        latent = np.sqrt(icc) * np.repeat(effects, draws, axis=1) + np.sqrt(1 - icc) * noise
+        answers = (latent < limits).astype(float)
+        found = clustered_share_difference(answers.ravel(), side, np.tile(labels, 2))
+        alone = share(answers[0], labels)
+        assert found.low is not None and found.high is not None and alone.low is not None and alone.high is not None
+        held += found.low <= first - second <= found.high
+        own += alone.low <= first <= alone.high
+    what = f"shares {first} and {second}, {requests} requests x {draws} draws, icc {icc}, groups {together}"
+    return f"{what}: difference covers {100 * held / runs:.1f}%, share {100 * own / runs:.1f}%"
+
+
+def alarms(task: tuple[int, int]) -> str:
+    """Alarms of the control of meaningless names in 32 exchanges; ``repeats`` 8 takes each cell for 64."""
+    repeats, runs = task
+    rng, counts = np.random.default_rng(3), []
+    exchanges = [np.array([False, *rest])[None, :, None] for rest in product((False, True), repeat=5)]
+    for run in range(runs):
+        cells = rng.normal(0, 0.35, (2, 6, 1)) + rng.normal(0, 0.35, (2, 1, 6)) + rng.normal(0, 0.6, (2, 6, 6))
+        count = 0
+        for exchanged in exchanges:
+            other = np.tile(np.where(exchanged, cells[::-1], cells), (1, repeats, repeats))
+            errors = np.ptp(mean_errors(other, 400, run), axis=1)
+            count += (1 + (errors >= np.ptp(other.mean(axis=(1, 2)))).sum()) / 401 < 0.05
+        counts.append(count)
+    return f"alarms in 32 exchanges, cells repeated {repeats} x {repeats}: {min(counts)} to {max(counts)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    designs = [(g, n, n, (0.0,) * g, w) for g in (2, 4, 9) for n, w in ((12, 1.0), (6, 1.0), (12, 2.0))]
+    designs += [(g, 12, 12, (0.5, *[0.0] * (g - 1)), 1.0) for g in (2, 4, 9)]
+    designs += [(4, 12, 12, (0.0, 0.2, 0.4, 0.6), 1.0), (9, 6, 6, (1.0,) * 4 + (0.0,) * 5, 1.0)]
+    pairs = ((0.1, 0.1), (0.5, 0.5), (0.3, 0.1), (0.7, 0.2), (0.02, 0.02))
+    drawn = [(k, m, *p, 0.8, c, options.runs) for k, m in ((8, 3), (6, 3), (16, 1)) for p in pairs for c in (0.0, 1.0)]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for line in pool.map(disparity, [(*design, options.runs) for design in designs]):
+            print(line, flush=True)
+        for line in pool.map(shares, drawn):
+            print(line, flush=True)
+        for line in pool.map(alarms, [(1, options.runs // 2), (8, max(1, options.runs // 12))]):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
