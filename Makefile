@@ -3,6 +3,7 @@
 # make check   lint and type-check
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
+# WORKERS is the number of processes of make audit: auto takes as many as cores, memory and models allow, 0 none.
 # PYTHON names the interpreter (3.11 or newer), VENV the environment's folder, TORCH_INDEX a package index that holds
 # PyTorch's CPU wheels (optional: pytorch.org names it; without it pip's own configuration decides).
 
@@ -11,7 +12,7 @@ VENV ?= .venv
 TORCH ?= 2.13.0
 TORCH_INDEX ?=
 MODEL ?= smollm2
-WORKERS ?= 0
+WORKERS ?= auto
 TEST_WORKERS ?= 2
 ARGS ?=
 
