@@ -29,6 +29,7 @@ AWAKE = (
     "lm_audit.plugin.progress",
     "lm_audit.plugin.durations",
     "lm_audit.plugin.signals",
+    "lm_audit.plugin.case_timeout",
 )
 """Registered on waking, in this order."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lm_audit.plugin.case_timeout import CAUSE, told, traces_of
 from lm_audit.plugin.state import audit_session
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
@@ -25,13 +26,20 @@ class CrashRecorder:
         audit = audit_session(self._config)
         if not (unrun or crashed) or report.nodeid not in planned_ids(self._config):
             return
+        hung = None if unrun else traces_of(audit, _worker(report))
+        limit = self._config.getoption("lm_audit_case_timeout")
+        message = str(unrun or report.longrepr)
+        if hung and limit is not None:
+            message = f"{told(limit)}; {message}\n{hung}"
+            report.longrepr = message
         audit.ledger.write(
             "case_end",
             case_id=report.nodeid,
             attempt=0,
             outcome="error" if unrun else "crashed",
             duration_s=None,
-            message=str(unrun or report.longrepr),
+            message=message,
+            **({"cause": CAUSE} if hung else {}),
             by="controller",
             worker=_worker(report),
         )

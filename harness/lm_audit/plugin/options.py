@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentTypeError
 from typing import Any
 
@@ -139,6 +140,25 @@ def _run_store(group: pytest.OptionGroup) -> None:
         metavar="RUN",
         help="go on with a run, by id or folder: cases that ended and whose inputs are unchanged do not run again",
     )
+    declare(
+        group,
+        "--case-timeout",
+        dest="lm_audit_case_timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end a case that takes longer, report it, and go on; with -n also where it hangs in native code",
+    )
+
+
+def _seconds(text: str) -> float:
+    """A time above 0; ``ArgumentTypeError`` for any other text."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0, for example 600")
+    return value
 
 
 def _arguments(option: AuditOption) -> dict[str, Any]:

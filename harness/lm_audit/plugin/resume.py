@@ -48,7 +48,8 @@ class Earlier:
 _ENDED = ("passed", "failed")
 """Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run.
 
-So must one that failed because its evidence could not be written (cause ``store``: the disk was full).
+So must one that failed because its evidence could not be written (cause ``store``: the disk was full), or because its
+time was up (``timeout``).
 """
 
 
@@ -110,7 +111,7 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     if session.earlier is None or not is_audit_case(item):
         return None
     record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
-    if record is None or record.outcome not in _ENDED or record.last.cause == "store":
+    if record is None or record.outcome not in _ENDED or record.last.cause in ("store", "timeout"):
         return None
     if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
         return None

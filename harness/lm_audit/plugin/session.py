@@ -117,6 +117,14 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
     _project(audit)
 
 
+def close_run(audit: AuditSession, exitstatus: int) -> None:
+    """Mark the run as broken off with ``exitstatus`` and write its reports, from wherever that is known."""
+    audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=True)
+    audit.ledger.sync()
+    metadata.finish(audit.folder, exitstatus)
+    _project(audit)
+
+
 def _project(audit: AuditSession) -> None:
     """Write the reports; a failure there is told and costs no data, since the ledger is the truth."""
     try:

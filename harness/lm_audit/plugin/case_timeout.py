@@ -1,0 +1,161 @@
+"""``--case-timeout SECONDS``: a case that hangs is ended and reported, and the run goes on.
+
+First the case itself is told: a signal raises in it, it fails, and its process goes on with the next one. Where that is
+not heard (native code that does not return), :data:`GRACE_S` later its process ends. With ``-n`` that costs one worker,
+which is replaced; without workers it is the run, which first writes its end and its page as far as it can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+import pytest
+
+from lm_audit.plugin.recording import running_attempt
+from lm_audit.plugin.selection import is_audit_case
+from lm_audit.plugin.state import AuditSession, audit_session
+
+GRACE_S = 3.0
+"""How long a case may take to fail once its time is up."""
+
+LAST_S = 10.0
+"""How much later a process without workers ends without a page, if not even a thread of its own could run."""
+
+EXIT_CODE = 124
+"""What a run without workers ends with whose case could not be stopped, as ``timeout`` does."""
+
+CAUSE = "timeout"
+
+
+class _Watch:
+    """The clocks of the case that runs in this process."""
+
+    def __init__(self, config: pytest.Config, limit: float):
+        self.config, self.limit = config, limit
+        self.item: pytest.Item | None = None
+        self._traces: IO[str] | None = None
+        self._timer: threading.Timer | None = None
+        self._before: Any = None
+
+    def begin(self, item: pytest.Item) -> None:
+        """The clocks run."""
+        self.item = item
+        if hasattr(self.config, "workerinput"):
+            self._traces = self._traces or _open(_file(audit_session(self.config), audit_session(self.config).worker))
+            faulthandler.dump_traceback_later(self.limit + GRACE_S, exit=True, file=self._traces or 2)
+        else:
+            self._timer = threading.Timer(self.limit + GRACE_S, self._give_up)
+            self._timer.daemon = True
+            self._timer.start()
+            faulthandler.dump_traceback_later(self.limit + GRACE_S + LAST_S, exit=True, file=2)
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGALRM, self._raise)
+            signal.setitimer(signal.ITIMER_REAL, self.limit)
+
+    def end(self) -> None:
+        """The clocks stop."""
+        self.item = None
+        if self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+            self._before = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        faulthandler.cancel_dump_traceback_later()
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        running = running_attempt(self.item) if self.item is not None else None
+        if running is not None:
+            running.cause = CAUSE
+        # No Exception, or a training loop that turns those into errors of its own would go on.
+        raise pytest.fail.Exception(told(self.limit), pytrace=False)
+
+    def _give_up(self) -> None:
+        """Runs in a thread beside the one that hangs, in a run without workers."""
+        if self.item is None:
+            return
+        from lm_audit.plugin.session import close_run
+
+        audit = audit_session(self.config)
+        message = f"{told(self.limit)}, in native code that does not return"
+        with contextlib.suppress(Exception):
+            audit.ledger.write("case_end", case_id=self.item.nodeid, attempt=0, outcome="crashed", duration_s=None,
+                               message=message, cause=CAUSE, by="controller", worker=audit.worker)  # fmt: skip
+            close_run(audit, EXIT_CODE)
+        if capture := self.config.pluginmanager.get_plugin("capturemanager"):
+            with contextlib.suppress(Exception):
+                capture.suspend_global_capture()
+        advice = f"the run ends here; go on, with a worker that can be replaced: --resume {audit.folder.run_id} -n 1"
+        print(f"\n{self.item.nodeid}: {message}; {advice}", file=sys.__stderr__, flush=True)
+        os._exit(EXIT_CODE)
+
+
+def told(limit: float) -> str:
+    """What is said of a case that hung."""
+    return f"case timed out: it ran longer than --case-timeout {limit:g} s"
+
+
+_WATCH: pytest.StashKey[_Watch] = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Start the clocks: within pytest's own watch (``faulthandler_timeout``), of which there is one a process."""
+    limit = item.config.getoption("lm_audit_case_timeout")
+    if limit is not None and is_audit_case(item):
+        if _WATCH not in item.config.stash:
+            item.config.stash[_WATCH] = _Watch(item.config, limit)
+        item.config.stash[_WATCH].begin(item)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Stop them."""
+    try:
+        return (yield)
+    finally:
+        if _WATCH in item.config.stash:
+            item.config.stash[_WATCH].end()
+
+
+def traces_of(audit: AuditSession, worker: str) -> str | None:
+    """Where a worker hung whose time was up, None for one that ended otherwise."""
+    try:
+        text = _file(audit, worker).read_text(encoding="utf-8", errors="replace").strip()
+        _file(audit, worker).unlink()
+    except OSError:
+        return None
+    return text or None
+
+
+def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
+    """Remove what the workers left."""
+    if not hasattr(session.config, "workerinput"):
+        folder = _file(audit_session(session.config), "").parent
+        for file in folder.glob("*.txt"):
+            file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _file(audit: AuditSession, worker: str) -> Path:
+    return audit.folder.path / "hangs" / f"{worker}.txt"
+
+
+def _open(path: Path) -> IO[str] | None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w", encoding="utf-8")
+    except OSError:
+        return None
