@@ -92,7 +92,8 @@ def _check_all_read(module: Any, header: GgufHeader, path: Path) -> None:
 
     if is_gguf_arch_supported(header.architecture):
         return  # converted by rules of names; what they leave is in the loading report
-    processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
+    processors: Any = TENSOR_PROCESSORS
+    processor = processors.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
     placed = set(get_gguf_hf_weights_map(module, processor)) | set(ROPE_TENSORS) | {"output.weight"}
     left = sorted(name for name in header.tensors if name not in placed)
     if left:

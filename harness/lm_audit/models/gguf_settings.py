@@ -53,9 +53,10 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
 
 
 def _check_effects(header: GgufHeader, path: Path) -> None:
-    from transformers.integrations import GGUF_CONFIG_MAPPING
+    from transformers import integrations
 
-    known = set(GGUF_CONFIG_MAPPING.get(header.architecture, {}))
+    untyped: Any = integrations
+    known = set(untyped.GGUF_CONFIG_MAPPING.get(header.architecture, {}))
     left = {key: header.of_model(key) for key in _EFFECTS if key not in known}
     told = sorted(key for key, value in left.items() if value is not None and value != _EFFECTS[key])
     if told:
