@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lm_audit.audits.option import AuditOption
+from lm_audit.audits.option import AuditOption, filled, whole_number
 
 OPTIONS: tuple[AuditOption, ...] = (
     AuditOption(
@@ -10,17 +10,20 @@ OPTIONS: tuple[AuditOption, ...] = (
         "your own samples, a JSONL file with 'prompt' and optionally 'generation', 'thinking_span', 'output_span', "
         "'evidence_spans'; may be given several times",
         action="append",
+        type=filled,
     ),
     AuditOption(
         "--attribution-method", "attribution methods to audit instead of the size's own; may be given several times",
         action="append",
     ),
-    AuditOption("--deletion-steps", "deletion steps of a token curve; 0 deletes one token at a time", type=int),
+    AuditOption(
+        "--deletion-steps", "deletion steps of a token curve; 0 deletes one token at a time", type=whole_number(0)
+    ),
     AuditOption(
         "--deletion-baseline", "what overwrites a token: eos, pad, mean or random", default="eos",
         choices=("eos", "pad", "mean", "random"),
     ),
-    AuditOption("--attribution-hops", "recursive hops of the multi-hop methods", default=1, type=int),
+    AuditOption("--attribution-hops", "recursive hops of the multi-hop methods", default=1, type=whole_number(0)),
     AuditOption(
         "--faithfulness-chat", "what --chat on says, for this audit alone", action="store_true", default=False
     ),
