@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from lm_audit.audits.privacy.corpus import build_corpus
 from lm_audit.audits.privacy.families import FAMILIES
 from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, gaps, gaps_are_even, insertion_positions
 from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
-from lm_audit.errors import UsageError
+from lm_audit.errors import DataError, UsageError
 
 families = st.sampled_from(sorted(FAMILIES))
 seeds = st.integers(0, 2**63)
@@ -40,13 +41,13 @@ def test_p1_count_uniqueness_and_no_secret_inside_another_text(n, seed, family):
         assert whole.count(canary.secret) == 1
 
 
-texts = st.text(st.characters(), min_size=0, max_size=30)
+CHARACTERS = st.characters(exclude_categories=("Cs",))
+texts = st.text(CHARACTERS, min_size=0, max_size=30)
 
 
 @COMMON
-@given(texts, st.text(st.characters(), min_size=1, max_size=20), texts, seeds)
+@given(texts, st.text(CHARACTERS, min_size=1, max_size=20), texts, seeds)
 @example(" \n", "a\nb", "\u2028 ", 0)
-@example("Canary 7: ", "\ud800", "", 1)
 @example("\r\n", "\x85", "\x00", 2)
 def test_p1_manifest_gives_back_any_text_exactly(tmp_path_factory, before, secret, after, seed):
     """P1: the source's files carry a line prefix, so that what is read is not what was written."""
@@ -56,6 +57,14 @@ def test_p1_manifest_gives_back_any_text_exactly(tmp_path_factory, before, secre
     manifest = Manifest((canary,), seed)
     write_manifest(manifest, path)
     assert read_manifest(path) == manifest
+
+
+def test_p1_half_a_surrogate_pair_is_no_text(tmp_path):
+    canary = Canary("free-0", "code", "Canary \ud800", "\ud800", (7, 8), "member", 3)
+    path = tmp_path / "manifest.jsonl"
+    write_manifest(Manifest((canary,), 0), path)
+    with pytest.raises(DataError, match="surrogate"):
+        read_manifest(path)
 
 
 @COMMON

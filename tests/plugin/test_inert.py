@@ -32,13 +32,13 @@ def project(folder: Path, conftest: str = "", **modules: str) -> Path:
     return folder
 
 
-def unset(name: str) -> str:
-    return f"import os\nos.environ.pop({name!r}, None)\n"
+def unset(*names: str) -> str:
+    return f"import os\nfor name in {names!r}:\n    os.environ.pop(name, None)\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n", "2")])
 def test_other_tests_run_as_if_it_were_not_installed(tmp_path, arguments) -> None:
-    folder = project(tmp_path, unset("OMP_WAIT_POLICY"), test_others=OTHERS)
+    folder = project(tmp_path, unset("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES"), test_others=OTHERS)
     outcome = run_pytest(folder, "-v", "-p", "no:cacheprovider", *arguments, plugins=INSTALLED)
     assert outcome.code == 0 and outcome.counts == {"passed": 6}, outcome.output
     assert ("LoadScheduling" in outcome.output) == bool(arguments)
