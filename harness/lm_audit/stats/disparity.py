@@ -24,7 +24,7 @@ _DRAWS = 2000
 class Disparity:
     """The disparity with its interval, and the p-value of "all groups are alike"; the two never disagree at 5%.
 
-    ``chance`` is the disparity that groups all alike would show on average.
+    ``chance`` is the disparity that groups all alike would show on average, their spread taken as estimated.
     """
 
     estimate: Estimate
@@ -68,17 +68,21 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
         if reached >= 1 - confidence:
             low = 0.0
     estimate = Estimate(observed, min(low, observed), max(high, observed), n=size, confidence=confidence, method=METHOD)
-    return Disparity(estimate, p_value(reached, n=size, method=METHOD), float(null.mean()))
+    return Disparity(estimate, p_value(reached, n=size, method=METHOD), _chance(cells, seed))
 
 
 def _chance(cells: Array, seed: int) -> float | None:
     if min(cells.shape[1:]) < 2:
         return None
-    return float(np.ptp(mean_errors(cells, _DRAWS, seed), axis=1).mean())
+    # Normal errors: with few rows those of a t have no mean.
+    return float(np.ptp(mean_errors(cells, _DRAWS, seed, heavy=False), axis=1).mean())
 
 
-def mean_errors(cells: Array, draws: int, seed: int) -> Array:
-    """Draws of the errors of the group means of ``cells`` (groups, rows, columns); shape (draws, groups)."""
+def mean_errors(cells: Array, draws: int, seed: int, *, heavy: bool = True) -> Array:
+    """Draws of the errors of the group means of ``cells`` (groups, rows, columns); shape (draws, groups).
+
+    They are of a multivariate t, or without ``heavy`` of a normal law with the spread that was estimated.
+    """
     groups, rows, columns = cells.shape
     centred = cells - cells.mean(axis=0)
     means = centred.mean(axis=(1, 2))
@@ -99,8 +103,8 @@ def mean_errors(cells: Array, draws: int, seed: int) -> Array:
     covariance = by_row @ by_row.T + by_column @ by_column.T
     df *= float(np.trace(covariance) ** 2 / (covariance**2).sum())
     normal = rng.standard_normal((draws, rows)) @ by_row.T + rng.standard_normal((draws, columns)) @ by_column.T
-    heavy = np.sqrt(df / rng.chisquare(df, draws))[:, None]
-    return np.asarray(normal * heavy * np.sqrt(total / parts.sum()), dtype=np.float64)
+    tails = np.sqrt(df / rng.chisquare(df, draws))[:, None] if heavy else 1.0
+    return np.asarray(normal * tails * np.sqrt(total / parts.sum()), dtype=np.float64)
 
 
 def _inverted(observed: float, means: Array, errors: Array, confidence: float) -> tuple[float, float]:

@@ -137,7 +137,7 @@ def test_a_planted_preference_is_exact_for_every_tokenizer(spec: str) -> None:
     assert decision_contrast(model, prompts, usable).difference.value == before
 
 
-@pytest.mark.parametrize("spec", ["smollm2", "tiny"])
+@pytest.mark.parametrize("spec", [pytest.param("smollm2", marks=pytest.mark.slow), "tiny"])
 def test_controls_pass_on_both_embedded_models(spec: str) -> None:
     model, pairs = load_model(spec, device="cpu"), load_preference_set(FIXTURES / "preference_en.toml").pairs
     planted = control_evidence(model, TEMPLATES, pairs, size=2.0).control
@@ -146,6 +146,7 @@ def test_controls_pass_on_both_embedded_models(spec: str) -> None:
     assert silent is not None and silent.passed and silent.role == "negative"
 
 
+@pytest.mark.slow
 def test_the_positive_control_fails_where_nothing_can_be_found(smollm2: LanguageModel) -> None:
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs
     control = control_evidence(smollm2, TEMPLATES, pairs, size=1e-3).control
