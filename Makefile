@@ -1,5 +1,5 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
-# make test    run the tests (under 15 minutes on 2 cores); make test-all runs the slow ones too
+# make test    run the tests; make test-all runs the slow ones too
 # make check   lint and type-check
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
@@ -27,7 +27,7 @@ audit: setup model
 	$(BIN)/pytest evals --size smoke --model $(MODEL) -n $(WORKERS) $(ARGS)
 
 test: setup model
-	@echo "==> Running the tests and properties that take under 15 minutes on 2 cores."
+	@echo "==> Running the tests and properties, without the slow ones."
 	$(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) $(ARGS)
 
 test-all: setup model
