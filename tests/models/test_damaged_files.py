@@ -221,7 +221,7 @@ def test_an_index_in_the_hub_cache_that_is_no_json(folder: Path, hub_cache: Path
 
 @pytest.mark.parametrize(
     "spec",
-    ["n" * 5000, "org/" + "n" * 5000, "/" + "n" * 5000, "n" * 5000 + ".gguf", "/tmp/a\0b", "a\x1bb/c", "org/\ud800"],
+    ["n" * 5000, "org/" + "n" * 5000, "/" + "n" * 5000, "n" * 5000 + ".gguf", "/none/a\0b", "a\x1bb/c", "org/\ud800"],
     ids=range(7),
 )
 def test_names_that_no_file_can_have(spec: str) -> None:
