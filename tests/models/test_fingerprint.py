@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from lm_audit.models import load_model
+from lm_audit.models import identity, load_model
 from lm_audit.models.language_model import LanguageModel
-from lm_audit.plugin import fingerprints
 from tests.models.small_models import edit_json, put_in_hub_cache
 
 
@@ -36,12 +35,12 @@ def fingerprint(folder: Path) -> str:
     ],
 )
 def test_what_changes_an_answer_changes_it(llama_folder: Path, copy: Path, file: str, changes: dict[str, Any]) -> None:
-    before = fingerprints.model_identity(str(copy))
+    before = identity.model_identity(str(copy))
     edit_json(copy / file, **changes)
 
     assert fingerprint(copy) != fingerprint(llama_folder)
-    fingerprints.forget()
-    assert fingerprints.model_identity(str(copy)) != before
+    identity.forget()
+    assert identity.model_identity(str(copy)) != before
 
 
 def test_the_chat_template_changes_it(llama_folder: Path, copy: Path) -> None:
@@ -79,10 +78,10 @@ def test_memory_and_disk_agree(llama_folder: Path, tmp_path: Path) -> None:
 
 def test_a_folder_and_its_cached_twin_are_one_model(llama_folder: Path, hub_cache: Path) -> None:
     put_in_hub_cache(hub_cache, "org/twin", {"main": llama_folder})
-    fingerprints.forget()
+    identity.forget()
 
     assert fingerprint(Path(llama_folder)) == load_model("org/twin", device="cpu").fingerprint
-    assert fingerprints.model_identity("org/twin") == fingerprints.model_identity(str(llama_folder))
+    assert identity.model_identity("org/twin") == identity.model_identity(str(llama_folder))
 
 
 def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tmp_path: Path) -> None:
@@ -93,12 +92,12 @@ def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tm
     adapter = tmp_path / "adapter"
     get_peft_model(small_llama(), LoraConfig(target_modules=["q_proj"])).save_pretrained(adapter)
     edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(copy))
-    before = fingerprints.model_identity(str(adapter))
+    before = identity.model_identity(str(adapter))
 
     edit_json(copy / "config.json", rms_norm_eps=0.5)
-    fingerprints.forget()
+    identity.forget()
 
-    assert fingerprints.model_identity(str(adapter)) != before
+    assert identity.model_identity(str(adapter)) != before
 
 
 def test_two_models_of_equal_weights_are_two_models(llama_folder: Path, copy: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.gates import Gate, judge_case, worst
-from lm_audit.plugin.fingerprints import case_fingerprint, model_identity
+from lm_audit.models.identity import model_identity
+from lm_audit.plugin.fingerprints import case_fingerprint
 from lm_audit.plugin.gating import failure
 from lm_audit.plugin.recording import properties
 from lm_audit.plugin.run_options import RunOptions

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError
+from lm_audit.models.identity import model_identity
 from lm_audit.plugin import markers
-from lm_audit.plugin.fingerprints import model_identity
 from lm_audit.plugin.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.shards import shard_fields
 from lm_audit.plugin.state import SESSION, AuditSession, audit_session

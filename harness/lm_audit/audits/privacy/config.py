@@ -118,15 +118,26 @@ class StagesConfig:
             raise UsageError(f"this is no config of the privacy audit: {error}") from error
 
     def folder(self) -> Path:
-        """Where the stages are: ``output``, else the user's cache, named by the hash and the training code's."""
+        """Where the stages are: ``output``, else the user's cache, named by all that the weights hang on."""
         if self.output is not None:
             return self.output
         from lm_audit.code_version import package_digest
         from lm_audit.models.disk_cache import cache_dir
 
-        # Weights hang on the code that trains them too.
-        code = package_digest("models", "audits/privacy")
-        return cache_dir() / "privacy" / f"{self.sha256[:16]}-{code[:8]}"
+        made_of = [package_digest("models", "audits/privacy"), *self.inputs().values()]
+        return cache_dir() / "privacy" / f"{self.sha256[:16]}-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]}"
+
+    @property
+    def toy(self) -> bool:
+        """Whether the base is the embedded toy, which the config describes whole."""
+        return self.model == "tiny" or self.model.startswith("tiny:")
+
+    def inputs(self) -> dict[str, str]:
+        """What the files that the config names hold, so that stages never pass for those of another base or corpus."""
+        from lm_audit.models.identity import file_state, model_identity
+
+        base = self.model if self.toy else model_identity(self.model)
+        return {"base": base, "documents": file_state(str(self.documents_path)) if self.documents_path else ""}
 
 
 _NESTED: Mapping[str, type] = {

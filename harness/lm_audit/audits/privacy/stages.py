@@ -46,13 +46,15 @@ def run_stages(config: StagesConfig, *, report: Report | None = None) -> dict[st
 
 
 def base_spec(config: StagesConfig) -> str:
-    """The model spec of stage 0."""
-    if config.model == "tiny" or config.model.startswith("tiny:"):
-        from lm_audit.models.tiny import tiny_folder
+    """The model spec of stage 0; the toy by its name, since its folder moves with the package."""
+    if not config.toy:
+        return config.model
+    from lm_audit.models.tiny import TinySettings, tiny_folder
 
-        seed = int(config.model.partition(":")[2] or config.seed)
-        return str(tiny_folder(seed, config.tiny))
-    return config.model
+    seed = int(config.model.partition(":")[2] or config.seed)
+    if config.tiny == TinySettings():
+        return f"tiny:{seed}"
+    return str(tiny_folder(seed, config.tiny))
 
 
 def _silent(message: str) -> None:
@@ -60,23 +62,25 @@ def _silent(message: str) -> None:
 
 
 def claim(config: StagesConfig, folder: Path) -> None:
-    """Write the config once; ``UsageError`` if the folder belongs to another."""
-    path = folder / "config.json"
-    record = config.to_json()
+    """Write config and inputs once; ``UsageError`` if the folder belongs to others."""
+    _claim(config.to_json(), folder, "config.json", "stages of another config")
+    _claim(config.inputs(), folder, "inputs.json", "stages of another base model or other documents")
+
+
+def _claim(record: Mapping[str, Any], folder: Path, name: str, what: str) -> None:
+    path = folder / name
     if not path.is_file():
         write_text(path, json.dumps(record, indent=1) + "\n")
         return
     found = json.loads(path.read_text(encoding="utf-8"))
     if found != record:
         differing = sorted(key for key in record.keys() | found.keys() if record.get(key) != found.get(key))
-        raise UsageError(
-            f"{folder} holds stages of another config (differs in {', '.join(differing)}); use another folder"
-        )
+        raise UsageError(f"{folder} holds {what} (differs in {', '.join(differing)}); use another folder")
 
 
 def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, report: Report) -> Path:
     target = folder / "stages" / stage
-    if (target / DONE).is_file():
+    if (target / DONE).is_file() and (stage != "base" or stage_spec(target) == base_spec(config)):
         report(f"{stage}: complete")
         return target
     shutil.rmtree(target, ignore_errors=True)

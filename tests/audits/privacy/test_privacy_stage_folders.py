@@ -1,0 +1,85 @@
+"""Trained stages are those of this base and this corpus, wherever the package lies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lm_audit.audits.privacy.config import StagesConfig, smoke_config
+from lm_audit.audits.privacy.stages import base_spec, claim, run_stages
+from lm_audit.errors import UsageError
+from lm_audit.models import identity
+from lm_audit.models.tiny import TinySettings, tiny_model
+
+TRAINED_ELSEWHERE = replace(TinySettings(), rows=40, decoys=4, epochs=1)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    folder = tmp_path / "base"
+    model = tiny_model()
+    model.module.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_the_toy_is_named_and_no_folder_of_the_package() -> None:
+    assert base_spec(StagesConfig()) == "tiny:0"
+    assert base_spec(StagesConfig(model="tiny", seed=3)) == "tiny:3"
+    assert base_spec(StagesConfig(model="tiny:5", seed=3)) == "tiny:5"
+
+
+def test_a_pointer_to_a_folder_that_moved_is_written_anew(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
+    config, stages = smoke_stages
+    pointer = stages["base"] / "spec.txt"
+    pointer.write_text("/a/package/that/moved/tiny\n")
+    run_stages(config)
+    assert pointer.read_text().strip() == base_spec(config)
+
+
+def test_a_toy_of_other_settings_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path))
+    other = base_spec(smoke_config(tiny=TRAINED_ELSEWHERE))
+    assert Path(other).is_relative_to(tmp_path)
+
+
+def _change(folder: Path) -> None:
+    identity.forget()
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"rms_norm_eps": 0.5}))
+
+
+def test_other_weights_in_the_same_folder_are_other_stages(base: Path) -> None:
+    config = smoke_config(model=str(base))
+    before = config.folder()
+    assert config.folder() == before
+    _change(base)
+    assert config.folder() != before
+
+
+def test_other_documents_in_the_same_file_are_other_stages(tmp_path: Path) -> None:
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text('{"text": "one"}\n')
+    config = smoke_config(documents_path=documents)
+    before = config.folder()
+    identity.forget()
+    documents.write_text('{"text": "two"}\n')
+    assert config.folder() != before
+
+
+def test_a_folder_of_the_user_is_not_taken_for_another_base(base: Path, tmp_path: Path) -> None:
+    config: StagesConfig = smoke_config(model=str(base), output=tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    claim(config, config.folder())
+    claim(config, config.folder())
+    elsewhere = shutil.copytree(base, tmp_path / "elsewhere")
+    _change(base)
+    with pytest.raises(UsageError, match=r"another base model or other documents \(differs in base\)"):
+        claim(config, config.folder())
+    shutil.copyfile(elsewhere / "config.json", base / "config.json")
+    identity.forget()
+    claim(config, config.folder())
