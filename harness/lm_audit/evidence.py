@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_audit.code_version import code_version
+from lm_audit.findings.controls import control_finding
+from lm_audit.findings.record import Finding
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -59,7 +61,8 @@ class Evidence:
     ``rows`` holds one flat mapping an item; each has a key ``item`` that is unique within the case, by which two runs
     are compared pairwise. ``sources`` says of metrics how they follow from those rows. ``headline`` names the metric
     that stands for the audit in a summary. ``code_version`` is that of the code which made it, kept by whoever stores
-    evidence: it cannot be recorded as the work of other code.
+    evidence: it cannot be recorded as the work of other code. ``findings`` are what is concluded, that of
+    a control included.
     """
 
     audit: str
@@ -72,6 +75,7 @@ class Evidence:
     headline: str | None = None
     notes: list[str] = field(default_factory=list)
     sources: dict[str, MetricSource] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
     code_version: str = field(default_factory=code_version)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -80,6 +84,18 @@ class Evidence:
         if name == "control" and before is not None and not before.passed and (value is None or value.passed):
             return
         super().__setattr__(name, value)
+        if name in ("control", "findings") and self.__dict__.get("control") is not None:
+            claims = tuple(one for one in self.__dict__.get("findings", ()) if one.kind == "claim")
+            super().__setattr__("findings", (*claims, control_finding(self.control)))
+
+    def finding(self, *findings: Finding) -> None:
+        """Add what is concluded; ``ValueError`` if a key is taken or a finding rests on a metric that is not here."""
+        for one in findings:
+            if any(one.key == other.key for other in self.findings):
+                raise ValueError(f"finding {one.key!r} is already stated in this evidence")
+            if one.metric is not None and one.metric not in self.metrics:
+                raise ValueError(f"finding {one.key!r} rests on the metric {one.metric!r}, which is not recorded")
+            self.findings = (*self.findings, one)
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
         """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lm_audit.code_version import code_version
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.findings import Finding, control_finding
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.sources.counting import with_units
 from lm_audit.sources.record import MetricSource
@@ -24,6 +25,7 @@ class Recorder:
     def __init__(self, writer: AttemptWriter):
         self._writer = writer
         self.metrics: dict[str, Estimate] = {}
+        self.findings: dict[str, Finding] = {}
         self.failed_controls: list[Control] = []
         self.is_control = False
         self.on_progress: Callable[[int, int, int], None] | None = None
@@ -63,10 +65,21 @@ class Recorder:
         """Name the metric that stands for the case in a summary."""
         self._writer.headline(metric)
 
+    def finding(self, finding: Finding) -> None:
+        """Record what is concluded; ``StoreError`` if the case has stated it before."""
+        if finding.key in self.findings:
+            raise StoreError(f"finding {finding.key!r} is stated twice in {self._writer.case_id}")
+        self._writer.finding(finding)
+        self.findings[finding.key] = finding
+
     def control(self, role: Literal["positive", "negative"], *, passed: bool, expected: str, observed: str) -> None:
         """Record what a control showed; one that failed fails its case."""
         control = Control(role, bool(passed), expected, observed)
         self._writer.control(control)
+        stated = control_finding(control)
+        if stated.key not in self.findings or not control.passed:
+            self._writer.finding(stated)
+            self.findings[stated.key] = stated
         self.is_control = True
         if not control.passed:
             self.failed_controls.append(control)
@@ -94,6 +107,9 @@ class Recorder:
             self.attach(path)
         for note in evidence.notes:
             self.note(note)
+        for finding in evidence.findings:
+            if finding.kind == "claim":
+                self.finding(finding)
         if evidence.headline is not None:
             self.headline(evidence.headline)
         if evidence.control is not None:

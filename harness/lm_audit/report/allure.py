@@ -142,6 +142,7 @@ def _parameters(case: CaseRecord) -> list[dict[str, Any]]:
 
 def _description(case: CaseRecord, state: State, void: Iterable[str]) -> str:
     lines = [f"**{state.label}**: {state.meaning}", *(f"Void: {visible(reason)}" for reason in void)]
+    lines += [visible(f"{finding.verdict}: {finding.statement}") for finding in case.last.findings]
     lines += [visible(note) for note in case.last.notes]
     return "\n\n".join(lines)
 

@@ -67,6 +67,7 @@ def _properties(case: CaseRecord, *, void: bool) -> list[tuple[str, str]]:
         pairs.append((name, "" if estimate.value is None else repr(estimate.value)))
         if interval := interval_text(estimate):
             pairs.append((f"{name}.interval", interval))
+    pairs += [(f"finding.{f.key}", f"{f.verdict}: {f.statement}") for f in case.last.findings]
     pairs += [(f"{v.metric}.verdict", f"{v.word} ({v.limit})") for v in case.verdicts]
     return pairs
 

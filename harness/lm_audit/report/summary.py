@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lm_audit.report.told import told_findings
 from lm_audit.report.view import PageView
 from lm_audit.runstore.records import Run
 
@@ -26,6 +27,7 @@ def run_summary(run: Run, page: PageView) -> dict[str, Any]:
         "reasons": list(page.answer.reasons),
         "models": [model.name for model in page.models],
         "cases": len(run.cases),
+        "findings": told_findings(run),
         "headlines": [
             {
                 "audit": cell.audit,

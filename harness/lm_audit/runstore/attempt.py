@@ -10,6 +10,7 @@ from typing import Any
 
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Figure
+from lm_audit.findings.record import Finding
 from lm_audit.runstore.layout import RunFolder, attempt_key
 from lm_audit.runstore.ledger import Ledger, LineFile
 from lm_audit.runstore.normalise import plain
@@ -117,6 +118,10 @@ class AttemptWriter:
     def headline(self, metric: str) -> None:
         """Record which metric stands for the case in a summary."""
         self._write("headline", metric=metric)
+
+    def finding(self, finding: Finding) -> None:
+        """Record what is concluded."""
+        self._write("finding", finding=finding.to_json())
 
     def verdict(self, verdict: Verdict) -> None:
         """Record how a gate came out."""

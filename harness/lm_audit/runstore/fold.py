@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from lm_audit.evidence import Control, Figure
+from lm_audit.findings.record import Finding
 from lm_audit.runstore.reader import Line
 from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine, Outcome, Verdict
 from lm_audit.sources.record import MetricSource
@@ -33,6 +34,7 @@ class _Open:
     ended: float | None = None
     metrics: dict[str, Estimate] = field(default_factory=dict)
     sources: dict[str, MetricSource] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     control: Control | None = None
@@ -61,6 +63,7 @@ class _Open:
             message=str(end.get("message", "")),
             metrics=dict(self.metrics),
             figures=tuple(self.figures.values()),
+            findings=tuple(self.findings.values()),
             artifacts=tuple(self.artifacts),
             control=self.control,
             parameters=dict(self.parameters),
@@ -211,6 +214,14 @@ def _headline(found: _Open, record: Mapping[str, Any]) -> None:
     found.headline = str(record["metric"])
 
 
+def _finding(found: _Open, record: Mapping[str, Any]) -> None:
+    finding = Finding.from_json(record["finding"])
+    known = found.findings.get(finding.key)
+    # As with controls: one that failed stays.
+    if known is None or known.held is not False:
+        found.findings[finding.key] = finding
+
+
 def _verdict(found: _Open, record: Mapping[str, Any]) -> None:
     verdict = Verdict(str(record["metric"]), record["word"], str(record["limit"]), str(record["reason"]))
     found.verdicts[f"{verdict.metric} {verdict.limit}"] = verdict
@@ -227,6 +238,7 @@ _TAKERS = {
     "parameter": _parameter,
     "note": _note,
     "headline": _headline,
+    "finding": _finding,
     "verdict": _verdict,
     "case_end": _end,
 }

@@ -20,7 +20,7 @@ from lm_audit.runstore.records import SCHEMA_VERSION
 
 Kind = Literal[
     "run_start", "plan", "case_start", "model", "metric", "rows", "figure", "artifact", "control", "parameter", "note",
-    "headline", "verdict", "judged", "case_end", "run_end",
+    "headline", "finding", "verdict", "judged", "case_end", "run_end",
 ]  # fmt: skip
 
 

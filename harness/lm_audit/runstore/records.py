@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_audit.evidence import Control, Figure
+from lm_audit.findings.record import Finding
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -67,6 +68,8 @@ class Attempt:
     """How metrics follow from the rows, where their evidence said so."""
     code_version: str | None = None
     """What the code was that measured this (:mod:`lm_audit.code_version`)."""
+    findings: tuple[Finding, ...] = ()
+    """What is concluded; of a run as read, corrected for the number of findings of the audit on the model."""
     incomplete: bool = False
     """Whether records of it were lost or cannot be read: what is here is not all that it measured."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lm_audit.runstore.conclusions import with_corrected_findings
 from lm_audit.runstore.fold import fold
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import Line, read_lines
@@ -28,7 +29,7 @@ def read_run(folder: str | Path) -> Run:
         folder=where.path,
         schema_version=max((int(line.record["v"]) for line in lines), default=SCHEMA_VERSION),
         metadata=metadata,
-        cases=cases,
+        cases=with_corrected_findings(cases),
         planned=tuple(case.case_id for case in plan),
         damaged=(*damaged, *unusable, *bad_metadata),
         finished=_finished(lines),

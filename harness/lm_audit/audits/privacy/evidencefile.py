@@ -9,6 +9,7 @@ from typing import Any
 from lm_audit.audits.privacy.jsonl import read_object, write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.findings import Finding
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
@@ -25,6 +26,7 @@ def save_evidence(evidence: Evidence, path: Path) -> None:
         "figures": [vars(figure) for figure in evidence.figures],
         "parameters": evidence.parameters,
         "control": None if evidence.control is None else vars(evidence.control),
+        "findings": [finding.to_json() for finding in evidence.findings if finding.kind == "claim"],
         "headline": evidence.headline,
         "notes": evidence.notes,
         "code_version": evidence.code_version,
@@ -46,6 +48,7 @@ def load_evidence(path: Path) -> Evidence:
             figures=[Figure(**entry) for entry in record["figures"]],
             parameters=record["parameters"],
             control=None if record["control"] is None else Control(**record["control"]),
+            findings=tuple(Finding.from_json(entry) for entry in record.get("findings", ())),
             headline=record["headline"],
             notes=record["notes"],
             code_version=record.get("code_version", "of an older version, which did not say"),

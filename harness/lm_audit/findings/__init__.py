@@ -1,0 +1,13 @@
+"""Findings: what an audit concludes, in plain words, how sure that is, and what to do next.
+
+An audit makes them with :func:`claim`; those of one audit on one model are corrected for their number when a run is
+read (:mod:`lm_audit.findings.family`).
+"""
+
+from __future__ import annotations
+
+from lm_audit.findings.claims import claim
+from lm_audit.findings.controls import control_finding
+from lm_audit.findings.record import Finding, Kind, Side, Word
+
+__all__ = ["Finding", "Kind", "Side", "Word", "claim", "control_finding"]

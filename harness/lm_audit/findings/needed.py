@@ -1,0 +1,68 @@
+"""How many independent units would tell what these could not."""
+
+from __future__ import annotations
+
+import math
+
+from lm_audit.findings.record import Finding
+from lm_audit.stats.covering import fewest_units, independent_units
+from lm_audit.stats.estimate import Estimate
+
+MOST = 10**7
+
+
+def units_that_would_tell(finding: Finding) -> int | None:
+    """The number of independent units, in all, with which a value as measured would be found or excluded.
+
+    At least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`); ``None`` where no
+    spread is known, or more than ten million would be needed.
+    """
+    effect, null = finding.effect, finding.null
+    units = None if effect is None else independent_units(effect)
+    if effect is None or effect.value is None or null is None or not units:
+        return None
+    if units < fewest_units(effect):
+        # The width of an interval that does not cover says nothing of the spread.
+        return fewest_units(effect)
+    half = _half(effect, null)
+    if not half:
+        return None
+    distance = abs(effect.value - null)
+    room = distance if finding.margin is None else max(distance, finding.margin - distance)
+    if room <= 0:
+        return None
+    needed = max(math.ceil(units * (half / room) ** 2), units + 1, _planned(finding, effect, units, half, null))
+    return needed if needed <= MOST else None
+
+
+def _half(effect: Estimate, null: float) -> float | None:
+    assert effect.value is not None
+    halves = [abs(effect.value - bound) for bound in (effect.low, effect.high) if bound is not None]
+    return max(halves, default=None)
+
+
+def _planned(finding: Finding, effect: Estimate, units: int, half: float, null: float) -> int:
+    """The fewest units with which the margin can be both kept and exceeded, by the plan's own arithmetic."""
+    if finding.margin is None:
+        return 0
+    from scipy.special import stdtrit
+
+    from lm_audit.audits.design import Design
+    from lm_audit.gates import Gate
+    from lm_audit.planning.forecast import units_needed
+
+    share = effect.fewest == 1 and effect.low is not None and effect.high is not None and 0 < null < 1
+    sd = half * math.sqrt(units) / float(stdtrit(max(1, units - 1), 0.975))
+    design = Design(
+        metric=finding.metric or finding.key,
+        kind="share" if share else "mean",
+        units=units,
+        sd=sd,
+        chance=null,
+        low=0.0 if share else None,
+        high=1.0 if share else None,
+        fewest=effect.fewest,
+    )
+    low = -math.inf if finding.side == "above" else null - finding.margin
+    high = math.inf if finding.side == "below" else null + finding.margin
+    return units_needed(design, Gate(design.metric, low, high)) or 0

@@ -1,0 +1,84 @@
+"""Finding: one conclusion of an audit, as it is kept in the ledger and shown everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from lm_audit.stats.estimate import Estimate
+
+Kind = Literal["claim", "control"]
+"""A claim about the model, or what a control showed of the audit itself."""
+
+Word = Literal["found", "not found", "cannot tell"]
+
+Side = Literal["above", "below", "either"]
+"""On which side of ``null`` an effect is what the finding is about."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit concludes on one question.
+
+    ``key`` is stable from run to run and unique in its case. ``found``, ``absent`` and ``unknown`` are the sentences
+    for the three verdicts, with group, language, stage or length filled in; :attr:`statement` is the one that holds.
+
+    ``metric`` names the metric on which it rests and ``effect`` is that metric (or what is concluded from, in its own
+    unit). ``null`` is the value without any effect, ``margin`` the smallest distance from it that matters and ``side``
+    the direction that is meant. ``p`` is the raw p-value against ``null``, ``adjusted`` the one corrected for the
+    number of findings of this audit on this model (``None`` until a run is read). ``headline`` findings are corrected
+    together by Holm's procedure; the others are exploratory and corrected for the false discovery rate.
+
+    ``size`` says how much the effect matters in terms that a reader knows. ``excluded``: distance from ``null`` beyond
+    which an effect is excluded (*not found*). ``needed``: how many ``counted`` in all would tell, and ``reason`` why it
+    cannot be told (*cannot tell*). ``look`` is what to look at next, ``page`` the place in the docs
+    (``bias.md#reading``).
+
+    For a control ``held`` says whether it showed what it was to show; its verdict says whether the effect was seen.
+    """
+
+    key: str
+    verdict: Word
+    found: str
+    absent: str
+    unknown: str
+    kind: Kind = "claim"
+    metric: str | None = None
+    effect: Estimate | None = None
+    null: float | None = None
+    margin: float | None = None
+    side: Side = "either"
+    p: float | None = None
+    adjusted: float | None = None
+    headline: bool = True
+    size: str = ""
+    excluded: float | None = None
+    needed: int | None = None
+    counted: str = "items"
+    reason: str = ""
+    look: str = ""
+    page: str = ""
+    held: bool | None = None
+
+    @property
+    def statement(self) -> str:
+        """The sentence of the verdict."""
+        return {"found": self.found, "not found": self.absent, "cannot tell": self.unknown}[self.verdict]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, without what is not said; ``statement`` is added for readers of other languages."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        if self.effect is not None:
+            told["effect"] = self.effect.to_json()
+        return told | {"statement": self.statement}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Finding:
+        """The inverse of :meth:`to_json`; fields that this version does not know are ignored."""
+        known = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        if known.get("effect") is not None:
+            known["effect"] = Estimate.from_json(known["effect"])
+        if known.get("verdict") not in ("found", "not found", "cannot tell"):
+            raise ValueError(f"finding {record.get('key')!r}: unknown verdict {known.get('verdict')!r}")
+        return cls(**known)

@@ -1,0 +1,122 @@
+"""Findings: the rule of verdicts, the correction for their number, and the way through ledger and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.evidence import Control, Evidence
+from lm_audit.findings import Finding, claim
+from lm_audit.findings.family import corrected
+from lm_audit.plugin.recorder import Recorder
+from lm_audit.report.junit import write_junit
+from lm_audit.report.told import told_findings
+from lm_audit.runstore import read_run
+from lm_audit.runstore.ledger import Ledger
+from lm_audit.stats import Estimate
+from tests.runstore.sample_ledger import begin, new_run
+
+TEXTS: dict[str, Any] = {"found": "it does", "absent": "it does not", "unknown": "does it?"}
+
+
+def stated(low: float, high: float, n: int = 40, key: str = "k", **fields: Any) -> Finding:
+    """A finding on an effect with chance 0 and a margin of 0.1."""
+    effect = Estimate((low + high) / 2, low, high, n=n, chance=0.0)
+    return claim(key, effect, margin=0.1, **TEXTS, **fields)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n", "word"),
+    [
+        (0.05, 0.4, 40, "found"),
+        (-0.4, -0.05, 40, "found"),
+        (-0.05, 0.05, 40, "not found"),
+        (0.01, 0.09, 40, "not found"),
+        (-0.05, 0.4, 40, "cannot tell"),
+        (0.05, 0.4, 7, "cannot tell"),
+        (0.2, 0.2, 40, "cannot tell"),
+    ],
+)
+def test_verdict_is_that_of_the_interval(low: float, high: float, n: int, word: str) -> None:
+    finding = stated(low, high, n)
+    assert finding.verdict == word
+    assert finding.statement == {"found": "it does", "not found": "it does not", "cannot tell": "does it?"}[word]
+    assert (finding.excluded is not None) == (word == "not found")
+
+
+def test_only_the_side_that_is_meant_is_found() -> None:
+    assert stated(-0.4, -0.05, side="above").verdict == "not found"
+    assert stated(0.05, 0.4, side="above").verdict == "found"
+    assert stated(0.05, 0.4, side="below").verdict == "not found"
+
+
+def test_needed_units_would_tell() -> None:
+    finding = stated(-0.1, 0.3)
+    assert finding.needed is not None and finding.needed > 40
+    half = 0.2 * (40 / finding.needed) ** 0.5
+    assert stated(0.1 - half, 0.1 + half, finding.needed).verdict in ("found", "not found")
+    assert stated(0.05, 0.4, 5).needed == 8
+
+
+def test_one_finding_of_twenty_does_not_survive_the_correction() -> None:
+    lucky = stated(0.01, 0.6)
+    nothing = [stated(-0.3, 0.3, key=f"n{i}") for i in range(19)]
+    assert lucky.verdict == "found"
+    answer = corrected([("case", finding) for finding in (lucky, *nothing)])
+    assert answer[0].verdict == "cannot tell" and "corrected" in answer[0].reason
+    strong = corrected([("case", finding) for finding in (stated(0.3, 0.6), *nothing)])
+    assert strong[0].verdict == "found"
+
+
+def test_a_finding_goes_through_ledger_and_reports(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"))
+    evidence = Evidence("bias")
+    evidence.metric("bias.gap", Estimate(0.3, 0.2, 0.4, n=40, chance=0.0))
+    finding = claim("gap", evidence.metrics["bias.gap"], metric="bias.gap", margin=0.1, page="bias.md", **TEXTS)
+    evidence.finding(finding)
+    with pytest.raises(ValueError, match="already stated"):
+        evidence.finding(finding)
+    with pytest.raises(ValueError, match=r"bias\.other"):
+        evidence.finding(claim("b", finding.effect, metric="bias.other", **TEXTS))
+    Recorder(writer).record(evidence)
+    writer.end("passed", 1.0)
+
+    run = read_run(folder.path)
+    (read,) = run.cases[0].last.findings
+    assert read.verdict == "found" and read.effect == finding.effect and read.adjusted == pytest.approx(finding.p)
+    (told,) = told_findings(run)
+    assert told["model"] == "tiny" and told["statement"] == "it does" and not told["void"]
+    json.dumps(told)
+    write_junit(run, tmp_path / "junit.xml")
+    assert 'name="finding.gap" value="found: it does"' in (tmp_path / "junit.xml").read_text()
+
+
+def test_a_control_states_its_own_finding_and_claims_nothing_of_the_model(tmp_path: Path) -> None:
+    evidence = Evidence("bias", control=Control("negative", False, "no gap", "a gap of 3"))
+    evidence.metric("bias.gap", Estimate(0.3, 0.2, 0.4, n=40, chance=0.0))
+    evidence.finding(claim("gap", evidence.metrics["bias.gap"], **TEXTS))
+    assert [finding.kind for finding in evidence.findings] == ["claim", "control"]
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"))
+    Recorder(writer).record(evidence)
+    writer.end("failed", 1.0)
+    (control,) = read_run(folder.path).cases[0].last.findings
+    assert control.kind == "control" and control.held is False and control.verdict == "found"
+    assert "a gap of 3" in control.statement
+
+
+def test_a_ledger_without_findings_is_read_as_one_without(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"))
+    writer.metric("bias.gap", Estimate(0.3, 0.2, 0.4, n=40))
+    writer.end("passed", 1.0)
+    assert read_run(folder.path).cases[0].last.findings == ()
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    record = stated(0.05, 0.4).to_json() | {"mood": "good"}
+    assert Finding.from_json(json.loads(json.dumps(record))) == stated(0.05, 0.4)
