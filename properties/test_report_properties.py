@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lm_audit.report.interval import bar, common_scale
 from lm_audit.report.interval_difference import FEWEST, difference_of
 from lm_audit.report.names import anchor, visible
-from lm_audit.report.numbers import aligned, interval_text, number, value_text
+from lm_audit.report.numbers import interval_text, number, value_text
 from lm_audit.report.oriented import turn
 from lm_audit.report.packing import fit, pack_rows
 from lm_audit.report.terminal import summary_lines
@@ -70,10 +70,29 @@ def test_texts_and_bars_exist_for_every_estimate(estimate: Estimate) -> None:
     assert "nan" not in drawn.lower().replace("nance", "") and "inf" not in drawn.split("</title>")[1]
 
 
-@given(st.lists(st.floats(-9e5, 9e5), min_size=1, max_size=4))
-def test_aligned_numbers_have_one_number_of_decimals(values: list[float]) -> None:
-    decimals = {len(shown.partition(".")[2]) for shown in aligned(*values)}
-    assert len(decimals) == 1 or max(map(abs, values)) < 1e-3
+@given(estimates(st.floats(-9e5, 9e5)))
+def test_value_and_ends_have_the_decimals_that_the_width_allows(estimate: Estimate) -> None:
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return
+    texts = [value_text(estimate), *interval_text(estimate)[1:-1].split(", ")]
+    width = estimate.high - estimate.low
+    for shown, value in zip(texts, (estimate.value, estimate.low, estimate.high), strict=True):
+        assert value is not None
+        assert abs(float(shown.replace("\u2212", "-")) - value) <= max(width / 20, 1e-8, abs(value) * 6e-3)
+    if width > 1e-6 and max(abs(estimate.low), abs(estimate.high)) > 1e-3:
+        whole = all(v == int(v) for v in (estimate.value, estimate.low, estimate.high) if v is not None)
+        assert whole or len({len(shown.partition(".")[2]) for shown in texts}) == 1
+
+
+@given(estimates(st.floats(-9e5, 9e5)))
+def test_an_end_that_excludes_chance_is_never_written_like_chance(estimate: Estimate) -> None:
+    low, high, chance = estimate.low, estimate.high, estimate.chance
+    if low is None or high is None or chance is None or low == high or max(map(abs, (low, high))) < 1e-3:
+        return
+    shown = [float(end.replace("\u2212", "-")) for end in interval_text(estimate)[1:-1].split(", ")]
+    for end, text in zip((low, high), shown, strict=True):
+        if abs(end - chance) > max(2e-9, 1e-6 * max(abs(end), abs(chance))):
+            assert (text > round(chance, 9)) == (end > chance) or text != round(chance, 9)
 
 
 row_values = st.none() | st.integers(-(2**60), 2**60) | finite | st.booleans() | text

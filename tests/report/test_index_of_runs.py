@@ -50,7 +50,7 @@ def test_a_headline_metric_has_a_trend_with_every_run(watched: Watched, reports:
     assert trend.count() == 1 and "recall" in trend.inner_text() and "latest of 3 runs" in trend.inner_text()
     dots = trend.locator(".dot").evaluate_all("dots => dots.map((dot) => Number(dot.getAttribute('cy')))")
     assert dots == sorted(dots) and dots[0] < dots[2]
-    assert "20260101-120000-0000: 0.900" in trend.locator("title").first.text_content()
+    assert "20260101-120000-0000: 0.90" in trend.locator("title").first.text_content()
 
 
 def test_a_run_is_one_click_away(watched: Watched, reports: Path) -> None:

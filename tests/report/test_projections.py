@@ -157,7 +157,7 @@ def test_an_older_run_store_still_opens(tmp_path: Path) -> None:
     lines = [json.dumps({"v": 0, "t": float(k), **record}) for k, record in enumerate(records)]
     (folder / "ledger" / "main-1.jsonl").write_text("\n".join(lines) + "\n")
     html = write_reports(folder).read_text()
-    assert "from another time" in html and "[0.300, 0.500]" in html and "ledger schema" in html
+    assert "from another time" in html and "[0.30, 0.50]" in html and "ledger schema" in html
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

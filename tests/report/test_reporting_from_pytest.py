@@ -72,7 +72,7 @@ def test_one_call_serves_every_reader_and_a_crash_is_in_all_of_them(tmp_path: Pa
         ("test_probe[dies]", "broken"), ("test_probe[one]", "passed"), ("test_probe[two]", "passed"),
     ]  # fmt: skip
     html = (tmp_path / "plain.html").read_text()
-    assert "bias.hit 0.300" in html and "met" in html
+    assert "bias.hit 0.30" in html and "met" in html
     assert "dies" in html
     assert "test_probe[dies]" in (run.folder / "junit.xml").read_text()
     assert "nightly" in (tmp_path / "reports" / "index.html").read_text()

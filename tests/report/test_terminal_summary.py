@@ -22,7 +22,7 @@ def test_no_line_is_wider_than_the_terminal(shown: Path, width: int) -> None:
 def test_it_says_value_interval_and_verdict_of_each_case(shown: Path) -> None:
     lines = summary_lines(read_run(shown), width=140)
     line = next(line for line in lines if "gender-en" in line and "tuned-v3" in line)
-    assert line.split()[0] == "\u2717" and line.split()[-4:] == ["[0.597,", "0.763]", "120", "missed"]
+    assert line.split()[0] == "\u2717" and line.split()[-4:] == ["[0.60,", "0.76]", "120", "missed"]
     text = "\n".join(lines)
     assert "VOID leakage" in text and "gates: 1 missed, 2 undecided, 3 met" in text
     assert "2 planned cases never ended; --resume 20260101-120000-abcd" in text

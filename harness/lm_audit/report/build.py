@@ -13,7 +13,17 @@ from lm_audit.report.collect import Items, collect_items
 from lm_audit.report.figures import FigureDrawer
 from lm_audit.report.interval import Scale, bar, common_scale
 from lm_audit.report.names import anchor, case_label, metric_label, visible
-from lm_audit.report.numbers import chance_text, count, duration, interval_text, moment, sample_size, value_text
+from lm_audit.report.numbers import (
+    chance_text,
+    count,
+    duration,
+    few_reason,
+    few_text,
+    interval_text,
+    moment,
+    sample_size,
+    value_text,
+)
 from lm_audit.report.overview import answer, case_counts, cell, model_state
 from lm_audit.report.packing import PackedRows, pack
 from lm_audit.report.provenance import provenance
@@ -126,6 +136,7 @@ def _metrics(case: CaseRecord, scales: Scales) -> tuple[MetricView, ...]:
             estimate=estimate,
             verdicts=tuple(verdict for verdict in case.verdicts if verdict.metric == name),
             headline=name == headline,
+            few=few_reason(estimate) if few_text(estimate) else "",
         )
         for name, estimate in ((name, case.last.metrics[name]) for name in names)
     )

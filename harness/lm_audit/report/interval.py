@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from lm_audit.report.numbers import interval_text, number, value_text
+from lm_audit.report.numbers import few_text, interval_text, is_p_value, number, value_text
 from lm_audit.stats.estimate import Estimate
 
 WIDTH, HEIGHT, PAD = 132, 18, 5
@@ -33,7 +33,7 @@ def common_scale(estimates: Iterable[Estimate], *, whole: bool = True) -> Scale 
     Shares span 0 to 1 where ``whole``; everything else spans from the lowest end to the highest.
     """
     known = list(estimates)
-    numbers = [v for e in known for v in (e.value, e.low, e.high, e.chance) if v is not None]
+    numbers = [v for e in known if not is_p_value(e) for v in (e.value, e.low, e.high, e.chance) if v is not None]
     if not numbers:
         return None
     low, high = min(numbers), max(numbers)
@@ -44,8 +44,11 @@ def common_scale(estimates: Iterable[Estimate], *, whole: bool = True) -> Scale 
 
 
 def bar(estimate: Estimate, scale: Scale | None) -> Markup:
-    """An inline SVG with its reading as text for screen readers; empty where there is nothing to draw."""
-    if scale is None or estimate.value is None:
+    """An inline SVG with its reading as text for screen readers; empty where there is nothing to draw.
+
+    A p-value is no effect and has no place on a scale; an interval of too few items is dashed.
+    """
+    if scale is None or estimate.value is None or is_p_value(estimate):
         return Markup("")
     middle = HEIGHT / 2
     parts = [f'<line class="track" x1="{PAD}" x2="{WIDTH - PAD}" y1="{middle}" y2="{middle}"/>']
@@ -58,8 +61,9 @@ def bar(estimate: Estimate, scale: Scale | None) -> Markup:
         parts.append(f'<line class="range" x1="{x1}" x2="{x2}" y1="{middle}" y2="{middle}"/>')
     parts.append(f'<circle class="dot" cx="{scale.x(estimate.value)}" cy="{middle}" r="3.5"/>')
     reading = _reading(estimate, scale)
+    kind = "bar few" if few_text(estimate) else "bar"
     return Markup(
-        f'<svg class="bar" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">'
+        f'<svg class="{kind}" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">'
         f"<title>{escape(reading)}</title>{''.join(parts)}</svg>"
     )
 
@@ -68,7 +72,8 @@ def _reading(estimate: Estimate, scale: Scale) -> str:
     words = [value_text(estimate)]
     if interval := interval_text(estimate):
         level = f"{round(100 * estimate.confidence)}% " if estimate.confidence else ""
-        words.append(f"{level}interval {interval}")
+        few = few_text(estimate)
+        words.append(f"{level}interval {interval}" + (f", {few}" if few else ""))
     if estimate.chance is not None:
         words.append(f"chance {number(estimate.chance)}")
     words.append(f"scale {number(scale.low, 2)} to {number(scale.high, 2)}")

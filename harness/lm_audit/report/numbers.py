@@ -2,66 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 
-from lm_audit.stats.covering import too_few
+from lm_audit.stats.covering import fewest_units, independent_units, too_few
+from lm_audit.stats.digits import ABSENT, MINUS, chance_text, interval_text, is_p_value, number, p_text, value_text
 from lm_audit.stats.estimate import Estimate
 
-MINUS = "\u2212"
-ABSENT = "\u2013"
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """``value`` with ``digits`` significant digits and a true minus sign; a dash for ``None``."""
-    if value is None:
-        return ABSENT
-    if not math.isfinite(value):
-        return str(value).replace("-", MINUS)
-    if value == int(value) and abs(value) < 10**6:
-        return str(int(value)).replace("-", MINUS)
-    size = abs(value)
-    if size >= 10**6 or size < 10**-4:
-        return f"{value:.{digits - 1}e}".replace("-", MINUS)
-    places = max(0, digits - 1 - math.floor(math.log10(size)))
-    return f"{value:.{places}f}".replace("-", MINUS)
+__all__ = [
+    "ABSENT",
+    "chance_text",
+    "count",
+    "duration",
+    "few_reason",
+    "few_text",
+    "file_size",
+    "interval_text",
+    "is_p_value",
+    "moment",
+    "number",
+    "p_text",
+    "sample_size",
+    "trimmed",
+    "value_text",
+]
 
 
 def trimmed(value: float, digits: int = 4) -> str:
     """``value`` with at most ``digits`` significant digits and no zeros that say nothing: ``0.412``, ``−0.03``."""
     return f"{value:.{digits}g}".replace("-", MINUS)
-
-
-def aligned(*values: float | None) -> tuple[str, ...]:
-    """The values with one common number of decimals: ``0.420``, ``0.380``, ``0.470``."""
-    known = [abs(v) for v in values if v is not None and math.isfinite(v)]
-    if not known or max(known) >= 10**6 or 0 < max(known) < 10**-3:
-        return tuple(number(v) for v in values)
-    if all(v == int(v) for v in known):
-        return tuple(number(v) for v in values)
-    # A share of exactly 1 gets the decimals of the shares beside it.
-    places = max(0, min(4, 2 - math.floor(math.log10(max(known) * (1 - 1e-9)))))
-    return tuple(ABSENT if v is None else f"{v:.{places}f}".replace("-", MINUS) for v in values)
-
-
-def value_text(estimate: Estimate) -> str:
-    """The value alone, with as many decimals as its interval needs."""
-    return aligned(estimate.value, estimate.low, estimate.high)[0]
-
-
-def interval_text(estimate: Estimate) -> str:
-    """``[0.380, 0.470]``, one side open where unknown, empty where there is no interval."""
-    if estimate.low is None and estimate.high is None:
-        return ""
-    _, low, high = aligned(estimate.value, estimate.low, estimate.high)
-    left = "(" + MINUS + "\u221e" if estimate.low is None else "[" + low
-    right = "\u221e)" if estimate.high is None else high + "]"
-    return f"{left}, {right}"
-
-
-def chance_text(estimate: Estimate) -> str:
-    """What chance alone would give, empty where the metric has no such value."""
-    return "" if estimate.chance is None else number(estimate.chance)
 
 
 def count(value: int | None) -> str:
@@ -70,12 +38,24 @@ def count(value: int | None) -> str:
 
 
 def sample_size(estimate: Estimate) -> str:
-    """The estimate's n, with a warning where it is too small for the interval beside it."""
+    """The estimate's n, and of how many independent units, with a warning where the interval needs more."""
     shown = count(estimate.n)
     if estimate.units is not None and estimate.units != estimate.n:
         shown = f"{shown} ({estimate.units:,} independent)"
-    few = too_few(estimate) and (estimate.low is not None or estimate.high is not None)
-    return f"{shown}, too few for the interval" if few else shown
+    few = few_text(estimate)
+    return f"{shown}, {few}" if few else shown
+
+
+def few_text(estimate: Estimate) -> str:
+    """``too few for the interval``: what stands beside every interval of fewer units than it needs; else empty."""
+    drawn = estimate.low is not None or estimate.high is not None
+    return "too few for the interval" if drawn and too_few(estimate) else ""
+
+
+def few_reason(estimate: Estimate) -> str:
+    """The sentence behind :func:`few_text`."""
+    units, fewest = independent_units(estimate), fewest_units(estimate)
+    return f"{units} of the {fewest} independent items from which on this interval covers: it decides nothing"
 
 
 def duration(seconds: float | None) -> str:

@@ -27,6 +27,8 @@ class MetricView:
     estimate: Estimate
     verdicts: tuple[Verdict, ...]
     headline: bool
+    few: str = ""
+    """Why nothing is concluded from the interval, where too few items stand behind it."""
 
 
 @dataclass(frozen=True)

@@ -146,11 +146,29 @@
     new ItemTable(body, columns, data);
   }
 
+  // What a table shows of its columns: the item, then numbers, then texts. A column that repeats one value over and over,
+  // or that is another column again, is told once above the table; an opened item has all of them.
+  function arranged(columns, data) {
+    const same = [], kept = [], seen = new Set();
+    columns.forEach((name, i) => {
+      const values = data[i], copy = JSON.stringify(values);
+      if (name !== "item" && values.length > 1 && values.every((v) => v === values[0])) { same.push([name, values[0]]); return; }
+      if (name !== "item" && values.length > 1 && seen.has(copy)) return;
+      seen.add(copy);
+      kept.push(i);
+    });
+    const rank = (i) => columns[i] === "item" ? 0 : data[i].some((v) => typeof v === "number") ? 1 : typeof data[i].find((v) => v !== null) === "boolean" ? 2 : 3;
+    return { same, kept: kept.sort((a, b) => rank(a) - rank(b) || a - b) };
+  }
+
   class ItemTable {
     constructor(place, columns, data) {
       Object.assign(this, { columns, data, length: data[0]?.length ?? 0, sorted: null, down: false, current: -1 });
       this.numeric = data.map((values) => values.some((v) => typeof v === "number") && values.every((v) => v === null || typeof v === "number"));
       this.order = Array.from({ length: this.length }, (_, i) => i);
+      const { same, kept } = arranged(columns, data);
+      this.kept = kept;
+      if (same.length) place.append(make("p", { className: "i-same" }, make("span", { textContent: "The same in every row:" }), ...same.map(([name, value]) => make("span", {}, make("b", { textContent: visible(name) + " " }), value === null ? "none" : shown(value).slice(0, 120)))));
       this.build(place);
       this.refresh();
     }
@@ -162,9 +180,10 @@
       this.space = make("div", { className: "i-space" });
       this.view = make("div", { className: "i-view", tabIndex: 0, role: "grid", ariaLabel: "Items; arrow keys move, Enter opens" }, this.head, this.space);
       this.view.setAttribute("aria-rowcount", this.length + 1);
-      this.template = this.data.map((values, i) => this.width(values, i)).join(" ");
+      this.template = this.kept.map((i) => this.width(this.data[i], i)).join(" ");
       this.head.style.gridTemplateColumns = this.template;
-      this.columns.forEach((name, i) => {
+      this.kept.forEach((i) => {
+        const name = this.columns[i];
         const button = make("button", { type: "button", textContent: visible(name), className: this.numeric[i] ? "n" : "", title: visible(name) });
         button.addEventListener("click", () => this.sort(i));
         this.head.append(make("div", { role: "columnheader" }, button));
@@ -207,7 +226,7 @@
     sort(column) {
       this.down = this.sorted === column ? !this.down : this.numeric[column];
       this.sorted = column;
-      [...this.head.children].forEach((cell, i) => i === column ? cell.setAttribute("aria-sort", this.down ? "descending" : "ascending") : cell.removeAttribute("aria-sort"));
+      [...this.head.children].forEach((cell, i) => this.kept[i] === column ? cell.setAttribute("aria-sort", this.down ? "descending" : "ascending") : cell.removeAttribute("aria-sort"));
       this.refresh();
     }
 
@@ -237,8 +256,8 @@
       row.setAttribute("aria-rowindex", at + 2);
       row.style.transform = `translateY(${at * ROW}px)`;
       row.style.gridTemplateColumns = this.template;
-      this.data.forEach((values, i) => {
-        const text = shown(values[this.order[at]]);
+      this.kept.forEach((i) => {
+        const values = this.data[i], text = shown(values[this.order[at]]);
         row.append(make("span", { role: "gridcell", className: this.numeric[i] ? "n" : "", textContent: this.numeric[i] ? brief(values[this.order[at]]) : text.length > 300 ? text.slice(0, 300) + "\u2026" : text.replaceAll("\n", "\u23ce") }));
       });
       return row;

@@ -1,0 +1,119 @@
+"""How many digits a number is written with: one rule, for terminal, page, comparison and the sentences of audits.
+
+A number shows what its interval lets one know: the width is written with two significant digits, and value and ends
+with as many decimals. Rounding never tells another story than the numbers: ends that exclude the value of chance are
+written with as many decimals as it takes to see that. Tables for programs (CSV, Parquet) keep every digit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from lm_audit.stats.estimate import Estimate
+
+MINUS = "\u2212"
+ABSENT = "\u2013"
+MOST = 9
+"""Decimals at most."""
+P_VALUE = "p"
+"""The unit of an estimate that is a p-value."""
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """``value`` with ``digits`` significant digits and a true minus sign; a dash for ``None``."""
+    if value is None:
+        return ABSENT
+    if not math.isfinite(value):
+        return str(value).replace("-", MINUS)
+    if value == int(value) and abs(value) < 10**6:
+        return str(int(value)).replace("-", MINUS)
+    size = abs(value)
+    if size >= 10**6 or size < 10**-4:
+        return f"{value:.{digits - 1}e}".replace("-", MINUS)
+    places = max(0, digits - 1 - math.floor(math.log10(size)))
+    return f"{value:.{places}f}".replace("-", MINUS)
+
+
+def p_text(p: float) -> str:
+    """A p-value: ``0.31``, ``0.0024``, ``< 0.0001``."""
+    return "< 0.0001" if p < 0.0001 else "1" if p >= 0.995 else number(p, 2)
+
+
+def value_text(estimate: Estimate) -> str:
+    """The value alone, with the digits that its interval allows."""
+    if estimate.value is None:
+        return ABSENT
+    if is_p_value(estimate):
+        return p_text(estimate.value)
+    return _written(estimate)[0]
+
+
+def interval_text(estimate: Estimate) -> str:
+    """``[0.38, 0.47]``, one side open where unknown, empty where there is no interval."""
+    if estimate.low is None and estimate.high is None:
+        return ""
+    _, low, high = _written(estimate)
+    left = "(" + MINUS + "\u221e" if estimate.low is None else "[" + low
+    right = "\u221e)" if estimate.high is None else high + "]"
+    return f"{left}, {right}"
+
+
+def chance_text(estimate: Estimate) -> str:
+    """What chance alone would give, with the value's digits, empty where the metric has no such value."""
+    chance = estimate.chance
+    if chance is None:
+        return ""
+    places = _decimals(estimate)
+    if places is None or chance == int(chance) or round(chance, places) == 0:
+        return number(chance)
+    return _fixed(chance, places)
+
+
+def is_p_value(estimate: Estimate) -> bool:
+    """Whether the estimate is a p-value: no effect, so that it is drawn on no scale and leads nothing."""
+    return estimate.unit == P_VALUE
+
+
+def _written(estimate: Estimate) -> tuple[str, str, str]:
+    known = (estimate.value, estimate.low, estimate.high)
+    places = _decimals(estimate)
+    value, low, high = (number(v) if places is None or v is None else _fixed(v, places) for v in known)
+    return value, low, high
+
+
+def _decimals(estimate: Estimate) -> int | None:
+    """Decimals of value and ends, ``None`` where each number is written by itself."""
+    known = [v for v in (estimate.value, estimate.low, estimate.high) if v is not None]
+    width = _width(estimate)
+    if not width or all(v == int(v) for v in known) or not 1e-7 < max(map(abs, known)) < 1e6:
+        return None
+    places = min(MOST, max(0, 1 - math.floor(math.log10(width))))
+    while places < MOST and _hides(estimate, places):
+        places += 1
+    return places
+
+
+def _width(estimate: Estimate) -> float:
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if low is not None and high is not None:
+        return high - low
+    end = low if high is None else high
+    return 0.0 if value is None or end is None else 2 * abs(value - end)
+
+
+def _hides(estimate: Estimate, places: int) -> bool:
+    """Whether an end that differs from the value of chance would be written like it."""
+    chance = estimate.chance
+    ends = (end for end in (estimate.low, estimate.high) if end is not None)
+    return chance is not None and any(
+        round(end, places) == round(chance, places) and _apart(end, chance) for end in ends
+    )
+
+
+def _apart(end: float, chance: float) -> bool:
+    return abs(end - chance) > 1e-6 * max(abs(end), abs(chance))
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:.{places}f}".replace("-", MINUS)
+    return text.removeprefix(MINUS) if float(text.replace(MINUS, "-")) == 0 else text
