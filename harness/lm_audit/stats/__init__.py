@@ -5,9 +5,9 @@ Only :class:`Estimate` is loaded with the package; every other name loads its mo
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lm_audit.lazy import lazy
 from lm_audit.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -59,51 +59,8 @@ if TYPE_CHECKING:
     )
     from lm_audit.stats.shares import share, share_limits
     from lm_audit.stats.studentised import studentised_mean
-
-_HOMES = {
-    "bounded": ("bounded_mean",),
-    "cluster_robust": ("clustered_mean",),
-    "studentised": ("studentised_mean",),
-    "bootstrap": ("bootstrap_ci", "bootstrap_paired", "bootstrap_two_sample"),
-    "clustered": ("bootstrap_clustered", "bootstrap_crossed"),
-    "comparison": ("Comparison", "compare_independent", "compare_paired"),
-    "crossed": (
-        "ClusteredSignFlip",
-        "CrossedContrast",
-        "clustered_sign_flip",
-        "crossed_contrast",
-        "grid_mean_squares",
-        "max_min",
-        "max_min_permutation",
-        "max_min_two_way",
-        "two_way_p_value",
-    ),
-    "decision": ("Decision", "decide"),
-    "effects": ("Direction", "PairedEffect", "PairedTest", "paired_effect"),
-    "epsilon": ("epsilon_from_rates", "one_run_epsilon", "one_run_p_value"),
-    "equivalence": ("crossed_equivalence", "equivalence_test", "within_margin"),
-    "exposure": (
-        "SampledExposure",
-        "exposure_exact",
-        "exposure_extrapolated",
-        "exposure_sampled",
-        "family_weights",
-        "fit_skew_normal",
-        "mean_exposure",
-        "secret_entropy_bits",
-    ),
-    "families": ("able", "family_weights", "weighted_holm"),
-    "lira": ("lira_offline", "lira_online"),
-    "means": ("mean_interval",),
-    "mean_difference": ("MeanDifference", "studentised_difference"),
-    "multiple": ("benjamini_hochberg", "holm"),
-    "permutation": ("permutation_test", "sign_flip_test"),
-    "power": ("power_auc", "power_paired_t", "power_two_sample_t"),
-    "proportions": ("clopper_pearson", "mcnemar_exact", "share_difference", "wilson"),
-    "ranking": ("DetectionRate", "delong_se", "mann_whitney_p", "pr_auc", "roc_auc", "tpr_at_fpr", "tpr_statistic"),
-    "shares": ("share", "share_limits"),
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
 __all__ = [
     "ClusteredSignFlip",
@@ -175,9 +132,3 @@ __all__ = [
     "wilson",
     "within_margin",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    "lexicon": ("Axis", "PreferenceSet", "WordPair", "load_preference_set"),
-    "linting": ("lint", "lint_tokens"),
-    "minimal": ("ProbeResult", "minimal_probe", "probe_evidence"),
-    "words": ("word_loglikelihood",),
-    "grid": ("GridMeasurement", "measure_grid"),
-    "contrasts": ("Contrast", "all_contrasts"),
-    "preference": ("axis_evidence", "preference_grid"),
-    "planted": ("decisions", "nonce_contrast", "nonce_prompts", "plant_preference"),
-    "grid_controls": ("control_evidence",),
-    "public_controls": ("public_control",),
-    "rows": ("load_rows",),
-    "public_sets": ("SETS", "load_set"),
-    "sampling": ("stratified_sample",),
-    "crows_audit": ("crows_pairs",),
-    "stereoset_audit": ("stereoset",),
-    "wino_audit": ("winobias", "winogender"),
-    "winogender_items": ("load_occupation_stats",),
-    "bbq_audit": ("bbq",),
-    "counterfactual": ("counterfactual_swap", "load_swap_items"),
-    "refusal": ("load_refusal_set", "refusal_rates"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME)
+from lm_audit.lazy import lazy
 
+if TYPE_CHECKING:
+    from lm_audit.audits.bias.bbq_audit import bbq
+    from lm_audit.audits.bias.contrasts import Contrast, all_contrasts
+    from lm_audit.audits.bias.counterfactual import counterfactual_swap, load_swap_items
+    from lm_audit.audits.bias.crows_audit import crows_pairs
+    from lm_audit.audits.bias.grid import GridMeasurement, measure_grid
+    from lm_audit.audits.bias.grid_controls import control_evidence
+    from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set
+    from lm_audit.audits.bias.linting import lint, lint_tokens
+    from lm_audit.audits.bias.minimal import ProbeResult, minimal_probe, probe_evidence
+    from lm_audit.audits.bias.planted import decisions, nonce_contrast, nonce_prompts, plant_preference
+    from lm_audit.audits.bias.preference import axis_evidence, preference_grid
+    from lm_audit.audits.bias.public_controls import public_control
+    from lm_audit.audits.bias.public_sets import SETS, load_set
+    from lm_audit.audits.bias.refusal import load_refusal_set, refusal_rates
+    from lm_audit.audits.bias.rows import load_rows
+    from lm_audit.audits.bias.sampling import stratified_sample
+    from lm_audit.audits.bias.stereoset_audit import stereoset
+    from lm_audit.audits.bias.wino_audit import winobias, winogender
+    from lm_audit.audits.bias.winogender_items import load_occupation_stats
+    from lm_audit.audits.bias.words import word_loglikelihood
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-def __getattr__(name: str) -> Any:
-    # Lazily, so that collecting the cases imports neither torch nor pandas. No module bears the name of a public
-    # function, since importing it would put the module in the function's place.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOME[name]
-    return getattr(import_module(f"{__name__}.{home}"), name)
+__all__ = [
+    "SETS",
+    "Axis",
+    "Contrast",
+    "GridMeasurement",
+    "PreferenceSet",
+    "ProbeResult",
+    "WordPair",
+    "all_contrasts",
+    "axis_evidence",
+    "bbq",
+    "control_evidence",
+    "counterfactual_swap",
+    "crows_pairs",
+    "decisions",
+    "lint",
+    "lint_tokens",
+    "load_occupation_stats",
+    "load_preference_set",
+    "load_refusal_set",
+    "load_rows",
+    "load_set",
+    "load_swap_items",
+    "measure_grid",
+    "minimal_probe",
+    "nonce_contrast",
+    "nonce_prompts",
+    "plant_preference",
+    "preference_grid",
+    "probe_evidence",
+    "public_control",
+    "refusal_rates",
+    "stereoset",
+    "stratified_sample",
+    "winobias",
+    "winogender",
+    "word_loglikelihood",
+]

@@ -5,35 +5,40 @@ Names are imported on first use, so that importing the package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    "Attribution": "attribution",
-    "DeletionCurve": "deletion",
-    "DeletionTest": "deletion",
-    "Explainer": "explain",
-    "FaithfulnessScores": "metrics",
-    "METHODS": "explain",
-    "Passage": "passage",
-    "attribute": "explain",
-    "coverage": "metrics",
-    "deletion_curve": "deletion",
-    "encode_passage": "passage",
-    "faithfulness_scores": "metrics",
-    "normalised_score": "metrics",
-    "rank_correlation": "metrics",
-    "recovery": "metrics",
-}
+from lm_audit.lazy import lazy
 
-__all__ = sorted(_HOMES)
+if TYPE_CHECKING:
+    from lm_audit.audits.faithfulness.attribution import Attribution
+    from lm_audit.audits.faithfulness.deletion import DeletionCurve, DeletionTest, deletion_curve
+    from lm_audit.audits.faithfulness.explain import METHODS, Explainer, attribute
+    from lm_audit.audits.faithfulness.metrics import (
+        FaithfulnessScores,
+        coverage,
+        faithfulness_scores,
+        normalised_score,
+        rank_correlation,
+        recovery,
+    )
+    from lm_audit.audits.faithfulness.passage import Passage, encode_passage
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__ = [
+    "METHODS",
+    "Attribution",
+    "DeletionCurve",
+    "DeletionTest",
+    "Explainer",
+    "FaithfulnessScores",
+    "Passage",
+    "attribute",
+    "coverage",
+    "deletion_curve",
+    "encode_passage",
+    "faithfulness_scores",
+    "normalised_score",
+    "rank_correlation",
+    "recovery",
+]

@@ -2,41 +2,85 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    "items": ("Item", "full_text", "shuffle_options"),
-    "anchors": ("anchored_slots", "is_order_dependent"),
-    "prefixes": ("half_option_prefixes", "published_match"),
-    "probing": ("probe", "probe_chunks"),
-    "scores": ("dataset_score", "mitigation", "mitigation_share"),
-    "signs": ("paired_sign_flip", "published_place_test"),
-    "style": ("is_sorted", "style_shares"),
-    "ranking": ("order_test", "summarise"),
-    "neighbours": ("Neighbours", "neighbour_places", "swap_test"),
-    "rowsorder": ("row_order_test", "sharded_test"),
-    "likelihood": ("min_k", "min_k_plus", "ngram_accuracy", "start_points"),
-    "similarity": ("edit_distance", "edit_similarity", "rouge_l"),
-    "orders": ("shuffled_orders",),
-    "benchmark": ("Benchmark", "load_benchmark"),
-    "cuts": ("chat_opening",),
-    "memory": ("measure_memorisation", "memorisation", "memorisation_evidence"),
-    "published": ("published_memorisation",),
-    "completion": ("completions",),
-    "texts": ("text_likelihood",),
-    "orderevidence": ("option_order", "row_order"),
-    "overview": ("overview_evidence",),
-    "planted": ("made_up_benchmark", "made_up_items", "plant", "trained_on"),
-    "controls": ("negative_control", "positive_control"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME)
+from lm_audit.lazy import lazy
 
+if TYPE_CHECKING:
+    from lm_audit.audits.leakage.anchors import anchored_slots, is_order_dependent
+    from lm_audit.audits.leakage.benchmark import Benchmark, load_benchmark
+    from lm_audit.audits.leakage.completion import completions
+    from lm_audit.audits.leakage.controls import negative_control, positive_control
+    from lm_audit.audits.leakage.cuts import chat_opening
+    from lm_audit.audits.leakage.items import Item, full_text, shuffle_options
+    from lm_audit.audits.leakage.likelihood import min_k, min_k_plus, ngram_accuracy, start_points
+    from lm_audit.audits.leakage.memory import measure_memorisation, memorisation, memorisation_evidence
+    from lm_audit.audits.leakage.neighbours import Neighbours, neighbour_places, swap_test
+    from lm_audit.audits.leakage.orderevidence import option_order, row_order
+    from lm_audit.audits.leakage.orders import shuffled_orders
+    from lm_audit.audits.leakage.overview import overview_evidence
+    from lm_audit.audits.leakage.planted import made_up_benchmark, made_up_items, plant, trained_on
+    from lm_audit.audits.leakage.prefixes import half_option_prefixes, published_match
+    from lm_audit.audits.leakage.probing import probe, probe_chunks
+    from lm_audit.audits.leakage.published import published_memorisation
+    from lm_audit.audits.leakage.ranking import order_test, summarise
+    from lm_audit.audits.leakage.rowsorder import row_order_test, sharded_test
+    from lm_audit.audits.leakage.scores import dataset_score, mitigation, mitigation_share
+    from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
+    from lm_audit.audits.leakage.similarity import edit_distance, edit_similarity, rouge_l
+    from lm_audit.audits.leakage.style import is_sorted, style_shares
+    from lm_audit.audits.leakage.texts import text_likelihood
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-def __getattr__(name: str) -> Any:
-    # Lazily, so that collecting the cases imports neither torch nor pandas. No module bears the name of a public
-    # function, since importing it would put the module in the function's place.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__all__ = [
+    "Benchmark",
+    "Item",
+    "Neighbours",
+    "anchored_slots",
+    "chat_opening",
+    "completions",
+    "dataset_score",
+    "edit_distance",
+    "edit_similarity",
+    "full_text",
+    "half_option_prefixes",
+    "is_order_dependent",
+    "is_sorted",
+    "load_benchmark",
+    "made_up_benchmark",
+    "made_up_items",
+    "measure_memorisation",
+    "memorisation",
+    "memorisation_evidence",
+    "min_k",
+    "min_k_plus",
+    "mitigation",
+    "mitigation_share",
+    "negative_control",
+    "neighbour_places",
+    "ngram_accuracy",
+    "option_order",
+    "order_test",
+    "overview_evidence",
+    "paired_sign_flip",
+    "plant",
+    "positive_control",
+    "probe",
+    "probe_chunks",
+    "published_match",
+    "published_memorisation",
+    "published_place_test",
+    "rouge_l",
+    "row_order",
+    "row_order_test",
+    "sharded_test",
+    "shuffle_options",
+    "shuffled_orders",
+    "start_points",
+    "style_shares",
+    "summarise",
+    "swap_test",
+    "text_likelihood",
+    "trained_on",
+]

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    "sequences": ("basis_points", "depth_sequence", "length_sequence", "spread_depths"),
-    "haystack": ("Haystack",),
-    "wording": ("Needle", "needle_sentence", "task_wording"),
-    "sentences": ("split_sentences",),
-    "placing": ("nearest_boundary",),
-    "building": ("BuildOptions", "NeedleTask", "build_sample"),
-    "sample": ("Sample",),
-    "config": ("NeedleConfig",),
-    "presets": ("PRESETS",),
-    "grid": ("grid_samples", "write_grid"),
-    "gridfiles": ("read_folder",),
-    "answers": ("Answer", "Answerer", "ModelAnswerer"),
-    "cliff": ("samples_needed",),
-    "evaluation": ("answered", "evaluate", "grid_evidence"),
-    "outputs": ("score_outputs",),
-    "scores": ("precision", "score_all", "score_any", "score_boundary"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME)
+from lm_audit.lazy import lazy
 
+if TYPE_CHECKING:
+    from lm_audit.audits.needle.answers import Answer, Answerer, ModelAnswerer
+    from lm_audit.audits.needle.building import BuildOptions, NeedleTask, build_sample
+    from lm_audit.audits.needle.cliff import samples_needed
+    from lm_audit.audits.needle.config import NeedleConfig
+    from lm_audit.audits.needle.evaluation import answered, evaluate, grid_evidence
+    from lm_audit.audits.needle.grid import grid_samples, write_grid
+    from lm_audit.audits.needle.gridfiles import read_folder
+    from lm_audit.audits.needle.haystack import Haystack
+    from lm_audit.audits.needle.outputs import score_outputs
+    from lm_audit.audits.needle.placing import nearest_boundary
+    from lm_audit.audits.needle.presets import PRESETS
+    from lm_audit.audits.needle.sample import Sample
+    from lm_audit.audits.needle.scores import precision, score_all, score_any, score_boundary
+    from lm_audit.audits.needle.sentences import split_sentences
+    from lm_audit.audits.needle.sequences import basis_points, depth_sequence, length_sequence, spread_depths
+    from lm_audit.audits.needle.wording import Needle, needle_sentence, task_wording
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-def __getattr__(name: str) -> Any:
-    # Lazily, so that collecting the cases imports neither torch nor transformers. No module bears the name of a public
-    # function, since importing it would put the module in the function's place.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__all__ = [
+    "PRESETS",
+    "Answer",
+    "Answerer",
+    "BuildOptions",
+    "Haystack",
+    "ModelAnswerer",
+    "Needle",
+    "NeedleConfig",
+    "NeedleTask",
+    "Sample",
+    "answered",
+    "basis_points",
+    "build_sample",
+    "depth_sequence",
+    "evaluate",
+    "grid_evidence",
+    "grid_samples",
+    "length_sequence",
+    "nearest_boundary",
+    "needle_sentence",
+    "precision",
+    "read_folder",
+    "samples_needed",
+    "score_all",
+    "score_any",
+    "score_boundary",
+    "score_outputs",
+    "split_sentences",
+    "spread_depths",
+    "task_wording",
+    "write_grid",
+]

@@ -5,38 +5,42 @@ Public names (loaded on first use, so that collection imports no torch): see ``_
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    "Canary": "canaries",
-    "generate_canaries": "canaries",
-    "plant_canaries": "canaries",
-    "flip_canaries": "canaries",
-    "insertion_positions": "insertion",
-    "canary_ratio": "insertion",
-    "check_ratio": "insertion",
-    "build_corpus": "corpus",
-    "build_preferences": "preferences",
-    "Manifest": "manifest",
-    "read_manifest": "manifest",
-    "write_manifest": "manifest",
-    "score_texts": "scores",
-    "extraction": "extract",
-    "StagesConfig": "config",
-    "run_stages": "stages",
-    "audit_stages": "audit",
-    "attribute": "attribution",
-}
+from lm_audit.lazy import lazy
 
-__all__ = sorted(_HOMES)
+if TYPE_CHECKING:
+    from lm_audit.audits.privacy.attribution import attribute
+    from lm_audit.audits.privacy.audit import audit_stages
+    from lm_audit.audits.privacy.canaries import Canary, flip_canaries, generate_canaries, plant_canaries
+    from lm_audit.audits.privacy.config import StagesConfig
+    from lm_audit.audits.privacy.corpus import build_corpus
+    from lm_audit.audits.privacy.extract import extraction
+    from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, insertion_positions
+    from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
+    from lm_audit.audits.privacy.preferences import build_preferences
+    from lm_audit.audits.privacy.scores import score_texts
+    from lm_audit.audits.privacy.stages import run_stages
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__all__ = [
+    "Canary",
+    "Manifest",
+    "StagesConfig",
+    "attribute",
+    "audit_stages",
+    "build_corpus",
+    "build_preferences",
+    "canary_ratio",
+    "check_ratio",
+    "extraction",
+    "flip_canaries",
+    "generate_canaries",
+    "insertion_positions",
+    "plant_canaries",
+    "read_manifest",
+    "run_stages",
+    "score_texts",
+    "write_manifest",
+]
