@@ -116,7 +116,7 @@ def test_preference_grid(
 
 
 SETS = ("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")
-SAMPLES = {
+SAMPLES: dict[str, dict[str, int | None]] = {
     "smoke": {"crows_pairs": 60, "stereoset": 40, "winobias": 60, "winogender": 60, "bbq": 16, "cbbq": 8},
     "standard": {"crows_pairs": 300, "stereoset": 150, "winobias": 160, "winogender": 120, "bbq": 40, "cbbq": 16},
     "full": dict.fromkeys(SETS),
@@ -180,7 +180,7 @@ def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence
 
 def refusal_cases(options: RunOptions) -> list[Case]:
     """One case an axis and language; ``smoke`` asks about gender, in English."""
-    axes = {"en": ("gender", "race", "religion"), "zh": ("gender", "race", "residence")}
+    axes: dict[str, tuple[str, ...]] = {"en": ("gender", "race", "religion"), "zh": ("gender", "race", "residence")}
     if options.size == "smoke":
         axes = {"en": ("gender",)}
     return [

@@ -6,10 +6,15 @@ Without ``--stages`` the toy model is trained (about a minute, once); with ``--s
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from lm_audit.audits.privacy import evalcases
 from lm_audit.plugin import Case, RunOptions, cases
+
+if TYPE_CHECKING:
+    from lm_audit.plugin.recorder import Recorder
 
 pytestmark = pytest.mark.privacy
 
@@ -47,14 +52,14 @@ def larger_cases(options: RunOptions, ids: list[str]) -> list[Case]:
 
 
 @cases(stage_cases)
-def test_stage(case, evidence, run_options):
+def test_stage(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """The metrics of one family at one stage."""
     found = evalcases.run_evidence(run_options)
     evidence.record(evalcases.stage_slice(found, case.params["stage"], case.params["family"]))
 
 
 @cases(transition_cases)
-def test_transition(case, evidence, run_options):
+def test_transition(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """What one transition changed: difference in differences first, then every metric with interval and decision."""
     found = evalcases.run_evidence(run_options)
     if found.control is not None and not found.control.passed:
@@ -63,13 +68,13 @@ def test_transition(case, evidence, run_options):
 
 
 @cases(blind_cases)
-def test_blind_baseline(case, evidence, run_options):
+def test_blind_baseline(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """The base model must not tell members from held-out twins."""
     evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options)))
 
 
 @cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])
-def test_positive_control(case, evidence, audit_seed):
+def test_positive_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """A model that memorised its canaries gives them away; a model that is known on paper scores as the paper says."""
     if case.id == "known-scores":
         from lm_audit.audits.privacy.known_scores import known_scores as planted
@@ -79,7 +84,7 @@ def test_positive_control(case, evidence, audit_seed):
 
 
 @cases([Case("never-trained", control="negative", cost=5.0)])
-def test_negative_control(case, evidence, audit_seed):
+def test_negative_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """Where no canary was trained on, members and twins look alike."""
     from lm_audit.audits.privacy.trained_controls import never_trained
 
@@ -87,7 +92,7 @@ def test_negative_control(case, evidence, audit_seed):
 
 
 @cases(lambda options: larger_cases(options, [f"{evalcases.SEEDS}-seeds"]))
-def test_seeds(case, evidence, run_options):
+def test_seeds(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """The primary figure over several seeds: mean, spread and agreement in direction."""
     from lm_audit.audits.privacy.seeds import combine_seeds
     from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION
@@ -101,7 +106,7 @@ def test_seeds(case, evidence, run_options):
 
 
 @cases(lambda options: larger_cases(options, [f"epsilon-{epsilon}" for epsilon in evalcases.EPSILONS]))
-def test_dp_sft(case, evidence, run_options):
+def test_dp_sft(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """SFT with DP-SGD: the same canaries, less memory of them the smaller epsilon is."""
     from dataclasses import replace
 
