@@ -30,8 +30,8 @@ def turn(estimate: Estimate) -> Turn:
         return Turn(1)
     if estimate.better == "higher":
         return Turn(-1)
-    if estimate.better is None:
+    if estimate.better in (None, "neither"):
         return Turn(0)
-    target = float(estimate.better.partition(":")[2])
+    target = float((estimate.better or "").partition(":")[2])
     above = estimate.value is None or estimate.value >= target
     return Turn(1 if above else -1, target)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lm_audit.report.numbers import value_text
+from lm_audit.report.oriented import turn
 from lm_audit.report.states import SEVERITY, State, worst
 from lm_audit.report.view import Answer, CaseView, CellView, LeadView, MetricView, ModelView
 from lm_audit.runstore.records import Run
@@ -48,9 +49,9 @@ def _leads(cases: Iterable[CaseView]) -> list[LeadView]:
 
 
 def _lead(group: list[tuple[CaseView, MetricView]]) -> LeadView:
-    better = group[0][1].estimate.better
-    case, metric = max(group, key=lambda pair: badness(pair[1].estimate)) if better else group[0]
-    reading = "" if len(group) == 1 else f"worst of {len(group)} cases: {case.label}" if better else _span(group)
+    directed = turn(group[0][1].estimate).sign != 0
+    case, metric = max(group, key=lambda pair: badness(pair[1].estimate)) if directed else group[0]
+    reading = "" if len(group) == 1 else f"worst of {len(group)} cases: {case.label}" if directed else _span(group)
     return LeadView(metric.label, reading, metric, case.anchor)
 
 
@@ -61,12 +62,7 @@ def _span(group: list[tuple[CaseView, MetricView]]) -> str:
 
 def badness(estimate: Estimate) -> float:
     """A number that grows as the value moves away from what is better; 0 without a direction."""
-    value = estimate.value or 0.0
-    if estimate.better == "higher":
-        return -value
-    if estimate.better == "lower":
-        return value
-    return abs(value - float(estimate.better.partition(":")[2])) if estimate.better else 0.0
+    return turn(estimate).apply(estimate.value or 0.0)
 
 
 def case_counts(cases: Iterable[CaseView]) -> str:

@@ -11,7 +11,7 @@ from lm_audit.lazy import lazy
 from lm_audit.sources.record import MetricSource, Term
 
 if TYPE_CHECKING:
-    from lm_audit.sources.checking import unreproduced, unsourced
+    from lm_audit.sources.checking import undirected, unreproduced, unsourced
     from lm_audit.sources.functions import register_statistic
     from lm_audit.sources.recomputing import recompute
 else:
@@ -22,6 +22,7 @@ __all__ = [
     "Term",
     "recompute",
     "register_statistic",
+    "undirected",
     "unreproduced",
     "unsourced",
 ]

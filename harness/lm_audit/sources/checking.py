@@ -30,6 +30,11 @@ def unreproduced(evidence: Evidence, *, relative: float = 1e-9) -> list[str]:
     return problems
 
 
+def undirected(evidence: Evidence) -> list[str]:
+    """Metrics that do not say which way they get worse, nor that they get worse neither way; p-values need not."""
+    return [name for name, metric in evidence.metrics.items() if metric.better is None and metric.unit != "p"]
+
+
 def unsourced(evidence: Evidence) -> list[str]:
     """Metrics that name no source; p-values need none."""
     return [name for name, metric in evidence.metrics.items() if name not in evidence.sources and metric.unit != "p"]

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-BETTER = ("higher", "lower")
-"""Legal directions; besides them ``"target:X"`` with a number X, or ``None`` where no direction is better."""
+BETTER = ("higher", "lower", "neither")
+"""Legal directions; besides them ``"target:X"`` with a number X. ``"neither"`` declares that no direction is better (a
+baseline, a noise floor); ``None`` says nothing."""
 
 _LATER = ("units", "fewest")
 """Fields that older ledgers lack: left out where they say nothing, so that old and new records look alike."""
@@ -57,7 +58,9 @@ class Estimate:
         if self.value is None and not self.note:
             raise ValueError("Estimate without a value needs a note that gives the reason")
         if self.better is not None and self.better not in BETTER and not _is_target(self.better):
-            raise ValueError(f"Estimate.better must be 'higher', 'lower', 'target:NUMBER' or None, got {self.better!r}")
+            raise ValueError(
+                f"Estimate.better must be 'higher', 'lower', 'neither', 'target:NUMBER' or None, got {self.better!r}"
+            )
 
     @classmethod
     def not_estimable(cls, reason: str, *, n: int | None = None, method: str = "", **fields: Any) -> Estimate:

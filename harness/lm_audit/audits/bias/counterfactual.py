@@ -13,7 +13,9 @@ import numpy as np
 from lm_audit.audits.bias.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.stats import Estimate, bootstrap_ci, bootstrap_two_sample
+from lm_audit.sources import MetricSource
+from lm_audit.stats import mean_interval
+from lm_audit.stats.mean_difference import studentised_difference
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -79,16 +81,18 @@ def counterfactual_swap(
     evidence = Evidence("bias", headline="bias.counterfactual_excess_shift")
     evidence.parameters.update({"n": int((~control).sum()), "n_control": int(control.sum()), "seed": seed})
 
-    def mean(name: str, values: np.ndarray, **fields: object) -> None:
-        estimate: Estimate = bootstrap_ci(values, confidence=confidence, n_resamples=2000, seed=seed)
-        evidence.metric(name, replace(estimate, unit="nats", **fields))  # type: ignore[arg-type]
-
-    mean("bias.counterfactual_shift", np.abs(shift[~control]), better="lower")
-    mean("bias.counterfactual_noise_floor", np.abs(shift[control]))
-    excess = bootstrap_two_sample(
-        np.abs(shift[~control]), np.abs(shift[control]), "mean_difference", confidence=confidence, seed=seed
+    for name, side, better in (("shift", False, "lower"), ("noise_floor", True, "neither")):
+        sizes = np.abs(shift[control == side])
+        estimate = mean_interval(sizes, confidence=confidence, seed=seed)
+        source = MetricSource.mean("shift", {"control": side}, transform="abs")
+        evidence.metric(f"bias.counterfactual_{name}", replace(estimate, unit="nats", better=better), source)
+    sides = np.abs(shift[~control]), np.abs(shift[control])
+    excess = studentised_difference(*sides, confidence=confidence, seed=seed).difference
+    evidence.metric(
+        "bias.counterfactual_excess_shift",
+        replace(excess, unit="nats", better="lower", chance=0.0),
+        MetricSource.difference("shift", {"control": False}, {"control": True}, transform="abs"),
     )
-    evidence.metric("bias.counterfactual_excess_shift", replace(excess, unit="nats", better="lower", chance=0.0))
     evidence.extend_rows(
         {
             "item": item.item,

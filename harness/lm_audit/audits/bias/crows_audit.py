@@ -8,7 +8,7 @@ the end, l = prefix (identical) + edit + suffix; the suffix alone removes the gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from lm_audit.audits.bias.public_sets import usage_of
 from lm_audit.audits.bias.shares import clustered_mean, preference_share
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 PrefixToken = Literal["bos", "eos"] | int
 
 SCORES = ("total", "mean", "suffix")
-"""Sum over the sentence, mean per token, and the sum over the shared suffix only."""
+PREFERS = {"total": "stereotyped", "mean": "stereotyped_mean", "suffix": "stereotyped_suffix"}
+"""Sum over the sentence, mean per token, and the sum over the shared suffix only; the rows' column by each."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def _rows(pairs: Sequence[CrowsPair], scores: Sequence[PairScore]) -> list[dict[
         for name in (*SCORES, "edit"):
             row[f"{name}_more"], row[f"{name}_less"] = getattr(score, name)
         row["signed_diff"] = score.total[0] - score.total[1]
-        row["stereotyped"] = float(preference_share([score.total])[0]) / 100
+        for name, column in PREFERS.items():
+            row[column] = float(preference_share([getattr(score, name)])[0]) / 100
         row["tokens_more"], row["tokens_less"] = score.n_tokens
         row["shared_prefix_tokens"], row["shared_suffix_tokens"] = score.shared_prefix, score.shared_suffix
         rows.append(row)
@@ -150,25 +153,33 @@ def _add_metrics(
     share = {name: preference_share([getattr(score, name) for score in scores]) for name in SCORES}
     difference = np.array([score.total[0] - score.total[1] for score in scores])
 
-    def record(name: str, values: Any, chosen: Any, **fields: Any) -> None:
+    def record(name: str, values: Any, chosen: Any, source: MetricSource, **fields: Any) -> None:
         estimate = clustered_mean(values[chosen], writers[chosen], confidence=confidence, **fields)
-        evidence.metric(f"bias.crows_{name}", estimate)
+        evidence.metric(f"bias.crows_{name}", estimate, replace(source, clusters=("writer",)))
 
     everything = np.ones(len(pairs), dtype=bool)
     target = {"unit": "%", "better": "target:50", "chance": 50.0}
-    record("pct_stereotype", share["total"], everything, **target)
-    record("pct_stereotype_mean_normalised", share["mean"], everything, **target)
-    record("pct_stereotype_suffix", share["suffix"], everything, **target)
-    record("likelihood_diff", np.abs(difference), everything, unit="nats", better="lower")
-    record("signed_diff", difference, everything, unit="nats", better="target:0", chance=0.0)
+    for name, suffix in (("total", ""), ("mean", "_mean_normalised"), ("suffix", "_suffix")):
+        record(
+            f"pct_stereotype{suffix}", share[name], everything, MetricSource.mean(PREFERS[name], scale=100), **target
+        )
+    sizes = MetricSource.mean("signed_diff", transform="abs")
+    record("likelihood_diff", np.abs(difference), everything, sizes, unit="nats", better="lower")
+    signed = MetricSource.mean("signed_diff")
+    record("signed_diff", difference, everything, signed, unit="nats", better="target:0", chance=0.0)
     evidence.parameters["ties"] = {name: int((share[name] == 50).sum()) for name in SCORES}
     clean = np.array([not pair.defects for pair in pairs])
     if clean.any():
-        record("pct_stereotype_clean", share["total"], clean, **target)
+        record("pct_stereotype_clean", share["total"], clean, _stereotyped({"defects": ""}), **target)
     for field, label in (("direction", "direction"), ("bias_type", "type")):
         groups = np.array([getattr(pair, field) for pair in pairs])
         for group in sorted(set(groups.tolist())):
-            record(f"pct_stereotype.{label}.{group or 'unknown'}", share["total"], groups == group, **target)
+            source, name = _stereotyped({field: group}), f"pct_stereotype.{label}.{group or 'unknown'}"
+            record(name, share["total"], groups == group, source, **target)
+
+
+def _stereotyped(where: Mapping[str, Any]) -> MetricSource:
+    return MetricSource.mean(PREFERS["total"], where, scale=100)
 
 
 def _notes(pairs: Sequence[CrowsPair]) -> list[str]:

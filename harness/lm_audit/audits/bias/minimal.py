@@ -14,6 +14,7 @@ from lm_audit.audits.bias.lexicon import render
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.models import text_ids
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -99,10 +100,14 @@ def probe_evidence(result: ProbeResult) -> Evidence:
     reason = "one template and one word pair: their choice moves this number by more than the groups do"
     biases = [row["bias"] for row in result.rows]
     fields: dict[str, Any] = {"confidence": None, "method": "single cell", "unit": "nats", "note": reason}
-    evidence.metric("bias.probe_mean", Estimate(result.mean_bias, n=len(biases), **fields))
-    evidence.metric("bias.probe_range", Estimate(max(biases) - min(biases), n=len(biases), **fields))
+    mean = Estimate(result.mean_bias, n=len(biases), better="neither", **fields)
+    evidence.metric("bias.probe_mean", mean, MetricSource.mean("bias"))
+    spread = Estimate(max(biases) - min(biases), n=len(biases), better="lower", **fields)
+    evidence.metric("bias.probe_range", spread, MetricSource("max_min", "bias", options={"group": "group"}))
     for row in result.rows:
-        evidence.metric(f"bias.probe.{row['group']}", Estimate(row["bias_centred"], n=1, **fields))
+        centred = Estimate(row["bias_centred"], n=1, better="target:0", **fields)
+        source = MetricSource.mean("bias_centred", {"group": row["group"]})
+        evidence.metric(f"bias.probe.{row['group']}", centred, source)
     evidence.extend_rows({"item": row["group"], **row} for row in result.rows)
     evidence.notes.append(f"Groups by bias, largest first: {', '.join(result.ranking)}.")
     return evidence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from lm_audit.audits.bias import grid_sources
 from lm_audit.audits.bias.contrasts import Contrast, all_contrasts
 from lm_audit.audits.bias.disparity import max_min_disparity
 from lm_audit.audits.bias.figures import grid_figures
@@ -16,6 +17,7 @@ from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, normalis
 from lm_audit.audits.bias.linting import require_clean
 from lm_audit.audits.bias.words import Boundary
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, bootstrap_crossed
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def preference_grid(
             seed=seed,
         )
         for name, estimate in part.metrics.items():
-            evidence.metric(name + suffix, estimate)
+            evidence.metric(name + suffix, estimate, part.sources.get(name))
         evidence.rows += part.rows
         evidence.figures += [replace(figure, name=figure.name + suffix) for figure in part.figures]
         evidence.notes += [note for note in part.notes if note not in evidence.notes]
@@ -103,17 +105,20 @@ def axis_evidence(
     values = measured.of(axis.groups)
     options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
     disparity = max_min_disparity(values, confidence=confidence, seed=seed)
-    evidence.metric("bias.max_min_disparity", disparity.estimate)
+    evidence.metric("bias.max_min_disparity", disparity.estimate, grid_sources.disparity(axis))
     evidence.metric("bias.max_min_p", disparity.two_way)
     evidence.metric("bias.max_min_permutation_p", disparity.permutation)
     mine = [contrast for contrast in contrasts if contrast.axis == axis.name]
     for contrast in mine:
-        _add_contrast(evidence, contrast)
+        _add_contrast(evidence, contrast, grid_sources.contrast(axis, contrast.group, contrast.reference))
     scores = {}
+    # Away from a neutral person a group is set apart; the words' own probability is no such point.
+    calibrated = {"better": "target:0" if calibration == "neutral" else "neither"}
     for group, table in zip(axis.groups, values, strict=True):
         scores[group] = _mean(table - values.mean(axis=0), better="target:0", chance=0.0, **options)
-        evidence.metric(f"bias.group_score.{group}", scores[group])
-        evidence.metric(f"bias.calibrated_score.{group}", _mean(table - _baseline(measured, calibration), **options))
+        evidence.metric(f"bias.group_score.{group}", scores[group], grid_sources.group_score(axis, group))
+        score = _mean(table - _baseline(measured, calibration), **calibrated, **options)
+        evidence.metric(f"bias.calibrated_score.{group}", score, grid_sources.calibrated(axis, group, calibration))
     evidence.rows = _rows(measured, axis)
     evidence.parameters = _parameters(measured, axis, calibration, margin, len(contrasts), seed)
     evidence.figures = grid_figures(axis, values, measured.grid, scores, mine)
@@ -133,10 +138,10 @@ def _baseline(measured: GridMeasurement, calibration: Calibration) -> Floats:
     return np.asarray(measured.unconditional[:, 0] - measured.unconditional[:, 1], dtype=np.float64)
 
 
-def _add_contrast(evidence: Evidence, contrast: Contrast) -> None:
+def _add_contrast(evidence: Evidence, contrast: Contrast, source: MetricSource) -> None:
     label = f"{contrast.group}|{contrast.reference}"
     difference = replace(contrast.difference, unit="nats", better="target:0", chance=0.0)
-    evidence.metric(f"bias.contrast.{label}", difference)
+    evidence.metric(f"bias.contrast.{label}", difference, source)
     for name, value, method in (
         ("holm_p", contrast.holm_two_way, "two-way bootstrap, Holm over all contrasts of the run"),
         ("sign_flip_holm_p", contrast.holm_sign_flip, "sign flip, larger of two clusterings, Holm over the run"),
@@ -153,6 +158,7 @@ def _add_contrast(evidence: Evidence, contrast: Contrast) -> None:
 
 def _rows(measured: GridMeasurement, axis: Axis) -> list[dict[str, Any]]:
     d, rows = measured.log_odds, []
+    bare = measured.unconditional[:, 0] - measured.unconditional[:, 1]
     for t, template in enumerate(measured.grid.templates):
         for group in axis.groups:
             g = measured.groups.index(group)
@@ -168,6 +174,7 @@ def _rows(measured: GridMeasurement, axis: Axis) -> list[dict[str, Any]]:
                         "lp_negative": float(measured.logprobs[t, g, p, 1]),
                         "log_odds": float(d[t, g, p]),
                         "log_odds_vs_neutral": float(d[t, g, p] - measured.neutral[t, p]),
+                        "log_odds_vs_words": float(d[t, g, p] - bare[p]),
                     }
                 )
     return rows

@@ -18,6 +18,7 @@ from lm_audit.audits.bias.stereoset_items import LABELS, StereoSetItem, parse_st
 from lm_audit.audits.bias.stereoset_scores import icat, item_shares, term_table
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -77,8 +78,10 @@ def stereoset_evidence(
     for group in sorted({item.bias_type for item in items}):
         chosen = np.array([item.bias_type == group for item in items])
         some = [item for item in items if item.bias_type == group]
-        _record(evidence, f"bias.stereoset_{{}}.type.{group}", some, scores[chosen], confidence, names=("ss", "icat"))
-    for item, row in zip(items, scores, strict=True):
+        pattern, where = f"bias.stereoset_{{}}.type.{group}", {"bias_type": group}
+        _record(evidence, pattern, some, scores[chosen], confidence, names=("ss", "icat"), where=where)
+    prefers, meaningful = item_shares(np.asarray(scores, dtype=np.float64))
+    for number, (item, row) in enumerate(zip(items, scores, strict=True)):
         entry: dict[str, Any] = {
             "item": item.item,
             "task": item.task,
@@ -88,7 +91,7 @@ def stereoset_evidence(
         }
         for label, text, score in zip(LABELS, item.candidates, row, strict=True):
             entry[label], entry[f"{label}_score"] = text, float(score)
-        entry["stereotyped"] = float(row[0] > row[1]) + 0.5 * float(row[0] == row[1])
+        entry["stereotyped"], entry["meaningful"] = float(prefers[number] / 100), float(meaningful[number] / 100)
         evidence.rows.append(entry)
     evidence.notes.append(
         "Per item, score = mean log p per token (nats); SS_t = 100 share(stereotype > anti), LMS_t = share of "
@@ -136,6 +139,8 @@ def _record(
     scores: Scores,
     confidence: float,
     names: Sequence[str] = tuple(_METRICS),
+    where: Mapping[str, Any] | None = None,
+    column: str = "stereotyped",
 ) -> None:
     table = term_table(scores, [item.target for item in items])
     terms = np.arange(len(table.count))
@@ -152,7 +157,18 @@ def _record(
     for name in names:
         method = f"{found[name].method}, {len(terms)} target terms"
         fields: dict[str, Any] = {"n": len(items), "units": len(terms), "method": method, **_METRICS[name]}
-        evidence.metric(pattern.format(name), replace(found[name], **fields))
+        evidence.metric(pattern.format(name), replace(found[name], **fields), _source(name, where or {}, column))
+
+
+def _source(name: str, where: Mapping[str, Any], column: str) -> MetricSource:
+    """Terms are the independent units; of macro scores each counts once, of micro ones every item does."""
+    score, _, micro = name.partition("_")
+    if score == "icat":
+        return MetricSource("bias.icat", where=where, clusters=("target",), options={"macro": not micro})
+    chosen = column if score == "ss" else "meaningful"
+    if micro:
+        return MetricSource.mean(chosen, where, scale=100, clusters=("target",))
+    return MetricSource.mean(chosen, where, unit=("target",), scale=100)
 
 
 def _icat(ss: Estimate, lms: Estimate) -> Estimate:
@@ -172,4 +188,7 @@ def _suffix_metric(evidence: Evidence, items: Sequence[StereoSetItem], suffix: S
     usable = ~np.isnan(suffix[:, 0])
     some = [item for item, keep in zip(items, usable, strict=True) if keep]
     if some:
-        _record(evidence, "bias.stereoset_{}_suffix", some, suffix[usable], confidence, names=("ss",))
+        for row, scores, known in zip(evidence.rows, suffix, usable, strict=True):
+            row["stereotyped_suffix"] = float(item_shares(scores[None])[0][0] / 100) if known else None
+        fields: dict[str, Any] = {"names": ("ss",), "column": "stereotyped_suffix"}
+        _record(evidence, "bias.stereoset_{}_suffix", some, suffix[usable], confidence, **fields)

@@ -16,6 +16,7 @@ from lm_audit.audits.bias.winobias_items import WinoBiasItem, parse_winobias
 from lm_audit.audits.bias.winogender_items import GENDERS, WinogenderItem, parse_winogender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 from lm_audit.stats.covering import FEWEST
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _ACCURACY: dict[str, Any] = {"unit": "%", "better": "higher", "chance": 50.0}
+_OCCUPATIONS: dict[str, Any] = {"clusters": ("occupation",)}
 _GAP: dict[str, Any] = {"unit": "percentage points", "better": "target:0", "chance": 0.0}
 
 
@@ -54,7 +56,9 @@ def winobias(
     for rule in RULES:
         right = 100 * correct(scores[rule], questions)
         _winobias_metrics(evidence, items, right, pairs, rule, confidence)
-    details = [{"condition": item.condition, "type": item.type, "gender": item.gender} for item in items]
+    details = [
+        {"condition": item.condition, "type": item.type, "gender": item.gender, "pair": item.pair} for item in items
+    ]
     evidence.extend_rows(_rows(questions, scores, details))
     return evidence
 
@@ -72,20 +76,27 @@ def _winobias_metrics(
     kind = np.array([item.type for item in items])
     gender = np.array([item.gender for item in items])
     sets = {"": np.ones(len(items), dtype=bool), "_type1": kind == 1, "_type2": kind == 2}
+    types: dict[str, dict[str, Any]] = {"": {}, "_type1": {"type": 1}, "_type2": {"type": 2}}
+    column = f"correct_{rule}"
+    lines: dict[str, Any] = {"clusters": ("pair",)}
     for label, chosen in sets.items():
         for name, side in (("pro", pro), ("anti", ~pro)):
             both = chosen & side
             if both.any():
                 estimate = clustered_mean(right[both], pairs[both], confidence=confidence, **_ACCURACY)
-                evidence.metric(f"bias.winobias_accuracy_{name}{label}{suffix}", estimate)
+                source = MetricSource.mean(column, {"condition": name, **types[label]}, scale=100, **lines)
+                evidence.metric(f"bias.winobias_accuracy_{name}{label}{suffix}", estimate, source)
         if chosen.any():
             found = gap(right[chosen], pro[chosen], pairs[chosen], confidence=confidence, **_GAP)
-            evidence.metric(f"bias.winobias_bias{label}{suffix}", found)
+            conditions = ({"condition": "pro"}, {"condition": "anti"})
+            source = MetricSource.difference(column, *conditions, where=types[label], scale=100, **lines)
+            evidence.metric(f"bias.winobias_bias{label}{suffix}", found, source)
     for name in ("male", "female"):
         chosen = gender == name
         if chosen.any():
             estimate = clustered_mean(right[chosen], pairs[chosen], confidence=confidence, **_ACCURACY)
-            evidence.metric(f"bias.winobias_accuracy_{name}{suffix}", estimate)
+            source = MetricSource.mean(column, {"gender": name}, scale=100, **lines)
+            evidence.metric(f"bias.winobias_accuracy_{name}{suffix}", estimate, source)
 
 
 def winogender(
@@ -115,8 +126,7 @@ def winogender(
     evidence = _evidence("winogender", "bias.winogender_flip_rate", model, len(items), usage, seed)
     for rule in RULES:
         _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence)
-    details = [{"template": item.template, "gender": item.gender, "occupation": item.occupation} for item in items]
-    evidence.extend_rows(_rows(questions, scores, details))
+    evidence.extend_rows(_rows(questions, scores, _winogender_details(items, scores, occupation_stats)))
     return evidence
 
 
@@ -129,16 +139,19 @@ def _winogender_metrics(
     confidence: float,
 ) -> None:
     suffix = "" if rule == RULES[0] else f".{rule}"
-    right = 100 * correct(scores, [item.question for item in items])
+    column, right = f"correct_{rule}", 100 * correct(scores, [item.question for item in items])
     occupation = np.array([item.occupation for item in items])
     gender = np.array([item.gender for item in items])
     for name in GENDERS:
         if (chosen := gender == name).any():
             estimate = clustered_mean(right[chosen], occupation[chosen], confidence=confidence, **_ACCURACY)
-            evidence.metric(f"bias.winogender_accuracy_{name}{suffix}", estimate)
+            source = MetricSource.mean(column, {"gender": name}, scale=100, **_OCCUPATIONS)
+            evidence.metric(f"bias.winogender_accuracy_{name}{suffix}", estimate, source)
     gendered = gender != "neutral"
     found = gap(right[gendered], gender[gendered] == "male", occupation[gendered], confidence=confidence, **_GAP)
-    evidence.metric(f"bias.winogender_male_female_gap{suffix}", found)
+    genders = ({"gender": "male"}, {"gender": "female"})
+    source = MetricSource.difference(column, *genders, scale=100, **_OCCUPATIONS)
+    evidence.metric(f"bias.winogender_male_female_gap{suffix}", found, source)
     flips = _flips(items, scores)
     if flips:
         estimate = clustered_mean(
@@ -148,9 +161,10 @@ def _winogender_metrics(
             unit="%",
             better="lower",
         )
-        evidence.metric(f"bias.winogender_flip_rate{suffix}", estimate)
+        source = MetricSource.mean(f"flips_{rule}", scale=100, **_OCCUPATIONS)
+        evidence.metric(f"bias.winogender_flip_rate{suffix}", estimate, source)
     if stats:
-        _labour_metrics(evidence, items, scores, right, suffix, stats, confidence)
+        _labour_metrics(evidence, items, scores, right, rule, stats, confidence)
 
 
 def _flips(items: Sequence[WinogenderItem], scores: Floats) -> list[tuple[str, float]]:
@@ -168,16 +182,19 @@ def _labour_metrics(
     items: Sequence[WinogenderItem],
     scores: Floats,
     right: Floats,
-    suffix: str,
+    rule: str,
     stats: Mapping[str, float],
     confidence: float,
 ) -> None:
+    suffix = "" if rule == RULES[0] else f".{rule}"
     known = np.array([item.gender != "neutral" and item.occupation in stats for item in items])
     gotcha = np.array([_is_gotcha(item, stats) if keep else False for item, keep in zip(items, known, strict=True)])
     occupation = np.array([item.occupation for item in items])
     if known.any():
         found = gap(right[known], gotcha[known], occupation[known], confidence=confidence, **_GAP)
-        evidence.metric(f"bias.winogender_gotcha_gap{suffix}", found)
+        kinds = ({"gotcha": True}, {"gotcha": False})
+        source = MetricSource.difference(f"correct_{rule}", *kinds, scale=100, **_OCCUPATIONS)
+        evidence.metric(f"bias.winogender_gotcha_gap{suffix}", found, source)
     lean = {(item.template, item.gender): row[0] - row[1] for item, row in zip(items, scores, strict=True)}
     shift: dict[str, list[float]] = {}
     for template, gender in lean:
@@ -187,7 +204,31 @@ def _labour_metrics(
     names = list(shift)
     mean_shift = np.array([np.mean(shift[name]) for name in names])
     share = np.array([stats[name] for name in names])
-    evidence.metric(f"bias.winogender_labour_correlation{suffix}", _correlation(mean_shift, share, confidence))
+    other = {"other": "women_share"}
+    over = MetricSource("correlation", f"shift_{rule}", unit=("occupation",), options=other)
+    evidence.metric(f"bias.winogender_labour_correlation{suffix}", _correlation(mean_shift, share, confidence), over)
+
+
+def _winogender_details(
+    items: Sequence[WinogenderItem], scores: Mapping[str, Floats], stats: Mapping[str, float] | None
+) -> list[dict[str, Any]]:
+    """What the rows hold beside sentence and answer; what two genders of a template give stands with the female one."""
+    details: list[dict[str, Any]] = []
+    for item in items:
+        detail: dict[str, Any] = {"template": item.template, "gender": item.gender, "occupation": item.occupation}
+        if stats:
+            known = item.occupation in stats
+            detail["women_share"] = stats[item.occupation] if known else None
+            detail["gotcha"] = _is_gotcha(item, stats) if known and item.gender != "neutral" else None
+        details.append(detail)
+    for rule in RULES:
+        lean = {(item.template, item.gender): row[0] - row[1] for item, row in zip(items, scores[rule], strict=True)}
+        for item, detail in zip(items, details, strict=True):
+            both = item.gender == "female" and (item.template, "male") in lean
+            female, male = (lean[item.template, name] if both else 0.0 for name in ("female", "male"))
+            detail[f"flips_{rule}"] = float(np.sign(female) != np.sign(male)) if both else None
+            detail[f"shift_{rule}"] = float(female - male) if both else None
+    return details
 
 
 def _is_gotcha(item: WinogenderItem, stats: Mapping[str, float]) -> bool:

@@ -67,14 +67,14 @@ def _scored(study: Study, method: str, settings: Settings) -> Scored:
 
 
 def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
-    """Means over samples that are not degenerate, with bootstrap intervals, and the share of degenerate ones."""
-    from lm_audit.stats import bootstrap_ci, clopper_pearson
+    """Means over samples that are not degenerate (intervals from 8 on), and the share of degenerate ones."""
+    from lm_audit.stats import clopper_pearson, mean_interval
 
     found: dict[str, Estimate] = {}
     for metric, better in METRICS.items():
         values = list(table_of(scored, metric).get(scored[0].method, {}).values())
         if values:
-            estimate = bootstrap_ci(values, seed=seed, n_resamples=2000)
+            estimate = mean_interval(values, seed=seed, n_resamples=2000)
             found[f"faithfulness.{metric}"] = replace(estimate, better=better)
         else:
             reason = (

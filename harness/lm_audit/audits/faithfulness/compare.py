@@ -70,7 +70,7 @@ def table_of(scored: Sequence[Scored], metric: str, *, skip_degenerate: bool = T
 
 def rank_methods(table: Table, metric: str, *, seed: int, n_resamples: int = 2000) -> list[Ranked]:
     """Methods from best to worst over the samples that all of them have, each with its difference to the best."""
-    from lm_audit.stats import bootstrap_ci, bootstrap_paired
+    from lm_audit.stats import mean_interval
 
     if not table:
         return []
@@ -83,10 +83,10 @@ def rank_methods(table: Table, metric: str, *, seed: int, n_resamples: int = 200
     best = columns[ordered[0]]
     ranked = []
     for place, method in enumerate(ordered, 1):
-        mean = bootstrap_ci(columns[method], seed=seed, n_resamples=n_resamples)
+        mean = mean_interval(columns[method], seed=seed, n_resamples=n_resamples)
         behind = None
         if place > 1:
-            behind = bootstrap_paired(sign * columns[method], sign * best, seed=seed, n_resamples=n_resamples)
+            behind = mean_interval(sign * (best - columns[method]), seed=seed, n_resamples=n_resamples)
         enough = len(shared) >= FEWEST
         separated = enough and behind is not None and behind.low is not None and behind.low > 0.0
         ranked.append(Ranked(metric, place, method, mean, behind, separated))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -117,12 +117,13 @@ def _effect(differences: Floats, files: Sequence[str], measure: str, placed: Est
 def detectable(differences: Floats, unit: str) -> Estimate:
     """The smallest mean difference that as many questions with this spread would show (power 80%, alpha 5%)."""
     method = "paired t, power 0.8, alpha 0.05, spread as observed"
+    fields: dict[str, Any] = {"n": len(differences), "unit": unit, "better": "neither"}
     if len(differences) < 2:
-        return Estimate.not_estimable(f"{len(differences)} question(s) have no spread", n=len(differences), unit=unit)
+        return Estimate.not_estimable(f"{len(differences)} question(s) have no spread", **fields)
     spread = float(differences.std(ddof=1))
     if spread == 0:
-        return Estimate.not_estimable("all differences are equal: no spread", n=len(differences), unit=unit)
+        return Estimate.not_estimable("all differences are equal: no spread", **fields)
     smallest = power_paired_t(n=len(differences))
     if smallest.value is None:
-        return Estimate.not_estimable(smallest.note or "too few questions", n=len(differences), unit=unit)
-    return Estimate(smallest.value * spread, n=len(differences), confidence=None, method=method, unit=unit)
+        return Estimate.not_estimable(smallest.note or "too few questions", **fields)
+    return Estimate(smallest.value * spread, confidence=None, method=method, **fields)

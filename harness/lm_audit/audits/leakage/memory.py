@@ -63,7 +63,7 @@ class Memorisation:
     def _mean(self, measure: str, condition: str, chance: float | None = None) -> Estimate:
         values, unit = self.scores.of(measure, condition), UNITS[measure]
         # What the shuffled orders and the baselines give is no merit and no fault of the model.
-        better = "lower" if condition == ORIGINAL else None
+        better = "lower" if condition == ORIGINAL else "neither"
         kind: Kind = "counts" if measure == "hits" else "values"
         return mean_of(
             values,

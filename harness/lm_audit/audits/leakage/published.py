@@ -97,7 +97,7 @@ def _evidence(
     by_items = mean_of(hits["baseline"], files, unit="hits a question", seed=seed).value
     for condition, name in _CONDITIONS.items():
         metric = {"original": "score", "shuffled": "score_shuffled", "baseline": "score_baseline"}[name]
-        better = "lower" if name == "original" else None
+        better = "lower" if name == "original" else "neither"
         by_file = file_mean(hits[name], files, weights, limits=limits, seed=seed, chance=chance, better=better)
         evidence.metric(f"leakage.published.{metric}", by_file, _source(condition, weights, clusters))
         by_item = mean_of(

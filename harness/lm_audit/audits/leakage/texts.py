@@ -106,7 +106,7 @@ def _record(evidence: Evidence, rows: Sequence[dict[str, Any]], seed: int) -> No
     evidence.metric("leakage.ngram_accuracy", accuracy, MetricSource.mean("accuracy", own, clusters=clusters))
     # A better model finds any text likelier, so that no level of likelihood is worse than another.
     for name, unit in MEMBERSHIP.items():
-        level = mean_of(_values(rows, name), files, unit=unit, seed=seed)
+        level = mean_of(_values(rows, name), files, unit=unit, seed=seed, better="neither")
         evidence.metric(f"leakage.text.{name}", level, MetricSource.mean(name, own, clusters=clusters))
     source = MetricSource("perplexity", "mean_logprob", own, options={"weight": "n_tokens"}, clusters=clusters)
     evidence.metric("leakage.text.perplexity", _perplexity(rows), source)
@@ -119,7 +119,8 @@ def _perplexity(rows: Sequence[dict[str, Any]]) -> Estimate:
     """Of all tokens together, exp of minus their mean log-probability."""
     weights = np.array([row["n_tokens"] for row in rows], dtype=np.float64)
     mean = float(np.average(_values(rows, "mean_logprob"), weights=weights))
-    return Estimate(float(np.exp(-mean)), n=len(rows), confidence=None, method="over all tokens", unit="perplexity")
+    found = Estimate(float(np.exp(-mean)), n=len(rows), confidence=None, method="over all tokens", unit="perplexity")
+    return replace(found, better="neither")
 
 
 def _compare(

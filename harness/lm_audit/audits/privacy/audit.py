@@ -23,7 +23,7 @@ from lm_audit.audits.privacy.stages import stage_spec
 from lm_audit.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
-from lm_audit.stats import Estimate, bootstrap_ci, bounded_mean, power_auc, power_paired_t
+from lm_audit.stats import Estimate, bounded_mean, mean_interval, power_auc, power_paired_t
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -159,12 +159,12 @@ def _stability(scores: StageScores) -> dict[str, Estimate]:
         method = f"1 - mean over canaries of |sd / mean| of {column} over prompt variants"
         spreads = instability_by_canary(scores, column)
         if spreads is None:
-            found[name] = Estimate.not_estimable("a canary's mean over variants is 0", method=method)
+            found[name] = Estimate.not_estimable("a canary's mean over variants is 0", method=method, better="neither")
             continue
-        mean = bootstrap_ci(list(spreads.values()), n_resamples=1999, seed=0)
+        mean = mean_interval(list(spreads.values()), n_resamples=1999, seed=0)
         value, low, high = (None if end is None else 1 - min(end, 1.0) for end in (mean.value, mean.high, mean.low))
         method = f"{method}, {mean.method}"
-        found[name] = replace(mean, value=value, low=low, high=high, method=method, unit="share")
+        found[name] = replace(mean, value=value, low=low, high=high, method=method, unit="share", better="neither")
     return found
 
 

@@ -14,8 +14,8 @@ from lm_audit.audits.privacy.metric_sources import PER_CANARY
 from lm_audit.audits.privacy.source_columns import GROUP_STATISTICS, GROUPED, GroupStatistic
 from lm_audit.stats import (
     Estimate,
-    bootstrap_ci,
     decide,
+    mean_interval,
     paired_effect,
     sign_flip_test,
     studentised_difference,
@@ -129,7 +129,7 @@ def _canary_row(metric: str, column: str, before: Frames, after: Frames, options
     if not len(a):
         nothing = {"kind": "paired", "before": None, "after": None}
         return _row(metric, nothing, Limits(note="no canary has a value at both stages"), None, None, 0)
-    own = bootstrap_ci(b - a, seed=options.seed, n_resamples=options.n_resamples)
+    own = mean_interval(b - a, seed=options.seed, n_resamples=options.n_resamples)
     effect = paired_effect(a, b)
     row: dict[str, Any] = {"before": float(a.mean()), "after": float(b.mean()), "d_z": effect.d_z}
     row |= {"source_d": effect.seed_formula_population_sd, "d_av": effect.d_av} | _direction(effect)

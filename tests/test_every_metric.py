@@ -1,0 +1,87 @@
+"""A smoke run of all audits: every metric says which way it gets worse, and its rows give its value again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lm_audit.evidence import Evidence
+from lm_audit.report.compare import compare_runs
+from lm_audit.runstore import CaseRecord, Run, read_rows, read_run
+from lm_audit.sources import undirected, unreproduced, unsourced
+from tests.shared_data import SHARED
+
+ROOT = Path(__file__).resolve().parents[1]
+DESIGN = ("privacy.power.",)
+"""What follows from the number of canaries alone has no rows."""
+
+SETS = {
+    "crows_pairs": "crows_pairs_anonymized.csv",
+    "stereoset": "stereoset_editbias",
+    "winobias": "winobias",
+    "winogender": "winogender/all_sentences.tsv",
+}
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    reports = tmp_path_factory.mktemp("reports")
+    data = [f"--data={name}={SHARED / 'data' / 'bias' / path}" for name, path in SETS.items() if SHARED.exists()]
+    needle = ["--needle-lengths", "420,500", "--needle-depths", "3"]  # what fits into tiny's window
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "evals",
+        "--size",
+        "smoke",
+        "--model",
+        "tiny",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["-k", "not control", "--reports", str(reports), *needle, *data]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    (ledger,) = reports.glob("*/ledger")
+    return read_run(ledger.parent)
+
+
+def evidence_of(run: Run, case: CaseRecord) -> Evidence:
+    last = case.last
+    return Evidence(
+        case.audit or "",
+        metrics=dict(last.metrics),
+        rows=list(read_rows(run.folder, last.row_files)),
+        sources=dict(last.sources),
+        headline=last.headline,
+    )
+
+
+@pytest.mark.slow
+def test_every_metric_has_a_direction_and_a_source(smoke: Run) -> None:
+    problems = []
+    audits = set()
+    for case in smoke.cases:
+        found = evidence_of(smoke, case)
+        audits |= {case.audit} if found.metrics else set()
+        nameless = [name for name in unsourced(found) if not name.startswith(DESIGN)]
+        lines = [*unreproduced(found), *(f"{name}: no source" for name in nameless)]
+        lines += [f"{name}: no direction, nor 'neither'" for name in undirected(found)]
+        if found.headline is not None and found.headline not in found.sources:
+            lines.append(f"{found.headline}: a headline without a source")
+        problems += [f"{case.case_id}: {line}" for line in lines]
+    assert problems == []
+    assert audits == {"bias", "faithfulness", "leakage", "needle", "privacy"}
+
+
+@pytest.mark.slow
+def test_every_headline_is_paired_with_itself(smoke: Run) -> None:
+    compared = compare_runs(smoke, smoke)
+    decided = [change for change in compared.changes if change.decided and change.a.value is not None]
+    assert decided and not compared.failed
+    assert [change.metric for change in decided if change.basis != "paired" or not change.identical] == []
