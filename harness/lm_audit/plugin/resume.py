@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import StoreError, UsageError
 from lm_audit.gates import Gate, judge_case, worst
 from lm_audit.models.identity import model_identity
 from lm_audit.plugin.fingerprints import case_fingerprint
@@ -20,6 +20,7 @@ from lm_audit.plugin.recording import properties
 from lm_audit.plugin.run_options import RunOptions
 from lm_audit.plugin.selection import is_audit_case
 from lm_audit.plugin.state import AuditSession, audit_session
+from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 
@@ -126,10 +127,10 @@ def _files_whole(record: CaseRecord, folder: Path) -> bool:
         return False
     try:
         return all(
-            hashlib.sha256((folder / file.path).read_bytes()).hexdigest() == file.sha256
+            hashlib.sha256(file_inside(folder, file.path).read_bytes()).hexdigest() == file.sha256
             for file in record.last.artifacts
         )
-    except OSError:
+    except (OSError, StoreError):
         return False
 
 

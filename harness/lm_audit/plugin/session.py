@@ -160,6 +160,8 @@ def _summary(audit: AuditSession, config: pytest.Config) -> list[str]:
         from lm_audit.report.terminal import summary_lines
         from lm_audit.runstore.run import read_run
 
-        return list(summary_lines(read_run(audit.folder.path), width=writer.fullwidth, color=writer.hasmarkup))
+        return list(
+            summary_lines(read_run(audit.folder.path, shown=True), width=writer.fullwidth, color=writer.hasmarkup)
+        )
     except Exception as error:
         return [f"no summary: {type(error).__name__}: {error}"]

@@ -6,19 +6,21 @@ import csv
 import io
 import json
 import mimetypes
+import re
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from markupsafe import Markup
 
-from lm_audit.errors import HarnessError
+from lm_audit.errors import HarnessError, StoreError
 from lm_audit.evidence import Figure
 from lm_audit.report import vega
 from lm_audit.report.figures import FigureDrawer
 from lm_audit.report.names import visible
 from lm_audit.report.page import environment, policy, resource
+from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import CaseRecord, Run
 
 ROWS_LIMIT = 5_000_000
@@ -45,16 +47,27 @@ def _contents(run: Run, case: CaseRecord) -> Iterator[tuple[str, str, str, bytes
     for figure in case.last.figures:
         yield _figure(figure)
     for name in case.last.row_files:
-        path = run.folder / name
-        if path.is_file() and path.stat().st_size <= ROWS_LIMIT:
-            yield "items.jsonl", "text/plain", ".jsonl", path.read_bytes()
+        content = _content(run, name, ROWS_LIMIT)
+        if content is not None:
+            yield "items.jsonl", "text/plain", ".jsonl", content
     for artifact in case.last.artifacts:
-        path = run.folder / artifact.path
-        if path.is_file():
+        content = _content(run, artifact.path)
+        if content is not None:
+            path = PurePosixPath(artifact.path)
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
             # A page of someone else's making would run its scripts inside the report.
             kind = "text/plain" if kind in ("text/html", "image/svg+xml", "application/xhtml+xml") else kind
-            yield path.name, kind, path.suffix, path.read_bytes()
+            suffix = path.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,10}", path.suffix) else ""
+            yield path.name, kind, suffix, content
+
+
+def _content(run: Run, name: str, limit: int | None = None) -> bytes | None:
+    """A file of the run, None where it is absent, lies outside of the run folder, or is larger than ``limit``."""
+    try:
+        path = file_inside(run.folder, name)
+        return path.read_bytes() if limit is None or path.stat().st_size <= limit else None
+    except (OSError, StoreError):
+        return None
 
 
 def _csv(metrics: dict[str, dict[str, Any]]) -> bytes:
@@ -79,5 +92,5 @@ def _figure(figure: Figure) -> tuple[str, str, str, bytes]:
             .render(figure=view, csp=policy(), style=Markup(resource("static/page.css")))
         )
         return title, "text/html", ".html", html.encode("utf-8", "backslashreplace")
-    except HarnessError as error:
+    except (HarnessError, ValueError, TypeError) as error:
         return title, "text/plain", ".txt", str(error).encode("utf-8", "backslashreplace")

@@ -92,7 +92,7 @@ def run_allure(args: argparse.Namespace) -> int:
         raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
     folder = _find(args.which, args.reports)
     results, report = folder / "allure-results", folder / "allure-report"
-    complete_results(read_run(folder), results)
+    complete_results(read_run(folder, shown=True), results)
     command = [args.allure.resolve(), "generate", results, "--output", report]
     config = args.config or _allure_config()
     if config is not None:

@@ -64,7 +64,7 @@ class FigureDrawer:
                 return replace(base, table=table_view(figure.data))
             if figure.kind == "vega-lite":
                 return self._chart(figure, base)
-        except (HarnessError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # Whatever a figure holds, it costs this figure only.
             return replace(base, problem=visible(f"{type(error).__name__}: {error}"))
         return replace(base, problem=f"this version cannot draw figures of kind {figure.kind!r}")
 
@@ -72,16 +72,25 @@ class FigureDrawer:
         vega.check_inline(figure.data)
         interactive = vega.is_interactive(figure.data)
         if self.static_charts <= 0 or self.static_bytes <= 0:
+            vega.runtime()  # Without it no browser draws the chart, and its view says why.
             return replace(base, chart=self._keep(figure.data))
         self._drawn += 1
         svg = vega.to_svg(figure.data, prefix=f"f{self._drawn}-")
         self.static_charts -= 1
         self.static_bytes -= len(svg)
-        return replace(base, svg=Markup(svg), chart=self._keep(figure.data) if interactive else None)
+        return replace(base, svg=Markup(svg), chart=self._keep(figure.data) if interactive and _runs() else None)
 
     def _keep(self, spec: Mapping[str, Any]) -> int:
         self.charts.append(spec)
         return len(self.charts) - 1
+
+
+def _runs() -> bool:
+    """Whether a reader's browser can be given what draws charts."""
+    try:
+        return bool(vega.runtime())
+    except HarnessError:
+        return False
 
 
 def table_view(data: Mapping[str, Any]) -> TableView:

@@ -1,4 +1,4 @@
-"""Item rows: read from the run store line by line, and written as one tidy table of the whole run."""
+"""Item rows: read from the run store line by line, and written as tidy tables of the whole run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_audit.errors import StoreError
 from lm_audit.report.names import case_label
+from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
+from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
+from lm_audit.visible import visible
 
 KEYS = ("case_id", "audit", "model", "device", "case")
 
@@ -24,15 +28,17 @@ class CaseRows:
 
 
 def case_rows(run: Run, case: CaseRecord) -> CaseRows:
-    """All item rows of the last attempt; missing files and torn lines are named, not raised."""
+    """All item rows of the last attempt, as they were recorded; missing files and torn lines are named, not raised."""
     rows: list[dict[str, Any]] = []
     damaged: list[DamagedLine] = []
     for name in case.last.row_files:
         try:
-            lines = (run.folder / name).read_bytes().split(b"\n")
-        except OSError as error:
-            damaged.append(DamagedLine(name, 0, f"cannot be read: {error.strerror or error}"))
+            content = file_inside(run.folder, name).read_bytes()
+        except (OSError, StoreError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            damaged.append(DamagedLine(name, 0, f"cannot be read: {reason}"))
             continue
+        lines = content.split(b"\n")
         found = _all_at_once(lines)
         if found is None:
             found, torn = _one_by_one(name, lines)
@@ -45,12 +51,15 @@ def _all_at_once(lines: list[bytes]) -> list[dict[str, Any]] | None:
     """The rows of a sound file, several times faster than line by line; ``None`` where anything is amiss."""
     text = b"[" + b",".join(line for line in lines if line.strip()) + b"]"
     try:
-        rows = json.loads(text)
+        rows = parsed(text)
     except ValueError:
         return None
     if not all(type(row) is dict for row in rows) or len(rows) != sum(1 for line in lines if line.strip()):
         return None
-    return [restored(row) for row in rows] if b'"$float"' in text else rows
+    try:
+        return [restored(row) for row in rows] if b'"$float"' in text else rows
+    except (ValueError, TypeError):
+        return None
 
 
 def _one_by_one(name: str, lines: list[bytes]) -> tuple[list[dict[str, Any]], list[DamagedLine]]:
@@ -60,8 +69,8 @@ def _one_by_one(name: str, lines: list[bytes]) -> tuple[list[dict[str, Any]], li
         if not line.strip():
             continue
         try:
-            row = restored(json.loads(line))
-        except ValueError as error:
+            row = restored(parsed(line))
+        except (ValueError, TypeError) as error:
             damaged.append(DamagedLine(name, number, str(error)))
             continue
         if isinstance(row, dict):
@@ -83,8 +92,25 @@ def write_items(tables: list[Any], *, csv: Path, parquet: Path) -> int:
     full = [table for table in tables if table.num_rows]
     table = _joined(full) if full else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
     pq.write_table(table, parquet, compression="zstd")
-    pa_csv.write_csv(table, csv)
+    pa_csv.write_csv(_visible(table), csv)
     return int(table.num_rows)
+
+
+HIDDEN = r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\x{fdd0}-\x{fdef}]|[\x{fffe}\x{ffff}]|[^\x{0}-\x{1fffd}]"
+"""Finds, in the syntax of Arrow, every text that is not shown as it is, and some that are."""
+
+
+def _visible(table: Any) -> Any:
+    """``table`` with visible text: a CSV is read in terminals and by programs that end at a NUL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for index, column in enumerate(table.schema):
+        values = table.column(index)
+        if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(values, HIDDEN)).as_py():
+            texts = [value if value is None else visible(value) for value in values.to_pylist()]
+            table = table.set_column(index, column.name, pa.array(texts, pa.string()))
+    return table.rename_columns([visible(name) for name in table.column_names])
 
 
 def items_table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 
 from lm_audit.runstore.records import CaseRecord
-
-_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-_KEPT = {"\n", "\t"}
+from lm_audit.visible import visible as visible
 
 
 def case_label(case: CaseRecord) -> str:
@@ -36,18 +33,3 @@ def anchor(kind: str, name: str) -> str:
     """A stable, safe fragment id; equal names give equal ids, so links survive a rebuilt report."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
     return f"{kind}-{slug}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
-
-
-def visible(text: object) -> str:
-    """``text`` with control and direction characters written out (``\\u202e``): what is shown is what is there."""
-    raw = str(text)
-    if raw.isascii() and raw.isprintable():
-        return raw
-    return "".join(_shown(character) for character in raw)
-
-
-def _shown(character: str) -> str:
-    if character in _KEPT or unicodedata.category(character) not in _INVISIBLE or character == "\u200d":
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

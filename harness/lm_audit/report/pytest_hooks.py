@@ -80,7 +80,7 @@ def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:
     from lm_audit.report.allure import complete_results
     from lm_audit.runstore.run import read_run
 
-    complete_results(read_run(audit.folder.path), Path(folder))
+    complete_results(read_run(audit.folder.path, shown=True), Path(folder))
     return []
 
 

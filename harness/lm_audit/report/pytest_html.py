@@ -51,7 +51,7 @@ def _cases(config: pytest.Config) -> tuple[CaseRecord, ...]:
     from lm_audit.runstore.run import read_run
 
     audit = config.stash.get(SESSION, None)
-    return read_run(audit.folder.path).cases if audit is not None and audit.folder.ledger.is_dir() else ()
+    return read_run(audit.folder.path, shown=True).cases if audit is not None and audit.folder.ledger.is_dir() else ()
 
 
 def metric_texts(report: Any) -> list[str]:

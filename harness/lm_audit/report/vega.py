@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
 from lm_audit.errors import DataError
+from lm_audit.report.drawing import SHARED
+from lm_audit.visible import shown
 
 VERSION = "6.4"
 """The Vega-Lite release that draws; newer ones may lay a chart out differently."""
@@ -36,6 +39,7 @@ CONFIG: dict[str, Any] = {
     "title": {"color": "#1b1f24", "fontWeight": 600, "fontSize": 13, "anchor": "start"},
     "range": {"category": OKABE_ITO, "heatmap": {"scheme": "viridis"}, "ramp": {"scheme": "viridis"}},
 }
+_OPTIONS: dict[str, Any] = {"vl_version": VERSION, "allowed_base_urls": []}
 CONTAINER = {"width": 420, "height": 260}
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -70,36 +74,28 @@ def to_svg(spec: Mapping[str, Any], *, prefix: str) -> str:
 
     Raises ``DataError`` where the specification is invalid or not self-contained.
     """
-    import vl_convert
-
     check_inline(spec)
+    svg = SHARED.ask("svg", spec=_drawable(spec), options={**_OPTIONS, "config": CONFIG})
     try:
-        svg = vl_convert.vegalite_to_svg(_text(spec), vl_version=VERSION, config=CONFIG, allowed_base_urls=[])
-    except Exception as error:  # the converter raises bare RuntimeError and ValueError
-        raise DataError(f"this chart cannot be drawn: {_first_line(error)}") from error
-    return sanitise(svg, prefix=prefix)
+        return sanitise(svg, prefix=prefix)
+    except ElementTree.ParseError as error:
+        raise DataError(f"this chart cannot be drawn: the library wrote no valid SVG ({error})") from error
 
 
 def to_png(spec: Mapping[str, Any], *, scale: float = 2.0) -> bytes:
     """The chart as PNG bytes on white, for reports that cannot show SVG; raises as :func:`to_svg` does."""
-    import vl_convert
-
     check_inline(spec)
-    config = {**CONFIG, "background": "white"}
-    try:
-        png = vl_convert.vegalite_to_png(
-            _text(spec), vl_version=VERSION, config=config, scale=scale, allowed_base_urls=[]
-        )
-    except Exception as error:
-        raise DataError(f"this chart cannot be drawn: {_first_line(error)}") from error
-    return bytes(png)
+    options = {**_OPTIONS, "config": {**CONFIG, "background": "white"}, "scale": scale}
+    return base64.b64decode(SHARED.ask("png", spec=_drawable(spec), options=options))
 
 
+@cache
 def runtime() -> str:
-    """The JavaScript of Vega, Vega-Lite and vega-embed in one script, which sets ``window.lmAuditEmbed``."""
-    import vl_convert
+    """The JavaScript of Vega, Vega-Lite and vega-embed in one script, which sets ``window.lmAuditEmbed``.
 
-    code: str = vl_convert.javascript_bundle("window.lmAuditEmbed = vegaEmbed;", vl_version=VERSION)
+    Raises ``DataError`` where it cannot be made here.
+    """
+    code = SHARED.ask("bundle", snippet="window.lmAuditEmbed = vegaEmbed;", options={"vl_version": VERSION})
     # A module's top-level names must not become globals of the page.
     return "(function(){" + code + "})();"
 
@@ -140,12 +136,8 @@ def _clean(element: ElementTree.Element, ids: Mapping[str, str]) -> None:
                 del element.attrib[name]
 
 
-def _text(spec: Mapping[str, Any]) -> str:
+def _drawable(spec: Mapping[str, Any]) -> dict[str, Any]:
     # There is no container to take the size of: the page scales the picture to its own width.
     sized = {name: size for name, size in CONTAINER.items() if spec.get(name) == "container"}
-    return json.dumps({**spec, **sized}, allow_nan=False)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:300]
+    # The library ends its process over control characters; a figure of a run that was read to be shown has none.
+    return {**shown(spec), **sized}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lm_audit.errors import StoreError
 from lm_audit.report.build import build_page
 from lm_audit.report.collect import collect_items
+from lm_audit.report.drawing import SHARED
 from lm_audit.report.evidence_lines import write_evidence
 from lm_audit.report.items import write_items
 from lm_audit.report.junit import write_junit
@@ -24,13 +27,19 @@ def write_all(folder: Path) -> Path:
 
     Raises ``StoreError`` where the folder is no run or cannot be written.
     """
-    run = read_run(folder)
+    run = read_run(folder, shown=True)
+    if any(figure.kind == "vega-lite" for case in run.cases for figure in case.last.figures):
+        SHARED.start()  # It comes up while the tables are written.
     try:
-        write_metrics(run, csv=folder / "metrics.csv", parquet=folder / "metrics.parquet")
+        with replacing(folder / "metrics.csv") as csv, replacing(folder / "metrics.parquet") as parquet:
+            write_metrics(run, csv=csv, parquet=parquet)
         items = collect_items(run)
-        write_items(items.tables, csv=folder / "items.csv", parquet=folder / "items.parquet")
-        write_evidence(run, folder / "evidence.jsonl")
-        write_junit(run, folder / "junit.xml")
+        with replacing(folder / "items.csv") as csv, replacing(folder / "items.parquet") as parquet:
+            write_items(items.tables, csv=csv, parquet=parquet)
+        with replacing(folder / "evidence.jsonl") as file:
+            write_evidence(run, file)
+        with replacing(folder / "junit.xml") as file:
+            write_junit(run, file)
         page = build_page(run, items)
         write_text(folder / SUMMARY, json.dumps(run_summary(run, page)))
         return write_text(folder / "index.html", render_page(page))
@@ -40,7 +49,20 @@ def write_all(folder: Path) -> Path:
 
 def write_text(path: Path, text: str) -> Path:
     """Write ``text`` as UTF-8 so that a reader sees the old file or the new one, never half of one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(text.encode("utf-8", "backslashreplace"))
-    draft.replace(path)
+    with replacing(path) as draft:
+        draft.write_bytes(text.encode("utf-8", "backslashreplace"))
     return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft to write that takes the place of ``path`` once it is whole; a link there is replaced, not followed."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise

@@ -10,6 +10,7 @@ from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
 from lm_audit.runstore.reader import Line
 from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine, Outcome, Verdict
+from lm_audit.runstore.shapes import check_shape
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -94,7 +95,7 @@ def fold(
             continue
         try:
             _take(line, attempts)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
     _mark_damaged(attempts.values(), [*unreadable, *damaged])
     return tuple(_cases(attempts.values())), damaged
@@ -109,6 +110,7 @@ def _mark_damaged(attempts: Iterable[_Open], damaged: Iterable[DamagedLine]) -> 
 
 def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     record = line.record
+    check_shape(line.kind, record)
     case_id = str(record["case_id"])
     if line.kind == "case_end" and record.get("by") == "controller":
         _end_of_dead(line, case_id, attempts)

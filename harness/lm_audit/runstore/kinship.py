@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit import code_version
-from lm_audit.errors import UsageError
+from lm_audit.errors import StoreError, UsageError
+from lm_audit.runstore.inside import file_inside, files_below, relative_name
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 from lm_audit.runstore.records import Run
@@ -47,10 +48,35 @@ class Member:
 
 
 def member(folder: Path) -> Member:
-    """The run in ``folder`` with its shards; ``StoreError`` where it is no run."""
-    lines, _ = read_lines(RunFolder(folder.resolve()))
+    """The run in ``folder`` with its shards.
+
+    ``StoreError`` where it is no run, and where a file of it, or a path in its ledgers, leads out of the folder: a
+    merge copies the parts of others, and nothing else of this machine.
+    """
+    where = RunFolder(folder.resolve())
+    lines, _ = read_lines(where)
+    try:
+        for name in copied_files(where):
+            file_inside(where.path, name)
+        for line in lines:
+            for kind, field in (("rows", "file"), ("artifact", "path")):
+                if line.kind == kind and isinstance(line.record.get(field), str):
+                    relative_name(line.record[field])
+    except (OSError, StoreError) as error:
+        raise StoreError(f"cannot merge {where.path}: {error}") from error
     marks = [line.record["shard"] for line in lines if line.kind == "plan" and line.record.get("shard")]
-    return Member(read_run(folder), frozenset(ShardMark(**mark) for mark in marks))
+    try:
+        shards = frozenset(ShardMark(**mark) for mark in marks)
+        _ = sorted(shards)
+    except TypeError as error:
+        raise StoreError(f"cannot merge {where.path}: what its plan says of shards is damaged ({error})") from error
+    return Member(read_run(folder), shards)
+
+
+def copied_files(where: RunFolder) -> tuple[str, ...]:
+    """The files of a run that a merge takes along, by their paths in its folder."""
+    ledgers = (name for name in files_below(where.path, "ledger") if name.endswith(".jsonl"))
+    return (*ledgers, *files_below(where.path, "rows"), *files_below(where.path, "artifacts"))
 
 
 def missing_shards(members: Sequence[Member]) -> tuple[int, ...]:

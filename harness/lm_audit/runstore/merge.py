@@ -15,7 +15,8 @@ from typing import Any
 
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.runstore import metadata
-from lm_audit.runstore.kinship import Member, check_kin, member, missing_shards
+from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.kinship import Member, check_kin, copied_files, member, missing_shards
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
 
@@ -68,15 +69,15 @@ def _copy(one: Member, draft: RunFolder) -> None:
     """Copy a run's files. Ledgers get the run's id into their names: process ids repeat from machine to machine."""
     source = RunFolder(one.run.folder)
     tag = one.run.run_id.replace("-", "")
-    for ledger in sorted(source.ledger.glob("*.jsonl")):
-        worker, _, process = ledger.stem.rpartition("-")
-        shutil.copyfile(ledger, _fresh(draft.ledger / f"{worker}-{process}.{tag}.jsonl"))
-    for kind in ("rows", "artifacts"):
-        for path in sorted((source.path / kind).rglob("*")):
-            if path.is_file():
-                target = _fresh(draft.path / kind / path.relative_to(source.path / kind))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
+    for name in copied_files(source):
+        path, kind = source.path / name, name.partition("/")[0]
+        if kind == "ledger":
+            worker, _, process = path.stem.rpartition("-")
+            target = _fresh(draft.ledger / f"{worker}-{process}.{tag}.jsonl")
+        else:
+            target = _fresh(draft.path / name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file_inside(source.path, name), target)
 
 
 def _fresh(target: Path) -> Path:

@@ -6,7 +6,7 @@ JSON has no NaN or infinity; they are kept as ``{"$float": "nan" | "inf" | "-inf
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -15,34 +15,46 @@ from lm_audit.errors import StoreError
 
 _TAG = "$float"
 
+DEEPEST = 100
+"""Levels of lists and mappings that a record may have: readers and drawing libraries walk them by recursion."""
 
-def plain(value: Any, name: str = "value") -> Any:
+LONGEST_INT = 4_000
+"""Digits of an integer; Python reads no more than 4,300 from text."""
+
+
+def plain(value: Any, name: str = "value", *, level: int = 0) -> Any:
     """``value`` as plain JSON: numpy and torch scalars become numbers, paths become text, tuples become lists.
 
-    ``name`` is how an error calls the value. Raises ``StoreError`` for a value of any other type, by its name and type.
+    ``name`` is how an error calls the value. Raises ``StoreError`` for a value of any other type, by its name and type,
+    for integers of more than :data:`LONGEST_INT` digits, and where ``value``, ``level`` levels down in its record, is
+    nested more than :data:`DEEPEST` levels deep.
     """
     if value is None or isinstance(value, bool | str):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, Enum):
-        return plain(value.value, name)
+        return plain(value.value, name, level=level)
     if isinstance(value, int):
+        if int(value).bit_length() > LONGEST_INT * 3.32:
+            raise StoreError(f"{name}: cannot record an integer of more than {LONGEST_INT} digits; record it as text")
         return int(value)
     if isinstance(value, float):
         return _tagged(float(value))
-    return _plain_other(value, name)
+    return _plain_other(value, name, level + 1)
 
 
-def _plain_other(value: Any, name: str) -> Any:
+def _plain_other(value: Any, name: str, level: int) -> Any:
     if isinstance(value, PurePath):
         return str(value)
+    if level >= DEEPEST - 2:  # The record that holds the value is a level of its own.
+        raise StoreError(f"{name[:200]}: cannot record what is nested more than {DEEPEST} levels deep")
     if isinstance(value, Mapping):
-        return {_key(key, name): plain(entry, f"{name}.{key}") for key, entry in value.items()}
+        return {_key(key, name): plain(entry, f"{name}.{key}", level=level) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry, f"{name}[{index}]") for index, entry in enumerate(value)]
+        return [plain(entry, f"{name}[{index}]", level=level) for index, entry in enumerate(value)]
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         item = value.item()
         if item is not value and type(item) is not type(value):
-            return plain(item, name)
+            return plain(item, name, level=level)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise StoreError(
         f"{name}: cannot record a value of type {kind}; record numbers, text, booleans, None, lists or mappings of them"
@@ -57,6 +69,21 @@ def _key(key: Any, name: str) -> str:
 
 def _tagged(number: float) -> Any:
     return number if math.isfinite(number) else {_TAG: repr(number)}
+
+
+def too_deep(value: Any) -> bool:
+    """Whether lists and mappings are nested in each other more than :data:`DEEPEST` levels deep."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for entry in level for inner in _inner(entry)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return [entry for entry in entries if isinstance(entry, Mapping | list | tuple)]
 
 
 def restored(value: Any) -> Any:

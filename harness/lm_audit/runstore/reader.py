@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
+from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.normalise import restored
+from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
+from lm_audit.visible import shown as visible_in
 
 
 @dataclass(frozen=True)
@@ -48,59 +51,113 @@ class Line:
         return Path(self.file).stem
 
 
-def read_lines(folder: RunFolder) -> tuple[list[Line], list[DamagedLine]]:
-    """All sound records of a run, file by file, and the damaged lines. ``StoreError`` where it is no run folder."""
+def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], list[DamagedLine]]:
+    """All sound records of a run, file by file, and the damaged lines. ``StoreError`` where it is no run folder.
+
+    With ``shown`` all text in them is visible (:mod:`lm_audit.visible`), but for the paths of files. A line that is in
+    two ledgers (a copy that somebody left in the folder) counts once.
+    """
     if not folder.ledger.is_dir():
         raise StoreError(f"{folder.path} is not a run folder: it has no ledger/")
     lines: list[Line] = []
     damaged: list[DamagedLine] = []
-    for path in sorted(folder.ledger.glob("*.jsonl")):
-        for entry in _file_lines(path, f"ledger/{path.name}"):
-            lines.append(entry) if isinstance(entry, Line) else damaged.append(entry)
+    seen: set[int] = set()
+    for name in files_below(folder.path, "ledger"):
+        if not name.endswith(".jsonl"):
+            continue
+        try:
+            raws = _split(file_inside(folder.path, name).read_bytes())
+        except (OSError, StoreError) as error:
+            damaged.append(DamagedLine(name, 0, _unread(error)))
+            continue
+        digests = [hash(raw) for raw in raws]
+        copies = [number for number, digest in enumerate(digests, 1) if digest in seen]
+        if copies:
+            reason = f"{len(copies)} lines are copies of lines in another ledger of this run, and count once"
+            damaged.append(DamagedLine(name, copies[0], reason))
+        for number, (raw, digest) in enumerate(zip(raws, digests, strict=True), 1):
+            if raw.strip() and digest not in seen:
+                entry = _line(name, number, raw, shown)
+                lines.append(entry) if isinstance(entry, Line) else damaged.append(entry)
+        seen.update(digest for raw, digest in zip(raws, digests, strict=True) if raw.strip())
     return lines, damaged
 
 
-def _file_lines(path: Path, name: str) -> Iterator[Line | DamagedLine]:
-    with path.open("rb") as handle:
-        for number, raw in enumerate(handle, 1):
-            if not raw.strip():
-                continue
-            try:
-                yield Line(name, number, _record(raw))
-            except (ValueError, KeyError, TypeError) as error:
-                yield DamagedLine(name, number, str(error))
+def _split(content: bytes) -> list[bytes]:
+    """The lines with their ends, which the last one lacks where its process was killed."""
+    *whole, last = content.split(b"\n")
+    return [*(line + b"\n" for line in whole), *([last] if last else [])]
+
+
+def _unread(error: Exception) -> str:
+    return f"cannot be read: {(error.strerror if isinstance(error, OSError) else None) or error}"
+
+
+def _line(name: str, number: int, raw: bytes, shown: bool) -> Line | DamagedLine:
+    try:
+        record = _record(raw)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        return DamagedLine(name, number, str(error))
+    return Line(name, number, _visible(record) if shown and _SUSPECT.search(raw, 0, len(raw) - 1) else record)
+
+
+_SUSPECT = re.compile(rb"\\[bfru]|[\x00-\x1f\x7f-\xff]")
+"""What a line of JSON must hold for its text to hold anything that is not shown as it is."""
+
+_PATHS = {"rows": "file", "artifact": "path"}
+"""Fields by which files are opened."""
+
+
+def _visible(record: Mapping[str, Any]) -> dict[str, Any]:
+    path = _PATHS.get(str(record["kind"]))
+    return {name: value if name == path else visible_in(value) for name, value in record.items()}
 
 
 def _record(raw: bytes) -> dict[str, Any]:
     if not raw.endswith(b"\n"):
         raise ValueError("torn: the line has no end, its process was killed while it wrote")
-    try:
-        record = json.loads(raw)
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from error
+    record = parsed(raw)
     if not isinstance(record, dict) or not {"v", "t", "kind"} <= record.keys():
         raise ValueError("not a ledger record: it must be an object with v, t and kind")
     if not isinstance(record["v"], int) or record["v"] > SCHEMA_VERSION:
         raise ValueError(f"schema version {record['v']!r} is newer than {SCHEMA_VERSION}, the newest known here")
     for key, meaning in (("t", "time"), ("s", "session"), ("m", "monotonic time")):
-        if key in record and (not isinstance(record[key], int | float) or isinstance(record[key], bool)):
+        if key in record and not _is_number(record[key]):
             raise ValueError(f"{meaning} {record[key]!r} is not a number")
     fields = restored(record)
     assert isinstance(fields, dict)
     return fields
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+
+
+def parsed(raw: bytes) -> Any:
+    """What the JSON text ``raw`` holds; ``ValueError`` where it is none, or nested more deeply than is ever written."""
+    try:
+        value = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError(f"not a record: nested more than {DEEPEST} levels deep") from error
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and too_deep(value):
+        raise ValueError(f"not a record: nested more than {DEEPEST} levels deep")
+    return value
+
+
 def read_rows(folder: Path, row_files: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The item rows of an attempt, streamed; lines that cannot be read are left out."""
+    """The item rows of an attempt, streamed; what cannot be read, or lies outside of the folder, is left out."""
     for name in row_files:
-        path = folder / name
-        if not path.is_file():
+        try:
+            handle = file_inside(folder, name).open("rb")
+        except (OSError, StoreError):
             continue
-        with path.open("rb") as handle:
+        with handle:
             for raw in handle:
                 try:
-                    row = restored(json.loads(raw))
-                except ValueError:
+                    row = restored(parsed(raw))
+                except (ValueError, TypeError):
                     continue
                 if isinstance(row, dict):
                     yield row

@@ -125,7 +125,15 @@ class PlannedCase:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> PlannedCase:
-        """From the fields of a ``plan`` record; fields this version does not know are ignored."""
+        """From the fields of a ``plan`` record; fields this version does not know are ignored.
+
+        Raises ``TypeError`` or ``ValueError`` where it is no such record.
+        """
+        texts = ("case_id", "audit", "model", "device", "control_role")
+        if not isinstance(record, Mapping) or not all(isinstance(record.get(name), str | None) for name in texts):
+            raise ValueError("a planned case must be a mapping with a case_id")
+        if not isinstance(record.get("cost", 1.0), int | float):
+            raise ValueError(f"the cost of {record.get('case_id')} must be a number")
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lm_audit.errors import StoreError
 from lm_audit.runstore.conclusions import with_corrected_findings
 from lm_audit.runstore.fold import fold
+from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.reader import Line, read_lines
+from lm_audit.runstore.reader import Line, parsed, read_lines
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
+from lm_audit.visible import shown as visible_in
+from lm_audit.visible import visible
 
 
-def read_run(folder: str | Path) -> Run:
+def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     """The run in ``folder``, folded from its ledgers; damaged lines are left out and listed in ``damaged``.
 
-    Raises ``StoreError`` where the folder holds no ledger.
+    With ``shown`` all text in it is visible (:mod:`lm_audit.visible`), as whatever draws, writes or prints it needs it;
+    the paths of its files and the folder stay as they are. Raises ``StoreError`` where the folder holds no ledger.
     """
     where = RunFolder(Path(folder).resolve())
-    lines, damaged = read_lines(where)
+    lines, damaged = read_lines(where, shown=shown)
     cases, unusable = fold(lines, damaged)
     metadata, bad_metadata = _metadata(where)
-    plan = _plan(lines)
+    plan, bad_plan = _plan(lines)
+    known = (*damaged, *unusable, *bad_plan, *bad_metadata)
     return Run(
-        run_id=where.run_id,
+        run_id=visible(where.run_id) if shown else where.run_id,
         folder=where.path,
         schema_version=max((int(line.record["v"]) for line in lines), default=SCHEMA_VERSION),
-        metadata=metadata,
+        metadata=visible_in(metadata) if shown else metadata,
         cases=with_corrected_findings(cases),
         planned=tuple(case.case_id for case in plan),
-        damaged=(*damaged, *unusable, *bad_metadata),
+        damaged=tuple(map(visible_in, known)) if shown else known,
         finished=_finished(lines),
         plan=plan,
         sessions=max((line.session for line in lines), default=0),
@@ -40,23 +45,50 @@ def read_run(folder: str | Path) -> Run:
 
 def _metadata(where: RunFolder) -> tuple[Mapping[str, Any], list[DamagedLine]]:
     try:
-        metadata = json.loads(where.run_json.read_bytes())
-        return (metadata, []) if isinstance(metadata, dict) else ({}, [DamagedLine("run.json", 1, "not an object")])
+        metadata = parsed(file_inside(where.path, where.run_json.name).read_bytes())
     except FileNotFoundError:
         return {}, []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, StoreError) as error:
         return {}, [DamagedLine("run.json", 1, str(error))]
+    if not isinstance(metadata, dict):
+        return {}, [DamagedLine("run.json", 1, "not an object")]
+    wrong = [name for name, is_right in _METADATA.items() if name in metadata and not is_right(metadata[name])]
+    sound = {name: value for name, value in metadata.items() if name not in wrong}
+    return sound, [DamagedLine("run.json", 1, f"{name} is not what it must be, and is left out") for name in wrong]
 
 
-def _plan(lines: Iterable[Line]) -> tuple[PlannedCase, ...]:
+def _is_options(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    mappings = all(isinstance(value.get(name, {}) or {}, Mapping) for name in _OPTION_MAPPINGS)
+    lists = all(isinstance(value.get(name) or [], list) for name in ("devices", "tags"))
+    return mappings and lists
+
+
+_OPTION_MAPPINGS = ("models", "data", "identities", "audit", "chat_args")
+_METADATA: Mapping[str, Callable[[Any], bool]] = {
+    "options": _is_options,
+    "versions": lambda value: isinstance(value, Mapping),
+    "sessions": lambda value: isinstance(value, list),
+    "exitstatus": lambda value: value is None or (isinstance(value, int) and abs(value) < 2**31),
+}
+"""Entries of ``run.json`` on whose types something hangs."""
+
+
+def _plan(lines: Iterable[Line]) -> tuple[tuple[PlannedCase, ...], list[DamagedLine]]:
     """Every case that was ever selected: workers write the same plan, a resumed run adds to it."""
     planned: dict[str, PlannedCase] = {}
+    damaged: list[DamagedLine] = []
     for line in lines:
-        if line.kind == "plan":
+        if line.kind != "plan":
+            continue
+        try:
             for entry in line.record.get("cases", ()):
                 case = PlannedCase.from_json(entry)
                 planned.setdefault(case.case_id, case)
-    return tuple(planned.values())
+        except (TypeError, ValueError, AttributeError) as error:
+            damaged.append(DamagedLine(line.file, line.number, f"plan: {error}"))
+    return tuple(planned.values()), damaged
 
 
 def _finished(lines: Iterable[Line]) -> bool:

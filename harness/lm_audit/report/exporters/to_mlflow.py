@@ -14,7 +14,7 @@ def export_run(folder: Path, *, tracking_uri: str | None = None, experiment: str
     """Log the run in ``folder``; ``tracking_uri`` is MLflow's own setting where None. One line that says where."""
     from mlflow.tracking import MlflowClient
 
-    run = read_run(folder)
+    run = read_run(folder, shown=True)
     client = MlflowClient(tracking_uri=tracking_uri)
     found = client.get_experiment_by_name(experiment)
     experiment_id = found.experiment_id if found else client.create_experiment(experiment)

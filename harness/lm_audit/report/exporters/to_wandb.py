@@ -14,7 +14,7 @@ def export_run(folder: Path, *, project: str = "lm-audit") -> str:
     """Log the run in ``folder``; one line that says where. The library's own settings say to which server, if any."""
     import wandb
 
-    run = read_run(folder)
+    run = read_run(folder, shown=True)
     models = models_of(run)
     for model in models:
         config = flat_parameters(run) | states_of(run, model) | {"model": model or ""}

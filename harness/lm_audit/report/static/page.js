@@ -17,7 +17,7 @@
   }
 
   // Control and direction characters are written out, so that what is shown is what is there.
-  const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu;
+  const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{NChar}\u2028\u2029]/gu;
   const visible = (text) => text.replace(hidden, (c) => c === "\n" || c === "\t" || c === "\u200d" ? c : escapeOf(c));
   const escapeOf = (c) => {
     const code = c.codePointAt(0);
