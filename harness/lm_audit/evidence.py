@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_audit.audits.metric_info import with_direction
 from lm_audit.code_version import code_version
 from lm_audit.findings.controls import control_finding
 from lm_audit.findings.record import Finding
@@ -98,10 +99,13 @@ class Evidence:
             self.findings = (*self.findings, one)
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
-        """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken."""
+        """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken.
+
+        Its direction is the one that the audit's table declares (:mod:`lm_audit.audits.metric_info`).
+        """
         if name in self.metrics:
             raise ValueError(f"metric {name!r} is already recorded in this evidence")
-        self.metrics[name] = estimate
+        self.metrics[name] = with_direction(name, estimate)
         if source is not None:
             self.sources[name] = source
 

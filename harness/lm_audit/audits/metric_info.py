@@ -23,6 +23,8 @@ from importlib.util import find_spec
 from lm_audit.audits.registry import audit_packages
 from lm_audit.stats.estimate import Estimate
 
+_PLACE = re.compile(r"\{(\w+)\}")
+
 
 @dataclass(frozen=True)
 class MetricInfo:
@@ -31,8 +33,8 @@ class MetricInfo:
     ``name`` is the metric's dotted name; ``{word}`` in it stands for one part of a family's names
     (``privacy.exposure.r{times}``), the last one in a name for all that is left, and is filled into ``title`` and
     ``about``. ``better`` is as in :class:`~lm_audit.stats.estimate.Estimate`: ``"higher"``, ``"lower"``,
-    ``"target:X"``, or ``None`` where no
-    direction is better. ``about`` is one sentence.
+    ``"target:X"``, or ``None`` where no direction is better. ``unit`` is empty where there is none, or where it differs
+    within the family: the estimate has its own. ``about`` is one sentence.
     """
 
     name: str
@@ -52,7 +54,7 @@ class MetricInfo:
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    places = re.split(r"\{(\w+)\}", name)
+    places = _PLACE.split(name)
     last = len(places) - 2
     parts = [
         re.escape(text) if at % 2 == 0 else f"(?P<{text}>{'.+' if at == last else '[^.]+'})"
@@ -62,28 +64,30 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _fill(text: str, words: Mapping[str, str]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda place: words.get(place[1], place[0]), text)
+    return _PLACE.sub(lambda place: words.get(place[1], place[0]), text)
 
 
 @cache
-def metric_tables() -> Mapping[str, tuple[MetricInfo, ...]]:
-    """The tables of all audits that have one, by name of audit."""
-    found = {}
-    for audit, package in audit_packages().items():
-        if find_spec(f"{package}.metric_table") is not None:
-            found[audit] = tuple(import_module(f"{package}.metric_table").METRICS)
-    return found
+def metric_table(audit: str) -> tuple[MetricInfo, ...]:
+    """The table of an audit, empty where there is none."""
+    package = audit_packages().get(audit)
+    if package is None or find_spec(f"{package}.metric_table") is None:
+        return ()
+    return tuple(import_module(f"{package}.metric_table").METRICS)
 
 
 @cache
 def metric_info(metric: str) -> MetricInfo | None:
-    """What is declared of a metric: the entry of its very name before the first family that it is of."""
-    table = metric_tables().get(metric.partition(".")[0], ())
-    exact = next((info for info in table if info.name == metric), None)
-    return exact or next((info for entry in table if (info := entry.filled(metric)) is not None), None)
+    """What is declared of a metric: of several families that it is of, the one that spells most of the name out."""
+    table = metric_table(metric.partition(".")[0])
+    fitting = [entry for entry in table if _pattern(entry.name).fullmatch(metric)]
+    nearest = max(fitting, key=lambda entry: len(_PLACE.sub("", entry.name)), default=None)
+    return None if nearest is None else nearest.filled(metric)
 
 
 def with_direction(metric: str, estimate: Estimate) -> Estimate:
-    """The estimate with the direction that its audit's table declares; as it is where the table says nothing of it."""
+    """The estimate with the direction that its audit's table declares; as it is where the table declares none."""
     info = metric_info(metric)
-    return estimate if info is None else replace(estimate, better=info.better)
+    if info is None or info.better is None or info.better == estimate.better:
+        return estimate
+    return replace(estimate, better=info.better)

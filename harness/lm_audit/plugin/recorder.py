@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_audit.audits.metric_info import with_direction
 from lm_audit.code_version import code_version
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
@@ -38,8 +39,9 @@ class Recorder:
             raise StoreError(f"metric {name}: expected an Estimate, got {type(estimate).__name__} {estimate!r}")
         if name in self.metrics:
             raise StoreError(f"metric {name!r} is recorded twice in {self._writer.case_id}")
-        self._writer.metric(name, estimate, source)
-        self.metrics[name] = estimate
+        told = with_direction(name, estimate)
+        self._writer.metric(name, told, source)
+        self.metrics[name] = told
 
     def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
         """Record item rows, each with a key ``item`` that is unique in the case; returns how many."""

@@ -1,0 +1,83 @@
+"""What a reader must know of the privacy audit's metrics; evidence of all stages has the stage in the name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lm_audit.audits.metric_info import MetricInfo as M
+from lm_audit.audits.privacy.directions import better
+from lm_audit.audits.privacy.source_columns import COLUMNS
+
+_STAGE = (
+    M("privacy.roc_auc", "Members told from twins", "AUC", "lower",
+      "Chance that a text that was trained on scores above a twin that was not; 0.5 is a guess."),
+    M("privacy.roc_auc.{score}", "Members told from twins by {score}", "AUC", "lower",
+      "Chance that a text that was trained on scores above a twin that was not, by {score}."),
+    M("privacy.pr_auc", "Precision among the top scores", "AP", "lower",
+      "Average precision of telling members from twins; chance is the share of members."),
+    M("privacy.tpr_at_{fpr}", "Members caught at few false alarms ({fpr})", "share", "lower",
+      "Share of members that score above all but this share of twins."),
+    M("privacy.exposure.r{times}", "Exposure of secrets seen {times} times", "bits", "lower",
+      "How far up the model ranks a secret among those that were not trained on: each bit halves the guesses that are "
+      "left."),
+    M("privacy.exposure_exact.r{times}", "Exposure among all secrets, seen {times} times", "bits", "lower",
+      "The same among all secrets of the form, counted exactly."),
+    M("privacy.extraction.member.{prefix}", "Secrets extracted, {prefix} given", "share", "lower",
+      "Share of secrets that the model writes out in full when it is given this beginning."),
+    M("privacy.extraction.control.{prefix}", "Twins 'extracted', {prefix} given", "share", "lower",
+      "The same of secrets that were never trained on: false positives."),
+    M("privacy.extraction.sampled", "Secrets extracted by sampling", "share", "lower",
+      "Share of sampled continuations that hold the secret."),
+    M("privacy.extraction.in_thought", "Secrets in the thought", "share", "lower",
+      "Share of secrets that stand in what the model thinks before it answers."),
+    M("privacy.epsilon", "Privacy loss, lower bound", "epsilon", "lower",
+      "The least epsilon of differential privacy that this much telling apart leaves possible."),
+    M("privacy.stability", "Ranking kept under other wording", "share", None,
+      "Rank correlation of the canaries' scores under changed wording with the plain ones."),
+    *(
+        M(f"privacy.source.{name}", f"Source design: {name.replace('_', ' ')}", "", better(name),
+          "A figure of the source design, computed as there, for comparison.")
+        for name in COLUMNS
+    ),
+    M("privacy.source.stability", "Source design: ranking kept", "share", None,
+      "Rank correlation under changed wording by the source design's score."),
+    M("privacy.did", "What this training step added", "nats", "lower",
+      "Change of the secrets' log-probability a token from one stage to the next, minus the change of their twins'."),
+    M("privacy.did.p", "p-value of what this step added", "p", None,
+      "How often so large a difference would come without any memory of the secrets."),
+)  # fmt: skip
+
+
+def _of_stage(entry: M) -> M:
+    """The entry where evidence holds all stages, or all transitions."""
+    name = entry.name.removeprefix("privacy.")
+    return replace(entry, name=f"privacy.{{stage}}.{name}", title=f"{entry.title}, {{stage}}")
+
+
+METRICS = (
+    *_STAGE,
+    M("privacy.blind_baseline", "Members told from twins before training", "AUC", "target:0.5",
+      "Control: chance that a member scores above a twin in the base model, which saw neither; must be near 0.5."),
+    M("privacy.power.detectable_d", "Smallest effect that would be seen", "d", None,
+      "The standardised effect that this number of canaries finds with a probability of 80 %."),
+    M("privacy.power.detectable_auc", "Smallest AUC that would be seen", "AUC", None,
+      "The AUC that this number of canaries finds with a probability of 80 %."),
+    M("privacy.power.canaries_for_d{effect}", "Canaries for an effect of {effect}", "pairs", None,
+      "How many canaries with twins find a standardised effect of {effect} with a probability of 80 %."),
+    M("privacy.{step}.did.over_seeds", "What {step} added, over seeds", "nats", "lower",
+      "Mean over training seeds of what this training step added."),
+    M("privacy.{step}.did.direction_consistency", "Seeds that agree, {step}", "share", None,
+      "Share of training seeds in which the effect has the sign of most."),
+    M("privacy.control_exposure", "Exposure in the control", "bits", "higher",
+      "Control: exposure of secrets in a model that was trained to memorise them."),
+    M("privacy.control_extraction", "Extraction in the control", "share", "higher",
+      "Control: secrets written out by a model that was trained to memorise them."),
+    M("privacy.control_auc", "Members told from twins in the control", "AUC", None,
+      "Control: near 1 in a model that memorised, near 0.5 in one that was not trained on any."),
+    M("privacy.control_auc.p", "p-value of the control", "p", None,
+      "How often guessing would tell members from twins as well."),
+    M("privacy.control_error", "Largest error on known scores", "nats", "lower",
+      "Control: largest difference from scores that are known on paper."),
+    *map(_of_stage, _STAGE),
+)  # fmt: skip
+"""One entry a metric or family; see :class:`lm_audit.audits.metric_info.MetricInfo`."""
