@@ -100,3 +100,26 @@ def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
 def test_a_limit_of_no_crash_is_refused(tmp_path) -> None:
     outcome = run_pytest(write_project(tmp_path), "--max-model-crashes", "0")
     assert outcome.code == 4 and "--max-model-crashes 0: must be at least 1" in outcome.output
+
+
+def test_few_long_cases_among_many_short_ones_are_shared() -> None:
+    # The smoke run in small: a load of 20 s, four of five cases short, and a second worker that is free after 30 s.
+    seconds = {f"c{index}": 12.0 if index % 5 == 4 else 0.3 for index in range(60)} | {"free": 30.0}
+    works = [Work(name, name, None if name == "free" else "m@cpu") for name in seconds]
+    queue = AffinityQueue(works, CostModel())
+    clock = dict.fromkeys("xy", 0.0)
+    groups: dict[str, str | None] = dict.fromkeys("xy")
+    for node in clock:
+        queue.add_node(node)
+    at_work = set(clock)
+    while at_work:
+        node = min(at_work, key=lambda name: clock[name])
+        work = queue.take(node)
+        if work is None:
+            at_work.remove(node)
+            continue
+        took = seconds[work.case] + (20.0 if work.group not in (None, groups[node]) else 0.0)
+        groups[node] = work.group or groups[node]
+        clock[node] += took
+        queue.done(node, work.key, took)
+    assert max(clock.values()) < 1.25 * (sum(seconds.values()) + 40.0) / 2

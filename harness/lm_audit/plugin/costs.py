@@ -5,11 +5,10 @@ Knows nothing of pytest or xdist: the affinity queue asks it, whatever the trans
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean, median
+from statistics import fmean
 
 DEFAULT_CASE_S = 1.0
 """Seconds taken for a case of cost 1 of which nothing is known."""
@@ -33,7 +32,8 @@ class CostModel:
     case_s: Mapping[str, float] = field(default_factory=dict)
     load_s: Mapping[str, float] = field(default_factory=dict)
     hints: Mapping[str, float] = field(default_factory=dict)
-    _rates: list[float] = field(default_factory=list, init=False)
+    _seconds: float = field(default=0.0, init=False)
+    _units: float = field(default=0.0, init=False)
     _loads: dict[str, float] = field(default_factory=dict, init=False)
     _firsts: dict[str, list[tuple[str, float]]] = field(default_factory=dict, init=False)
 
@@ -42,13 +42,17 @@ class CostModel:
         return max(0.0, self.hints.get(case, 1.0))
 
     def rate(self) -> float:
-        """Seconds for one unit of declared cost: the median of this run, else of the records, else the default."""
-        return self._rates[len(self._rates) // 2] if self._rates else self._recorded_rate
+        """Seconds for one unit of declared cost: the mean of this run, else of the records, else the default.
+
+        The mean, since what is asked is how long many cases take together: most are short, and a median forgets the few
+        long ones that make up the run.
+        """
+        return self._seconds / self._units if self._units else self._recorded_rate
 
     @cached_property
     def _recorded_rate(self) -> float:
-        rates = [seconds / self.hint(case) for case, seconds in self.case_s.items() if self.hint(case) > 0]
-        return median(rates) if rates else DEFAULT_CASE_S
+        units = sum(self.hint(case) for case in self.case_s)
+        return sum(self.case_s.values()) / units if units else DEFAULT_CASE_S
 
     def case(self, case: str) -> float:
         """Seconds that a case is expected to take, its model being loaded."""
@@ -70,10 +74,11 @@ class CostModel:
         if first and group is not None:
             self._firsts.setdefault(group, []).append((case, seconds))
         elif self.hint(case) > 0:
-            insort(self._rates, seconds / self.hint(case))
+            self._seconds += seconds
+            self._units += self.hint(case)
 
     def _settle(self, group: str) -> None:
         """Take what a first case took above the usual for the load, once there is a usual."""
-        if self._firsts.get(group) and (self._rates or self.case_s):
+        if self._firsts.get(group) and (self._units or self.case_s):
             surplus = [max(0.0, seconds - self.case(case)) for case, seconds in self._firsts[group]]
             self._loads[group] = fmean(surplus)
