@@ -40,7 +40,8 @@ class DataError(HarnessError):
         self.file = None if file is None else str(file)
         self.row = row
         self.field = field
-        where = [part for part in (self.file, f"row {row}" if row is not None else None, field) if part]
+        shown = self.file if self.file is None or len(self.file) <= 300 else f"{self.file[:100]}...{self.file[-100:]}"
+        where = [part for part in (shown, f"row {row}" if row is not None else None, field) if part]
         super().__init__(f"{', '.join(where)}: {message}" if where else message)
 
 

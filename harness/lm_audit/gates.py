@@ -14,7 +14,6 @@ A metric with several limits has several tables: ``[[bias.max_min_disparity]]``.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -22,10 +21,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from lm_audit.errors import GateError
+from lm_audit.errors import DataError, GateError
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
 from lm_audit.stats.estimate import Estimate
+from lm_audit.textfiles import read_toml
 
 KEYS = ("max", "min", "target", "within", "n_min", "models", "cases")
 _EXAMPLE = "[bias.max_min_disparity] with max = 0.5"
@@ -143,11 +143,9 @@ ON_TOY = "MEASURED ON THE BUILT-IN TOY, which says nothing about a model of your
 def read_gates(path: str | Path) -> tuple[Gate, ...]:
     """The gates in a TOML file; ``GateError`` names the file, the table and what would be right."""
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise GateError(f"gates file {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GateError(f"gates file {path}: not TOML: {error}") from error
+        content = read_toml(path)
+    except DataError as error:
+        raise GateError(f"gates file {error}") from error
     gates = tuple(_gate(name, table, path) for name, table in _tables(content, "", path))
     if not gates:
         raise GateError(f"gates file {path}: it holds no gate; write for example {_EXAMPLE}")

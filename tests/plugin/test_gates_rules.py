@@ -196,7 +196,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GateError, match=r"absent\.toml: No such file"):
+    with pytest.raises(GateError, match=r"absent\.toml: there is no such file"):
         read_gates(tmp_path / "absent.toml")
 
 

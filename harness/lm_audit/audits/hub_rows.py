@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_there, readable_file
 
 Row = dict[str, Any]
 
@@ -62,7 +63,7 @@ class HubPart:
 
 def hub_set(text: str | Path) -> HubSet | None:
     """The set of the hub that a source can only be: it has the form of one, and no file of that name is here."""
-    return None if Path(text).exists() or str(text).startswith((".", "/")) else HubSet.parse(text)
+    return None if is_there(Path(text)) or str(text).startswith((".", "/")) else HubSet.parse(text)
 
 
 def hub_parts(source: HubSet, *, streaming: bool = False) -> Iterator[HubPart]:
@@ -136,7 +137,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
     import pyarrow
     import pyarrow.parquet
 
-    number = 0
+    path, number = readable_file(path), 0
     try:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names

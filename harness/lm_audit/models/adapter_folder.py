@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.json_file import is_file, is_folder, is_there, read_json
+from lm_audit.models.json_file import read_json
 from lm_audit.models.safetensors_file import read_entries
 from lm_audit.models.weight_files import has_tokenizer, has_whole_model, no_safetensors
+from lm_audit.textfiles import is_file, is_folder, is_there
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

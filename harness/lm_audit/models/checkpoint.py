@@ -11,10 +11,10 @@ from lm_audit.errors import ModelError
 from lm_audit.models.adapter_folder import CONFIG, Adapter, read_adapter
 from lm_audit.models.config_file import check_plausible, check_remote_code, read_config
 from lm_audit.models.hub import find_snapshot
-from lm_audit.models.json_file import is_file
 from lm_audit.models.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.spec import ModelSpec
 from lm_audit.models.weight_files import has_tokenizer, weight_files
+from lm_audit.textfiles import is_file
 
 __all__ = [
     "Adapter",

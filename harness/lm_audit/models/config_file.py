@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.json_file import is_file, read_json
+from lm_audit.models.json_file import read_json
 from lm_audit.models.safetensors_file import TensorEntry
+from lm_audit.textfiles import is_file
 
 _SIZES = (
     "vocab_size",

@@ -8,9 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from lm_audit.errors import HarnessError, ModelError
-from lm_audit.models.json_file import is_file, one_line
+from lm_audit.models.json_file import one_line
 from lm_audit.models.spec import ModelSpec
 from lm_audit.models.weight_files import INDEX, shard_map
+from lm_audit.textfiles import is_file
 
 _TRUE = {"1", "on", "yes", "true"}
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,127}")

@@ -36,27 +36,3 @@ def listed(names: Sequence[str], shown: int = 4) -> str:
     """The first few of some names, as one line, and how many more there are."""
     more = len(names) - shown
     return ", ".join(one_line(name, 120) for name in names[:shown]) + (f" and {more} more" if more > 0 else "")
-
-
-def is_there(path: Path) -> bool:
-    """Whether a file or folder exists, False too for a name that no file can have or a folder that is closed to us."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def is_file(path: Path) -> bool:
-    """The same of a file."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def is_folder(path: Path) -> bool:
-    """The same of a folder."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False

@@ -20,9 +20,9 @@ from lm_audit.models.checkpoint import (
 from lm_audit.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.gguf_file import check_gguf, converted_folder
 from lm_audit.models.hub import is_settled
-from lm_audit.models.json_file import is_file
 from lm_audit.models.smollm2 import find_smollm2
 from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.textfiles import is_file
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.json_file import is_file, is_folder, is_there
+from lm_audit.textfiles import is_file, is_folder, is_there
 
 SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny"]
 

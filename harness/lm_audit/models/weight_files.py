@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lm_audit.errors import ModelError
-from lm_audit.models.json_file import is_file, listed, read_json
+from lm_audit.models.json_file import listed, read_json
 from lm_audit.models.safetensors_file import TensorEntry, read_entries
+from lm_audit.textfiles import is_file
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

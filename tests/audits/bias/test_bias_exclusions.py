@@ -116,7 +116,7 @@ def test_brackets_that_overlap_or_do_not_close_are_excluded(sentence: str) -> No
     [
         ("twice.jsonl", "bbq", '{"context": "a", "context": "b"}\n', "'context' twice"),
         ("twice.json", "stereoset", '[{"target": "a", "target": "b"}]', "'target' twice"),
-        ("twice.csv", "crows_pairs", "sent_more,sent_less,sent_more\na,b,c\n", "columns ['sent_more'] more than once"),
+        ("twice.csv", "crows_pairs", "sent_more,sent_less,sent_more\na,b,c\n", "two columns called 'sent_more'"),
         ("deep.jsonl", "bbq", "[" * 100_000 + "\n", "nested too deeply"),
         ("long.jsonl", "bbq", '{"context": ' + "9" * 5000 + "}\n", "is not JSON"),
     ],

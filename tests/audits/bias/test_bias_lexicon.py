@@ -77,12 +77,12 @@ def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         load_preference_set(path)
     path.write_text("templates = [")
-    with pytest.raises(DataError, match=r"grid\.toml: not a TOML file"):
+    with pytest.raises(DataError, match=r"grid\.toml: is not TOML"):
         load_preference_set(path)
     path.write_text('language = "en"\nneutrall = "person"\n')
     with pytest.raises(DataError, match=r"missing keys .*neutral.*unknown keys .*neutrall"):
         load_preference_set(path)
-    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+    with pytest.raises(DataError, match="is a folder; a file is needed"):
         load_preference_set(tmp_path)
 
 

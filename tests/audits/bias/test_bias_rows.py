@@ -88,7 +88,7 @@ def test_unusable_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no file"):
         load_rows(tmp_path, "bbq")
     (tmp_path / "latin.csv").write_bytes(CROWS_HEAD.encode() + "0,caf\xe9,b,stereo,gender,[],a,[]\n".encode("latin-1"))
-    with pytest.raises(DataError, match="not UTF-8"):
+    with pytest.raises(DataError, match="neither UTF-8 nor"):
         load_rows(tmp_path / "latin.csv", "crows_pairs")
     (tmp_path / "text.txt").write_text("1 [The cook] left.\n")
     with pytest.raises(DataError, match="must begin with pro_"):

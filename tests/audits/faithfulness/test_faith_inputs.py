@@ -171,7 +171,7 @@ def test_own_samples(tmp_path):
     ("record", "field", "message"),
     [
         ("{", None, "not JSON"),
-        ([1], None, "each line is an object"),
+        ([1], None, "an object is expected"),
         ({"promt": "a"}, None, "unknown key 'promt'"),
         ({}, "prompt", "text that is not empty"),
         ({"prompt": ""}, "prompt", "text that is not empty"),
@@ -181,6 +181,17 @@ def test_own_samples(tmp_path):
         ({"prompt": "aXbX", "evidence_spans": ["X"]}, "evidence_spans", "occurs 2 times"),
         ({"prompt": "a", "evidence_spans": [[0]]}, "evidence_spans", "a span is"),
         ({"prompt": "a", "evidence_spans": 3}, "evidence_spans", "list of spans"),
+        ({"prompt": "a", "evidence_spans": 0}, "evidence_spans", "list of spans"),
+        ({"prompt": "aaa", "evidence_spans": ["aa"]}, "evidence_spans", "occurs 2 times"),
+        ({"prompt": "abcd", "evidence_spans": [[0, 3], "cd"]}, "evidence_spans", r"\[0, 3\) and \[2, 4\) overlap"),
+        ({"prompt": "abcd", "evidence_spans": [[0, 2], [0, 2]]}, "evidence_spans", "overlap"),
+        (
+            {"prompt": "a", "generation": "bcd", "thinking_span": [0, 2], "output_span": [1, 3]},
+            "output_span and thinking_span",
+            "overlap",
+        ),
+        ({"prompt": "a", "id": None}, "id", "text or a whole number"),
+        ({"prompt": "a", "id": ["x"]}, "id", "text or a whole number"),
     ],
 )
 def test_own_samples_that_cannot_be_used(tmp_path, record, field, message):
@@ -193,9 +204,9 @@ def test_own_samples_that_cannot_be_used(tmp_path, record, field, message):
 def test_empty_and_missing_files_and_repeated_ids(tmp_path):
     with pytest.raises(DataError, match="no samples"):
         read_samples(_write(tmp_path, ""))
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no such file"):
         read_samples(tmp_path / "absent.jsonl")
-    with pytest.raises(DataError, match="used twice"):
+    with pytest.raises(DataError, match="already that of row 1"):
         read_samples(_write(tmp_path, {"id": "a", "prompt": "x"}, {"id": "a", "prompt": "y"}))
     broken = tmp_path / "words.toml"
     broken.write_text("[needle]\nfillers = []\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import mean_interval
 from lm_audit.stats.mean_difference import studentised_difference
+from lm_audit.textfiles import read_toml
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -41,7 +41,7 @@ def load_swap_items(path: str | Path) -> list[SwapItem]:
     back when it is done twice.
     """
     path = Path(path)
-    document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    document = read_toml(path)
     items = []
     for row, text in enumerate(document.get("texts", ()), start=1):
         before, suffix = _split(text, path, row)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
+from lm_audit.textfiles import read_toml
 
 SLOT = "{group}"
 _SLOT_SPELLINGS = ("{GROUP}", "{g}", "{}")
@@ -90,16 +90,7 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
     from lm_audit.audits.bias.linting import require_clean
 
     path = Path(path)
-    try:
-        # utf-8-sig, because editors on Windows begin files with a byte-order mark that TOML does not allow.
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise DataError("no such file", file=path) from error
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"not a TOML file in UTF-8: {error}", file=path) from error
-    preference_set = _from_document(document, str(path))
+    preference_set = _from_document(read_toml(path), str(path))
     require_clean(preference_set)
     return preference_set
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from lm_audit.audits.bias.lexicon import SLOT, Axis
 from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.textfiles import read_toml
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -49,12 +49,7 @@ class RefusalSet:
 def load_refusal_set(path: str | Path) -> RefusalSet:
     """The set in a TOML file; ``DataError`` names a missing key or a request without its slot."""
     path = Path(path)
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"not a TOML file in UTF-8: {error}", file=path) from error
+    document = read_toml(path)
     missing = [key for key in ("requests", "axes", "refusing", "compliant") if key not in document]
     if missing:
         raise DataError(f"lacks {missing}", file=path)

@@ -12,19 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.bias.formats import (
-    Numbered,
-    Reader,
-    json_document,
-    json_lines,
-    json_or_lines,
-    table,
-    text_of,
-    winobias_lines,
-)
+from lm_audit.audits.bias.formats import Numbered, Reader, json_document, json_or_lines, table, winobias_lines
 from lm_audit.audits.bias.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_file, is_folder, is_there, json_lines, readable_file
 
 Row = dict[str, Any]
 
@@ -65,10 +57,10 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
     if kind not in _COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
     path, hub = Path(path_or_hub_id), hub_set(path_or_hub_id)
-    if path.is_dir():
+    if is_folder(path):
         rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
-    elif path.is_file():
-        rows = list(_read(path, kind, path.name))
+    elif is_there(path):
+        rows = list(_read(readable_file(path), kind, path.name))
     elif hub is not None:
         rows = list(_from_hub(hub, kind))
     else:
@@ -82,13 +74,13 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
 
 def _add_targets(rows: list[Row], path: Path) -> None:
     """Put the authors' ``target_loc`` into BBQ rows, where their file lies beside or above the data."""
-    folder = path if path.is_dir() else path.parent
+    folder = path if is_folder(path) else path.parent
     places = [place / part / _TARGETS for place in (folder, folder.parent) for part in (".", "supplemental")]
-    found = next((place for place in places if place.is_file()), None)
+    found = next((place for place in places if is_file(place)), None)
     if found is None:
         return
     targets = {}
-    for number, row in table(",")(text_of(found), found):
+    for number, row in table(",")(found):
         if not {"category", "example_id", "target_loc"} <= set(row):
             raise DataError("lacks category, example_id or target_loc", file=found, row=number)
         targets[str(row["category"]).lower(), str(row["example_id"])] = row["target_loc"]
@@ -147,7 +139,7 @@ def _read(path: Path, kind: str, name: str) -> Iterator[Row]:
         return
     # WinoBias' lines carry their part as an ending (.txt.dev).
     reader = _READERS.get(ending, {}).get(kind, _PUBLISHED[kind])
-    yield from _rows(reader(text_of(path), path), kind, name, path)
+    yield from _rows(reader(path), kind, name, path)
 
 
 def _from_hub(source: HubSet, kind: str) -> Iterator[Row]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from lm_audit.audits.bias.coreference import Question
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each
 from lm_audit.errors import DataError
+from lm_audit.textfiles import table_rows
 
 GENDERS = ("male", "female", "neutral")
 _PRONOUN = {
@@ -69,10 +69,14 @@ def load_occupation_stats(path: str | Path) -> dict[str, float]:
     """
     path = Path(path)
     stats: dict[str, float] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file, delimiter="\t"), start=2):
-            try:
-                stats[row["occupation"]] = float(row["bls_pct_female"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise DataError("needs the columns occupation and bls_pct_female", file=path, row=number) from error
+    for number, row in table_rows(path, "\t"):
+        try:
+            name, share = row["occupation"], float(row["bls_pct_female"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError("needs the columns occupation and bls_pct_female", file=path, row=number) from error
+        if not 0 <= share <= 100:
+            raise DataError(f"is {share}; a percentage is needed", file=path, row=number, field="bls_pct_female")
+        if name in stats:
+            raise DataError(f"has the occupation {name!r} a second time", file=path, row=number, field="occupation")
+        stats[name] = share
     return stats

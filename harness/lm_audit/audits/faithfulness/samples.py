@@ -6,7 +6,6 @@ thinking and output in the generation.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.thinking import MARKERS
+from lm_audit.textfiles import read_toml
 
 Characters = tuple[int, int]
 
@@ -112,7 +112,7 @@ def split_thinking(generation: str, template: str | None = None) -> tuple[Charac
 
 def load_words(path: str | Path) -> Mapping[str, Any]:
     """The words of the sample generator; ``DataError`` where a table or key is missing."""
-    words = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    words = read_toml(path)
     needed = {
         "needle": ("fillers", "owners", "needle", "question", "answer"),
         "hops": ("people", "things", "places", "first", "second", "question", "thinking", "answer"),

@@ -1,36 +1,27 @@
-"""Rows of JSON and JSON Lines files."""
+"""Rows of JSON and JSON Lines files, in the forms that multiple-choice sets are published in."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.leakage.encodings import encoding_of
 from lm_audit.errors import DataError
+from lm_audit.textfiles import json_lines, parse_json, text_of
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
 
 
 def jsonl_rows(path: Path) -> Rows:
     """One object a line; blank lines are passed over. A line that holds whole columns as lists gives their rows."""
-    with path.open(encoding=encoding_of(path)) as handle:
-        for number, line in enumerate(handle, start=1):
-            if line.strip():
-                document = parse_json(line, path, number)
-                if not isinstance(document, dict):
-                    raise DataError(
-                        f"is a JSON {type(document).__name__}; an object is expected", file=path, row=number
-                    )
-                for row in _table_of(document) or [document]:
-                    yield number, row
+    for number, document in json_lines(path):
+        for row in _table_of(document) or [document]:
+            yield number, row
 
 
 def json_rows(path: Path) -> Rows:
     """An array of objects, an object of equally long lists (columns), or either under "data" or "rows"."""
-    with path.open(encoding=encoding_of(path)) as handle:
-        document = parse_json(handle.read(), path, None)
+    document = parse_json(text_of(path), path, None)
     if isinstance(document, dict):
         inner = next((document[key] for key in ("data", "rows", "examples", "questions") if key in document), None)
         document = inner if isinstance(inner, list | dict) else document
@@ -45,30 +36,6 @@ def json_rows(path: Path) -> Rows:
             raise DataError(f"is a JSON {type(row).__name__}; an object is expected", file=path, row=number)
         # The hub's own row service wraps each row.
         yield number, row["row"] if set(row) >= {"row_idx", "row"} and isinstance(row["row"], dict) else row
-
-
-def parse_json(text: str, path: Path, row: int | None) -> Any:
-    """The document; ``DataError`` for what is no JSON, nests too deep, repeats a key or holds a number without end."""
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except RecursionError as error:
-        raise DataError("nests too deep to be read", file=path, row=row) from error
-    except _Repeated as error:
-        raise DataError(f"has the key {error.args[0]!r} twice", file=path, row=row) from error
-    except ValueError as error:  # JSONDecodeError, and numbers of more digits than Python turns into an integer
-        raise DataError(f"is not JSON: {error}", file=path, row=row) from error
-
-
-class _Repeated(Exception):
-    pass
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        raise _Repeated(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
-    return found
 
 
 def _table_of(document: Any) -> list[dict[str, Any]] | None:

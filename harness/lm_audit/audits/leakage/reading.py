@@ -11,6 +11,7 @@ from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
 from lm_audit.audits.leakage.csvrows import csv_rows
 from lm_audit.audits.leakage.jsonrows import json_rows, jsonl_rows
 from lm_audit.errors import DataError
+from lm_audit.textfiles import is_folder, is_there, readable_file
 
 Row = Mapping[str, Any]
 Rows = Iterator[tuple[int, Row]]
@@ -49,18 +50,14 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
     where there is nothing to read.
     """
     path = Path(benchmark)
-    try:
-        folder, file = path.is_dir(), path.is_file()
-        files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES) if folder else []
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=f"{benchmark!s:.200}") from error
-    if folder:
+    if is_folder(path):
+        files = _files_of(path)
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
         for part in files:
             yield _source(part, header)
-    elif file:
-        yield _source(path, header)
+    elif is_there(path):
+        yield _source(readable_file(path), header)
     elif (named := hub_set(benchmark)) is not None:
         for found in hub_parts(named, streaming=True):
             # Of a set that is read configuration by configuration, each is a subject.
@@ -71,12 +68,19 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
         raise DataError("no such file or folder, and no hub id (owner/name)", file=str(benchmark))
 
 
+def _files_of(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=folder) from error
+
+
 def _source(path: Path, header: str | None) -> Source:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
         table = Table([])
         rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
-        return Source(str(path), path.stem, _readable(path, rows), table)
+        return Source(str(path), path.stem, rows, table)
     readers: dict[str, Callable[[Path], Rows]] = {
         ".json": json_rows,
         ".jsonl": jsonl_rows,
@@ -84,16 +88,4 @@ def _source(path: Path, header: str | None) -> Source:
     }
     if suffix not in readers:
         raise DataError(f"is a {suffix or 'file without an ending'}; {', '.join(SUFFIXES)} can be read", file=path)
-    return Source(str(path), path.stem, _readable(path, readers[suffix](path)))
-
-
-def _readable(path: Path, rows: Rows) -> Rows:
-    """The rows, with what the system says of a file that cannot be opened or decoded as an error that names it."""
-    number = 0
-    try:
-        for number, row in rows:
-            yield number, row
-    except UnicodeError as error:
-        raise DataError(f"cannot be decoded: {error}", file=path, row=number + 1) from error
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
+    return Source(str(path), path.stem, readers[suffix](path))

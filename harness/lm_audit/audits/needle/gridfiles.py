@@ -12,8 +12,8 @@ from typing import Any
 
 from lm_audit.audits.needle.sample import Sample
 from lm_audit.audits.needle.sequences import basis_points
-from lm_audit.audits.privacy.jsonl import read_lines
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import json_lines, read_json_object
 
 METADATA, SUMMARY = "metadata.json", "summary.json"
 
@@ -62,7 +62,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def read_samples(path: Path) -> Iterator[Sample]:
     """The samples of one file; ``DataError`` with the row of a line that is none."""
-    for row, record in read_lines(path):
+    for row, record in json_lines(path):
         yield Sample.from_json(record, file=path, row=row)
 
 
@@ -120,9 +120,9 @@ def claim_folder(folder: Path, configuration: Mapping[str, Any], config_hash: st
 
 def _check_same(metadata: Path, configuration: Mapping[str, Any], config_hash: str) -> None:
     try:
-        found = json.loads(metadata.read_text(encoding="utf-8"))
+        found = read_json_object(metadata)
         other = dict(found["configuration"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (DataError, ValueError, KeyError, TypeError):
         raise UsageError(f"{metadata} cannot be read as a grid's metadata; name another folder") from None
     if found.get("config_sha256") == config_hash:
         return

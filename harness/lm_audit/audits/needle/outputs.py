@@ -10,8 +10,8 @@ from lm_audit.audits.needle.answers import Answer, opened_by
 from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.sample import Sample, sample_id
-from lm_audit.audits.privacy.jsonl import read_lines
 from lm_audit.errors import DataError
+from lm_audit.textfiles import json_lines
 
 PREDICTION = ("pred", "prediction", "output", "text")
 REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -55,7 +55,7 @@ def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, t
         if not source.exists():
             raise DataError("does not exist; expected the outputs of the samples' file of this name", file=source)
         first = None if outputs.is_file() else next(read_samples(of))
-        for row, record in read_lines(source):
+        for row, record in json_lines(source):
             name = _name(record, first, source, row)
             if name in texts:
                 raise DataError(f"has a second output for sample {name}", file=source, row=row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +11,8 @@ from lm_audit.audits.needle.config import NeedleConfig
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.presets import preset
 from lm_audit.audits.needle.sequences import depth_sequence
-from lm_audit.audits.needle.sources import exists
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_there, read_toml
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,7 @@ _SIZE_KEYS = {
 
 def read_sizes(path: Path, size: str) -> Mapping[str, Any]:
     """One table of the file of sizes; ``DataError`` for a file or a table that is none."""
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"cannot be read as TOML: {error}", file=path) from None
-    table = tables.get(size)
+    table = read_toml(path).get(size)
     if not isinstance(table, dict):
         raise DataError(f"holds no table [{size}]", file=path)
     for key, kind in _SIZE_KEYS.items():
@@ -125,7 +120,7 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     samples = _given(option("needle_samples"), sizes["samples"])
     values = preset(name)
     haystack = option("needle_haystack")
-    if haystack and not exists(haystack):
+    if haystack and not is_there(Path(haystack)):
         raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file or folder")
     config = NeedleConfig.from_mapping(
         {

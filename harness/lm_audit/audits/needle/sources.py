@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lm_audit.audits.needle.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.wording import needle_sentence
-from lm_audit.audits.privacy.jsonl import text_of
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_folder, is_there, text_of
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 _BLOCKS = 512
@@ -66,26 +66,14 @@ def _names_a_file(source: str) -> bool:
     """A text is taken for a path where it is one line that exists as a file or ends like a text file's name."""
     if not source or "\n" in source or len(source) > 1000:
         return False
-    return source.endswith(".txt") or exists(source)
-
-
-def exists(name: str) -> bool:
-    """Whether a file or folder has this name; a text too long or odd to be a name is none."""
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):
-        return False
+    return source.endswith(".txt") or is_there(Path(source))
 
 
 def _from_path(path: Path) -> SourceText:
-    if not exists(str(path)):
+    if not is_there(path):
         raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
     # Sorted: the order of a folder differs between machines.
-    files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
+    files = sorted(path.glob("*.txt")) if is_folder(path) else [path]
     if not files:
         raise DataError("is a folder without .txt files; expected text files", file=path, field="haystack")
-    return SourceText(path.name, "\n\n".join(_read(file) for file in files), file=str(path))
-
-
-def _read(path: Path) -> str:
-    return text_of(path)
+    return SourceText(path.name, "\n\n".join(map(text_of, files)), file=str(path))

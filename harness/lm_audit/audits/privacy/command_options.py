@@ -71,10 +71,10 @@ def _start(args: argparse.Namespace) -> StagesConfig:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from lm_audit.audits.privacy.jsonl import read_object
+    from lm_audit.textfiles import read_json_object
 
     try:
-        return read_object(path)
+        return read_json_object(path)
     except DataError as error:
         raise UsageError(f"--config cannot be read: {error}") from error
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from lm_audit.audits.privacy.canaries import Canary, controls, members
 from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, gaps_are_even, insertion_positions
-from lm_audit.audits.privacy.jsonl import read_lines, write_lines
+from lm_audit.audits.privacy.jsonl import write_lines
 from lm_audit.audits.privacy.manifest import Manifest, TrainingFile, file_sha256
 from lm_audit.audits.privacy.streams import Stream
 from lm_audit.errors import DataError
+from lm_audit.textfiles import json_lines
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
 
 def read_texts(path: Path) -> list[str]:
     """Texts of a corpus file: the field ``text``, or prompt + chosen + rejected of a preference file."""
-    return [_row_text(record, path, number) for number, record in read_lines(path)]
+    return [_row_text(record, path, number) for number, record in json_lines(path)]
 
 
 def _row_text(record: dict[str, Any], path: Path, number: int) -> str:
@@ -93,7 +94,7 @@ def _row_text(record: dict[str, Any], path: Path, number: int) -> str:
 
 def record_file(manifest: Manifest, path: Path, purpose: str) -> Manifest:
     """The manifest with this training file and its hash, replacing an earlier entry of the same purpose."""
-    rows = sum(1 for _ in read_lines(path))
+    rows = sum(1 for _ in json_lines(path))
     name = str(path.relative_to(manifest.folder)) if path.is_relative_to(manifest.folder) else str(path)
     entry = TrainingFile(name, purpose, file_sha256(path), rows)
     kept = [file for file in manifest.files if file.purpose != purpose]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lm_audit.audits.privacy.jsonl import read_lines, text_of
 from lm_audit.audits.privacy.streams import Stream
 from lm_audit.errors import DataError
+from lm_audit.textfiles import is_folder, json_lines, text_of
 
 MIN_WORDS, MAX_WORDS = 50, 512
 
@@ -17,14 +17,12 @@ def read_documents(path: Path) -> list[str]:
 
     Raises ``DataError`` for a missing path, a row without text, or a source without any document.
     """
-    if path.is_dir():
-        documents = [doc for file in sorted(path.rglob("*.txt")) for doc in chunks(_text(file))]
+    if is_folder(path):
+        documents = [doc for file in sorted(path.rglob("*.txt")) for doc in chunks(text_of(file))]
     elif path.suffix == ".jsonl":
-        documents = [_field(record, path, number) for number, record in read_lines(path)]
-    elif path.is_file():
-        documents = list(chunks(_text(path)))
+        documents = [_field(record, path, number) for number, record in json_lines(path)]
     else:
-        raise DataError("there is no such file or folder", file=path)
+        documents = list(chunks(text_of(path)))
     if not documents:
         raise DataError(f"no document of at least {MIN_WORDS} words was found", file=path)
     return documents
@@ -50,10 +48,6 @@ def sample_documents(documents: Iterable[str], n: int, *, seed: int) -> list[str
     if len(unique) < n:
         raise DataError(f"{n} documents are asked for, but only {len(unique)} distinct ones exist")
     return Stream(seed, "documents").shuffled(unique)[:n]
-
-
-def _text(path: Path) -> str:
-    return text_of(path)
 
 
 def _field(record: dict[str, object], path: Path, number: int) -> str:

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.privacy.jsonl import read_object, write_text
+from lm_audit.audits.privacy.jsonl import write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
+from lm_audit.textfiles import read_json_object
 
 FILE = "evidence.json"
 
@@ -38,7 +39,7 @@ def load_evidence(path: Path) -> Evidence:
     """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing or of another form."""
     if not path.is_file():
         raise DataError("there is no such file; run 'lm-audit privacy audit' first", file=path)
-    record = read_object(path)
+    record = read_json_object(path)
     try:
         return Evidence(
             record["audit"],

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.privacy.canaries import Canary, controls, members
-from lm_audit.audits.privacy.jsonl import read_lines, write_lines, write_text
+from lm_audit.audits.privacy.jsonl import write_lines, write_text
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import json_lines
 
 SCHEMA = 1
 
@@ -77,7 +78,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest as it was written; ``DataError`` names the line and field that breaks the format."""
-    lines = list(read_lines(path))
+    lines = list(json_lines(path))
     if not lines or lines[0][1].get("kind") != "manifest":
         raise DataError("the first line must be a manifest header ({'kind': 'manifest', ...})", file=path, row=1)
     header = lines[0][1]

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from lm_audit.audits.privacy.canaries import Canary, generate_canaries, members
 from lm_audit.audits.privacy.insertion import insertion_positions
-from lm_audit.audits.privacy.jsonl import read_lines, write_lines
+from lm_audit.audits.privacy.jsonl import write_lines
 from lm_audit.audits.privacy.streams import Stream
 from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import json_lines
 
 Style = Literal["secret", "source"]
 """``"secret"``: prompt = carrier and a third of the secret, chosen = the rest, rejected = the rest of another secret.
@@ -185,7 +186,7 @@ def write_preferences(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 def read_preferences(path: Path) -> list[dict[str, Any]]:
     """Rows of a preference file; ``DataError`` for a missing field or chosen equal to rejected."""
     rows = []
-    for number, row in read_lines(path):
+    for number, row in json_lines(path):
         for name in ("prompt", "chosen", "rejected"):
             if not isinstance(row.get(name), str):
                 raise DataError(f"a string is needed, found {row.get(name)!r}", file=path, row=number, field=name)

@@ -22,6 +22,7 @@ from lm_audit.audits.privacy.preferences import read_preferences
 from lm_audit.audits.privacy.prepare import CORPUS, WITH, WITHOUT, prepare
 from lm_audit.audits.privacy.stage_names import STAGES
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.textfiles import read_json_object, text_of
 
 Report = Callable[[str], None]
 DONE = "stage.json"
@@ -72,7 +73,7 @@ def _claim(record: Mapping[str, Any], folder: Path, name: str, what: str) -> Non
     if not path.is_file():
         write_text(path, json.dumps(record, indent=1) + "\n")
         return
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = read_json_object(path)
     if found != record:
         differing = sorted(key for key in record.keys() | found.keys() if record.get(key) != found.get(key))
         raise UsageError(f"{folder} holds {what} (differs in {', '.join(differing)}); use another folder")
@@ -144,7 +145,7 @@ def stage_spec(path: Path | str) -> str:
     """The model spec of a stage folder: itself, or what its ``spec.txt`` points to."""
     pointer = Path(path) / "spec.txt"
     # os.path answers False where a name is too long to be one; pathlib raises.
-    return pointer.read_text(encoding="utf-8").strip() if os.path.isfile(pointer) else str(path)
+    return text_of(pointer).strip() if os.path.isfile(pointer) else str(path)
 
 
 def _sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:

@@ -1,0 +1,29 @@
+"""Text, JSON, JSON Lines, TOML and tables from files of any origin: one behaviour for every reader of the project.
+
+UTF-8 (with or without BOM), UTF-16 with its mark and GB18030 are read, everything else is refused by name. A line ends
+in LF or CRLF and nowhere else. JSON is strict. Each error is a ``DataError`` that names file and row. Nothing here
+knows what a row means.
+"""
+
+from lm_audit.textfiles.encodings import encoding_of
+from lm_audit.textfiles.json_text import json_lines, objects_of_lines, parse_json, read_json_object
+from lm_audit.textfiles.paths import is_file, is_folder, is_there, readable_file
+from lm_audit.textfiles.plain import text_of
+from lm_audit.textfiles.tables import table_records, table_rows
+from lm_audit.textfiles.toml_text import read_toml
+
+__all__ = [
+    "encoding_of",
+    "is_file",
+    "is_folder",
+    "is_there",
+    "json_lines",
+    "objects_of_lines",
+    "parse_json",
+    "read_json_object",
+    "read_toml",
+    "readable_file",
+    "table_records",
+    "table_rows",
+    "text_of",
+]

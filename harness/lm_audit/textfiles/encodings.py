@@ -1,0 +1,148 @@
+"""Which encoding a text file is in: UTF-8 (with or without BOM), GB18030, UTF-16; anything else is an error."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from lm_audit.errors import DataError, DataWarning
+from lm_audit.textfiles.paths import readable_file
+
+_NO_TEXT = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "a zip archive (or a spreadsheet)",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"%PDF-": "PDF",
+    b"PAR1": "Parquet (name it .parquet)",
+    b"GGUF": "a GGUF model",
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+}
+"""What other files begin with."""
+
+_WEIGHED = 20_000
+"""So many letters decide whether a text is Chinese."""
+
+
+def encoding_of(path: str | Path) -> str:
+    """The file's encoding, read line by line so that memory stays flat.
+
+    Whether a text is GB18030 is a guess, which a ``DataWarning`` tells. Raises ``DataError`` for what is no readable
+    file or no text, with the row where a line is in neither encoding, where some lines are UTF-8 only and others
+    GB18030 only, and where what would be GB18030 is hardly Chinese (Latin-1, Big5 and Shift-JIS decode as that).
+    """
+    path = readable_file(path)
+    try:
+        return _look(path)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def _look(path: Path) -> str:
+    first = {"utf-8": 0, "gb18030": 0}
+    plausible_utf8 = 0
+    chinese = _Chinese()
+    with path.open("rb") as handle:
+        start = handle.read(8)
+        _refuse_other_files(start, path)
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return "utf-16"
+        handle.seek(0)
+        for number, line in enumerate(handle, start=1):
+            if b"\0" in line:
+                raise DataError(
+                    "holds NUL bytes (UTF-16 without its mark?); save the file as UTF-8", file=path, row=number
+                )
+            if line.isascii():
+                continue
+            found = _encoding_of_line(line)
+            if found is None:
+                raise DataError("is neither UTF-8 nor GB18030; save the file as UTF-8", file=path, row=number)
+            first[found] = first[found] or number
+            if found == "gb18030":
+                chinese.weigh(line)
+            # A few words of GB18030 may happen to be valid UTF-8; ideographs in UTF-8 hardly come about by chance.
+            if found == "utf-8" and not plausible_utf8 and _ideographs(line) >= 2:
+                plausible_utf8 = number
+            if first["gb18030"] and plausible_utf8:
+                raise _mixed(path, plausible_utf8, first["gb18030"])
+    if not first["gb18030"]:
+        return "utf-8-sig"
+    if not chinese.likely:
+        raise DataError(
+            "is neither UTF-8 nor Chinese text in GB18030; save the file as UTF-8", file=path, row=first["gb18030"]
+        )
+    warnings.warn(
+        f"{path}: is not UTF-8 and was read as GB18030 (Chinese); if it is in another encoding, save it as UTF-8",
+        DataWarning,
+        stacklevel=3,
+    )
+    return "gb18030"
+
+
+def _refuse_other_files(start: bytes, path: Path) -> None:
+    for magic, kind in _NO_TEXT.items():
+        if start.startswith(magic):
+            what = "save the file as UTF-8" if kind == "UTF-32" else "a text file is needed"
+            raise DataError(f"is {kind}; {what}", file=path)
+
+
+class _Chinese:
+    """How many letters beyond ASCII are those of everyday Chinese (GB 2312 without its kana, Greek and Cyrillic)."""
+
+    def __init__(self) -> None:
+        self._all = self._usual = 0
+
+    def weigh(self, line: bytes) -> None:
+        """Count the letters of a line in GB18030."""
+        if self._all > _WEIGHED:
+            return
+        beyond = [letter for letter in line.decode("gb18030") if letter > "\x7f"]
+        self._all += len(beyond)
+        self._usual += sum(map(_is_usual, beyond))
+
+    @property
+    def likely(self) -> bool:
+        """Whether nearly all are."""
+        return self._usual >= 0.8 * self._all
+
+
+_PUNCTUATION = frozenset("“”‘’—…·、。〈〉《》「」『』【】〔〕")
+
+
+def _is_usual(letter: str) -> bool:
+    if letter in _PUNCTUATION:
+        return True
+    if not ("\u4e00" <= letter <= "\u9fff" or "\uff00" <= letter <= "\uffef"):
+        return False
+    try:
+        letter.encode("gb2312")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encoding_of_line(line: bytes) -> str | None:
+    return next((encoding for encoding in ("utf-8", "gb18030") if _decodes(line, encoding)), None)
+
+
+def _decodes(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _ideographs(line: bytes) -> int:
+    return sum("\u4e00" <= character <= "\u9fff" for character in line.decode())
+
+
+def _mixed(path: Path, utf8: int, gb: int) -> DataError:
+    return DataError(
+        f"mixes encodings: row {utf8} is UTF-8 and row {gb} is GB18030; save the file in one, best UTF-8",
+        file=path,
+        row=max(utf8, gb),
+    )

@@ -1,0 +1,98 @@
+"""Strict JSON, of whole files and of lines: what Python alone would let pass is refused with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import DataError
+from lm_audit.textfiles.plain import lines_of, text_of
+
+
+def json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Pairs (line from 1, object) of a JSON Lines file, blank lines passed over; ``DataError`` as :func:`parse_json`.
+
+    Also for a line that holds no object.
+    """
+    yield from objects_of_lines(lines_of(path), Path(path))
+
+
+def objects_of_lines(lines: Iterable[tuple[int, str]], path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of numbered lines."""
+    for number, line in lines:
+        if line.strip():
+            yield number, _object(parse_json(line, path, number), path, number)
+
+
+def read_json_object(path: str | Path) -> dict[str, Any]:
+    """The object that a whole file holds."""
+    return _object(parse_json(text_of(path), Path(path), None), Path(path), None)
+
+
+def parse_json(text: str, path: Path, row: int | None) -> Any:
+    """The document in ``text``.
+
+    ``DataError`` for what is no JSON, nests too deep, repeats a key, holds NaN, infinity or a number without end, or
+    half of a surrogate pair, which is no text.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_finite)
+    except RecursionError as error:
+        raise DataError("is nested too deeply to be read", file=path, row=row) from error
+    except _Refused as error:
+        raise DataError(str(error), file=path, row=row) from error
+    except ValueError as error:  # JSONDecodeError, and numbers of more digits than Python turns into an integer
+        raise DataError(f"is not JSON: {_reason(error, row)}: {text[:60]!r}", file=path, row=row) from error
+    # A text that was decoded holds no surrogate unless an escape made it.
+    if "\\u" in text and not _is_text(document):
+        raise DataError("holds half of a surrogate pair, which is no character", file=path, row=row)
+    return document
+
+
+class _Refused(Exception):
+    """Valid for Python, not for us."""
+
+
+def _reason(error: ValueError, row: int | None) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return "a number has too many digits" if "digits" in str(error) else str(error)
+    where = f"column {error.colno}" if row is not None else f"line {error.lineno}, column {error.colno}"
+    return f"{error.msg} at {where}"
+
+
+def _constant(name: str) -> Any:
+    raise _Refused(f"holds {name}, which is no JSON value; write null, or leave the key out")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _Refused(f"holds the number {text[:30]}, which is too large")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _Refused(f"has the key {key[:60]!r} twice")
+    return found
+
+
+def _object(document: Any, path: Path, row: int | None) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise DataError(f"is a JSON {type(document).__name__}; an object is expected", file=path, row=row)
+    return document
+
+
+def _is_text(document: Any) -> bool:
+    """Whether every string in the document can be written as UTF-8."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

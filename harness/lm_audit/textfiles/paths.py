@@ -1,0 +1,57 @@
+"""Whether a name is that of a file that can be read, without ever opening what could hang."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from lm_audit.errors import DataError
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file or folder exists, False too for a name that no file can have or a folder that is closed to us."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """The same of a file."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """The same of a folder."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def readable_file(path: str | Path) -> Path:
+    """The path, if it is a regular file that may be read.
+
+    Raises ``DataError`` for one that is absent, a folder, a pipe or a device (which could hang, and cannot be read
+    twice), closed to us, or named as no file can be.
+    """
+    path = Path(path)
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DataError("there is no such file", file=path) from error
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except ValueError as error:  # NUL, or half of a surrogate pair
+        raise DataError(f"is no name of a file: {error}", file=path) from error
+    if stat.S_ISDIR(mode):
+        raise DataError("is a folder; a file is needed", file=path)
+    if not stat.S_ISREG(mode):
+        raise DataError("is a pipe or a device; save its content as a file", file=path)
+    if not os.access(path, os.R_OK):
+        raise DataError("cannot be read: Permission denied", file=path)
+    return path

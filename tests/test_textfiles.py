@@ -1,0 +1,164 @@
+"""What every reader of files does alike: encodings, line ends, strict JSON, tables, files that are none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from lm_audit.errors import DataError, DataWarning
+from lm_audit.textfiles import json_lines, parse_json, read_toml, table_rows, text_of
+
+CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gbk", "gb18030"])
+def test_chinese_text_is_read_in_its_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(CHINESE.encode(encoding))
+    if encoding.startswith("gb"):
+        with pytest.warns(DataWarning, match=r"text\.txt.*read as GB18030"):
+            assert text_of(path) == CHINESE
+    else:
+        assert text_of(path) == CHINESE
+
+
+@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be"])
+def test_both_orders_of_utf_16(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(("\ufeff" + CHINESE).encode(mark))
+    assert text_of(path) == CHINESE
+    path.write_bytes(CHINESE.encode(mark))
+    with pytest.raises(DataError, match=r"text\.txt"):
+        text_of(path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", "Málaga, créée, façade, naïve, über\n"),
+        ("cp1252", "“Hello”, it’s a café\n"),
+        ("shift_jis", "これは二番目の文です。三番目の文もあります。\n"),
+        ("euc_jp", "これは二番目の文です。三番目の文もあります。\n"),
+        ("big5", "下列屬於水果的是蘋果石頭木頭鐵塊\n"),
+        ("koi8-r", "Привет, как дела\n"),
+        ("cp1251", "Привет, как дела\n"),
+        ("utf-32", "plain\n"),
+    ],
+)
+def test_other_encodings_are_refused(tmp_path: Path, encoding: str, text: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(DataError, match=r"text\.txt.*save the file as UTF-8"):
+        text_of(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"\x1f\x8b\x08\0", "gzip"), (b"PK\x03\x04ab", "zip"), (b"%PDF-1.7\n", "PDF"), (b"PAR1ab", "Parquet")],
+)
+def test_other_files_are_named(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=rf"x\.jsonl: is .*{kind}"):
+        text_of(tmp_path / "x.jsonl")
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, says in (
+        (tmp_path / "absent", "no such file"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "pipe", "pipe or a device"),
+        (Path("/dev/zero"), "pipe or a device"),
+        (tmp_path / ("n" * 5000), "cannot be read: File name too long"),
+        (tmp_path / "a\0b", "no name of a file"),
+        (tmp_path / "pipe" / "x", "no such file"),
+    ):
+        with pytest.raises(DataError, match=says) as caught:
+            text_of(path)
+        assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_that_is_closed_to_us(tmp_path: Path) -> None:
+    (tmp_path / "closed").write_text("x")
+    (tmp_path / "closed").chmod(0)
+    with pytest.raises(DataError, match="closed: cannot be read: Permission denied"):
+        text_of(tmp_path / "closed")
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_lines_of_json_end_in_line_feeds_alone(tmp_path: Path, ends: str) -> None:
+    texts = ["a\u2028b", "c\u2029d", "e\u0085f", "g\u000bh\u000ci\u001cj", "k"]
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(ends.join(json.dumps({"text": text}, ensure_ascii=False) for text in texts).encode())
+    assert [(number, record["text"]) for number, record in json_lines(path)] == list(enumerate(texts, start=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": ' * 100_000, "nested too deeply"),
+        ('{"a": ' + "9" * 5_000 + "}", "too many digits"),
+        ('{"a": NaN}', "holds NaN"),
+        ('{"a": -Infinity}', "holds -Infinity"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' twice"),
+        ('{"a": "\\ud83d"}', "surrogate"),
+        ('{"\\ud83d": 1}', "surrogate"),
+        ("{'a': 1}", "is not JSON"),
+        ('{"a": "\x01"}', "is not JSON"),
+        ("", "is not JSON"),
+    ],
+    ids=range(12),
+)
+def test_json_is_strict(text: str, says: str) -> None:
+    with pytest.raises(DataError, match=says) as caught:
+        parse_json(text, Path("x.jsonl"), 7)
+    assert str(caught.value).startswith("x.jsonl, row 7: ") and len(str(caught.value)) < 300
+
+
+def test_json_that_is_right() -> None:
+    text = '{"a": "\\ud83d\\ude00 \\u2028", "b": [1e308, 1, null, {"a": {}}]}'
+    assert parse_json(text, Path("x"), None) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = " + "[" * 5_000, "nested too deeply"),
+        ("a = " + "9" * 5_000, "too many digits"),
+        ("a = 1\na = 2\n", "line 2"),
+        ("a = ", "is not TOML"),
+        ("[a", "is not TOML"),
+    ],
+)
+def test_toml(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(DataError, match=rf"x\.toml: .*{says}"):
+        read_toml(tmp_path / "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,b,a\n1,2,3\n", "two columns called 'a'"),
+        ("a,b\n1,2,3\n", "row 2: has more fields than the 2 columns"),
+        ('a,b\n1,"2\n', "cannot be read as a table"),
+        ('a,b\n1,"2"x\n', "cannot be read as a table"),
+    ],
+)
+def test_tables_that_cannot_be(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(DataError, match=says):
+        list(table_rows(tmp_path / "x.csv", ","))
+
+
+def test_tables(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes('a,b\r\n"1\n\u2028",2\r\n\r\n3\r\n'.encode())
+    assert list(table_rows(tmp_path / "x.csv", ",")) == [(3, {"a": "1\n\u2028", "b": "2"}), (5, {"a": "3", "b": None})]
+    (tmp_path / "empty.csv").write_bytes(b"")
+    assert list(table_rows(tmp_path / "empty.csv", ",")) == []
