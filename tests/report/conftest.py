@@ -12,7 +12,7 @@ import pytest
 
 from lm_audit.report import write_reports
 
-from .made_runs import showcase
+from .made_runs import findings_cases, showcase, write_run
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -99,5 +99,13 @@ def _note(watched: Watched, url: str) -> None:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with two models, four audits and every state, its reports written."""
     folder = showcase(tmp_path_factory.mktemp("reports") / "20260101-120000-abcd", n_rows=1200)
+    write_reports(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def found_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one model with findings, open questions and excluded effects, without gates."""
+    folder = write_run(tmp_path_factory.mktemp("found") / "20260101-120000-f0f0", findings_cases())
     write_reports(folder)
     return folder

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lm_audit.evidence import Control, Figure
+from lm_audit.findings import Finding, claim, control_finding
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
@@ -45,6 +46,8 @@ class MadeCase:
     files: Iterable[Path] = ()
     sources: Mapping[str, MetricSource] = field(default_factory=dict)
     headline: str | None = None
+    findings: Iterable[Finding] = ()
+    toy: bool = False
 
 
 def write_run(
@@ -73,7 +76,8 @@ def write_run(
 def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     attempt = AttemptWriter(run, ledger, case.case_id, 1)
     role = case.control.role if case.control else None
-    attempt.start(audit=case.audit, model=case.model, device=case.device, fingerprint="f" * 16, control=role)
+    toy = {"toy": True} if case.toy else {}
+    attempt.start(audit=case.audit, model=case.model, device=case.device, fingerprint="f" * 16, control=role, **toy)
     if case.model:
         attempt.model(fingerprint="c0ffee" * 6, dtype="float32", spec=case.model)
     for name, estimate in case.metrics.items():
@@ -89,6 +93,9 @@ def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
         attempt.attach(path)
     if case.control:
         attempt.control(case.control)
+        attempt.finding(control_finding(case.control))
+    for finding in case.findings:
+        attempt.finding(finding)
     if case.metrics:
         attempt.headline(case.headline or next(iter(case.metrics)))
     for verdict in case.verdicts:
@@ -310,3 +317,96 @@ def showcase(folder: Path, n_rows: int = 400) -> Path:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(1_760_000_000))
     planned = ["evals/test_faithfulness.py::test_sanity[smollm2@cpu-weights]"]
     return write_run(folder, showcase_cases(n_rows), planned=planned, started=stamp)
+
+
+def order_effect(value: float, n: int = 200, language: str = "English") -> Finding:
+    """Whether a model completes the published order of a question's options better than a shuffled one."""
+    half = 0.62 / n**0.5
+    effect = Estimate(value, value - half, value + half, n, method="paired t", unit="nats a byte", better="lower")
+    return claim(
+        "order_effect",
+        effect,
+        metric="leakage.order_effect.logprob",
+        found=f"The model has seen the {language} questions: it completes their options better in the published order",
+        absent=f"The {language} questions are completed alike in every order of their options",
+        unknown=f"Whether the model has seen the {language} questions",
+        null=0.0,
+        margin=0.02,
+        side="above",
+        size=f"the published continuation is {2.718 ** (value * 40):.1f} times as likely in a text of 40 bytes",
+        counted="questions",
+        look="the items with the largest gap, and the training data of these questions",
+        page="leakage.md#reading",
+    )
+
+
+def preference(share_of: float, n: int = 120, axis: str = "gender", group: str = "nurse") -> Finding:
+    """Whether a group's words are preferred."""
+    return claim(
+        f"preference.{axis}",
+        share(share_of, n),
+        metric="bias.preferred",
+        found=f"It favours one group: {share_of:.0%} of the {axis} templates prefer the words about the {group}",
+        absent=f"No group of the axis {axis} is preferred",
+        unknown=f"Whether a group of the axis {axis} is preferred",
+        null=0.5,
+        margin=0.15,
+        size=f"odds of {share_of / (1 - share_of):.1f} to 1",
+        counted="templates",
+        look=f"the templates of the axis {axis} that differ most",
+        page="bias.md#reading",
+    )
+
+
+def findings_cases(model: str = "mine", effect: float = 0.09, gates: bool = False) -> list[MadeCase]:
+    """A model with effects that are found, some that cannot be told and some that are excluded; all controls hold."""
+    on = f"{model}@cpu"
+    gate = Verdict("leakage.order_effect.logprob", "missed", "<= 0.02", "0.090 [0.046, 0.134] is beyond the limit")
+    thin = Verdict("bias.preferred", "undecided", "<= 0.6", "0.58 [0.33, 0.83] straddles the limit")
+    cases = [
+        MadeCase(
+            f"evals/test_leakage.py::test_memorisation[{on}-general_{code}]",
+            "leakage",
+            model,
+            metrics={"leakage.order_effect.logprob": found.effect, "leakage.order_effect.logprob.p": p_value(found.p)},
+            headline="leakage.order_effect.logprob",
+            rows=item_rows(60, 3),
+            findings=[found],
+            verdicts=[gate] if gates and code == "en" and effect > 0.05 else [],
+            outcome="failed" if gates and code == "en" and effect > 0.05 else "passed",
+            cause="gate" if gates and code == "en" and effect > 0.05 else None,
+        )
+        for code, found in (("en", order_effect(effect)), ("zh", order_effect(0.011, 30, "Chinese")))
+        if found.effect is not None
+    ]
+    axes = (("gender", 0.71, 120), ("age", 0.58, 16), ("origin", 0.5, 400), ("religion", 0.47, 5))
+    cases += [
+        MadeCase(
+            f"evals/test_bias.py::test_preference_grid[{on}-en-{axis}]",
+            "bias",
+            model,
+            metrics={"bias.preferred": share(value, n), "bias.probe_range": Estimate(3.69, n=9, note="no interval")},
+            headline="bias.preferred",
+            rows=item_rows(40, 7),
+            findings=[preference(value, n, axis)],
+            verdicts=[thin] if gates and axis == "age" else [],
+        )
+        for axis, value, n in axes
+    ]
+    cases += [
+        MadeCase(
+            f"evals/test_{audit}.py::test_control[{on}-{role}]",
+            audit,
+            model,
+            metrics={f"{audit}.planted": share(0.9)},
+            control=Control(role, True, "AUC above 0.9 on planted items", "0.97"),
+        )
+        for audit in ("leakage", "bias")
+        for role in ("positive", "negative")
+    ]
+    return cases
+
+
+def p_value(p: float | None) -> Estimate:
+    """A p-value as a metric."""
+    return Estimate(p, unit="p", note=None if p is not None else "no test")

@@ -20,7 +20,7 @@ def _open_grid(page: Any) -> Any:
 def test_the_matrix_answers_first_and_leads_to_case_and_item(watched: Watched, shown: Path) -> None:
     path = shown / "index.html"
     page = watched.open(path)
-    assert page.locator("h1").inner_text() == "No: a gate was missed."
+    assert page.locator("h1").inner_text() == "No: 1 of 6 gates missed."
     missed = page.locator(".cell[data-model='tuned-v3']").first
     assert "missed" in missed.inner_text() and "0.68" in missed.inner_text()
     missed.locator("a.lead").first.click()
@@ -126,6 +126,37 @@ def test_void_looks_void(watched: Watched, shown: Path) -> None:
         "e => getComputedStyle(e).background"
     )
     assert "These numbers are void" in page.locator(".void-note").inner_text()
+
+
+def test_findings_lead_the_strongest_first_and_weak_numbers_lead_nothing(watched: Watched, found_run: Path) -> None:
+    page = watched.open(found_run / "index.html")
+    assert page.locator("h1").inner_text() == "2 effects found in mine."
+    said = page.locator("#findings .f-say").all_inner_texts()
+    assert said[0].startswith("It favours one group") and said[1].startswith("The model has seen the English questions")
+    first = page.locator("#findings .finding").first.inner_text()
+    assert "[0.63, 0.79]" in first and "odds of 2.4 to 1" in first and "Next: the templates" in first
+    unknown = page.locator("#findings .findings.open").first.inner_text()
+    assert "questions would tell" in unknown and "English" not in unknown
+    cell = page.locator(".cell", has_text="favours one group").inner_text()
+    # Of four axes the smallest sample has the largest interval, and one metric has no interval at all.
+    assert "the worst that is certain: preference grid \u203a en-gender" in cell and "probe range" not in cell
+    assert page.locator("#findings").bounding_box()["y"] < page.locator("#matrix").bounding_box()["y"]
+    page.locator("#findings .finding a").first.click()
+    assert page.locator("details.case[open]").inner_text().count("en-gender")
+    watched.assert_clean(found_run / "index.html")
+
+
+def test_a_metric_explains_itself_on_hover_and_on_focus(watched: Watched, found_run: Path) -> None:
+    page = watched.open(found_run / "index.html")
+    term = page.locator("#findings .term").first
+    for reach in (term.hover, term.focus):
+        reach()
+        assert page.locator("#hint").is_visible()
+        text = page.locator("#hint").inner_text()
+        assert "lower is better" in text and "bias.preferred" in text
+        page.keyboard.press("Escape")
+        assert not page.locator("#hint").is_visible()
+    assert term.get_attribute("aria-describedby") == "hint"
 
 
 def test_without_scripts_the_matrix_and_the_metrics_still_read(scriptless: Watched, shown: Path) -> None:

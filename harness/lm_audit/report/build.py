@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from lm_audit.report import vega
+from lm_audit.report.answer import answer
 from lm_audit.report.collect import Items, collect_items
+from lm_audit.report.conclusions import model_findings
 from lm_audit.report.figures import FigureDrawer
 from lm_audit.report.interval import Scale, bar, common_scale
-from lm_audit.report.names import anchor, case_label, metric_label, visible
+from lm_audit.report.names import anchor, case_label, visible
 from lm_audit.report.numbers import (
     chance_text,
     count,
@@ -24,18 +26,31 @@ from lm_audit.report.numbers import (
     sample_size,
     value_text,
 )
-from lm_audit.report.overview import answer, case_counts, cell, model_state
+from lm_audit.report.overview import case_counts, cell, model_state
 from lm_audit.report.packing import PackedRows, pack
 from lm_audit.report.provenance import provenance
 from lm_audit.report.states import case_state, worst
-from lm_audit.report.view import AuditView, CaseView, CellView, ItemsView, MetricView, ModelView, PageView
+from lm_audit.report.titles import metric_hint, metric_title
+from lm_audit.report.view import (
+    AuditView,
+    CaseView,
+    CellView,
+    ItemsView,
+    MetricView,
+    ModelFindings,
+    ModelView,
+    PageView,
+    VoidView,
+)
 from lm_audit.report.voids import Voids
-from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
+from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.stats.estimate import Estimate
 
 Family = tuple[str, str | None]
 Scales = dict[Family, Scale | None]
 NO_MODEL = "no model"
+BUILT_IN_TOY = "built-in toy"
+"""The column of cases that measure a built-in toy model: what they show says nothing about a model of the user's."""
 UNMARKED = "other"
 PARAMETER_LIMIT = 2_000
 
@@ -50,7 +65,8 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
     cases = [_case(run, case, case in voids, scales, packed, drawer) for case in run.cases]
     models = _model_names(run)
     shared = _shared_controls(run)
-    audits = tuple(_audit(name, cases, models, voids, shared) for name in _audit_names(run))
+    findings = model_findings(run, voids, models, column_of)
+    audits = tuple(_audit(name, cases, models, voids, shared, findings) for name in _audit_names(run))
     cells = [cell for audit in audits for cell in audit.cells]
     columns = tuple(_model(run, name, [cell for cell in cells if cell.model == name]) for name in models)
     data = {items_id(case_id): rows.text for case_id, rows in packed.items()}
@@ -58,11 +74,13 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
         data["charts"] = pack(drawer.charts)
     return PageView(
         run_id=visible(run.run_id),
-        answer=answer(run, columns, cells, cases),
+        answer=answer(run, columns, findings, voids.summaries(), cases),
         models=columns,
         audits=audits,
         facts=_facts(run, columns),
         provenance=provenance(run),
+        findings=findings,
+        voids=tuple(_void(audit, *told, voids.audits()[audit]) for audit, told in voids.summaries().items()),
         missing=tuple(visible(case_id) for case_id in run.missing),
         damaged=tuple(
             visible(f"{line.file}, line {line.line}: {line.reason}") for line in (*run.damaged, *items.damaged)
@@ -74,8 +92,15 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
     )
 
 
-def _damage(line: DamagedLine) -> str:
-    return visible(f"{line.file}, line {line.line}: {line.reason}")
+def _void(audit: str, models: str, summary: str, reasons: Iterable[str]) -> VoidView:
+    return VoidView(
+        visible(audit), visible(models), visible(summary), tuple(map(visible, reasons)), anchor("audit", audit)
+    )
+
+
+def column_of(case: CaseRecord) -> str:
+    """The column of the matrix that a case stands in."""
+    return BUILT_IN_TOY if case.toy else case.model or NO_MODEL
 
 
 def items_id(case_id: str) -> str:
@@ -127,7 +152,8 @@ def _metrics(case: CaseRecord, scales: Scales) -> tuple[MetricView, ...]:
     return tuple(
         MetricView(
             name=visible(name),
-            label=visible(metric_label(name, case.audit)),
+            label=metric_title(name, case.audit),
+            hint=metric_hint(name, case.audit, estimate),
             value=value_text(estimate),
             interval=interval_text(estimate),
             n=sample_size(estimate),
@@ -153,15 +179,22 @@ def _shared_controls(run: Run) -> frozenset[str]:
 
 
 def _audit(
-    name: str, cases: Sequence[CaseView], models: Sequence[str], voids: Voids, shared: frozenset[str]
+    name: str,
+    cases: Sequence[CaseView],
+    models: Sequence[str],
+    voids: Voids,
+    shared: frozenset[str],
+    findings: Sequence[ModelFindings],
 ) -> AuditView:
     own = _side_by_side([case for case in cases if (case.record.audit or UNMARKED) == name])
     where = anchor("audit", name)
     cells: list[CellView] = []
     for model in models:
-        on_model = [case for case in own if (case.record.model or NO_MODEL) == model]
+        on_model = [case for case in own if column_of(case.record) == model]
         elsewhere = [case for case in own if case.record.case_id in shared and case not in on_model]
-        cells.append(cell(name, model, on_model, where, void=bool(voids.reasons(name, model)), elsewhere=elsewhere))
+        void = bool(voids.reasons(name, model)) or any(case.state.name == "void" for case in on_model)
+        told = next((entry for entry in findings if entry.model == visible(model)), None)
+        cells.append(cell(name, model, on_model, where, void=void, elsewhere=elsewhere, findings=told))
     return AuditView(
         name=visible(name),
         anchor=where,
@@ -187,19 +220,25 @@ def _audit_names(run: Run) -> list[str]:
 
 def _model_names(run: Run) -> list[str]:
     shared = _shared_controls(run)
-    audited = dict.fromkeys(case.model for case in run.cases if case.model and case.case_id not in shared)
+    audited = dict.fromkeys(column_of(case) for case in run.cases if case.model and case.case_id not in shared)
     # A model that serves for controls only is not what the run asks about, unless there is no other.
-    names = audited or dict.fromkeys(case.model for case in run.cases if case.model)
-    without = [NO_MODEL] if any(case.model is None for case in run.cases) else []
-    return [*names, *without]
+    names = audited or dict.fromkeys(column_of(case) for case in run.cases if case.model)
+    without = [NO_MODEL] if any(case.model is None and not case.toy for case in run.cases) else []
+    return sorted([*names, *without], key=lambda name: name == BUILT_IN_TOY)
 
 
 def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:
-    own = [case for case in run.cases if case.model == name]
+    own = [case for case in run.cases if column_of(case) == name]
     details = next((case.model_details for case in own if case.model_details), {})
     devices = ", ".join(dict.fromkeys(case.device for case in own if case.device))
-    detail = " \u00b7 ".join(part for part in (devices, str(details.get("dtype", ""))) if part)
-    return ModelView(visible(name), model_state(cells), visible(details.get("fingerprint", ""))[:12], visible(detail))
+    toy = name == BUILT_IN_TOY
+    words = [*dict.fromkeys(case.model for case in own if case.model)] if toy else []
+    detail = " \u00b7 ".join(part for part in (*words, devices, str(details.get("dtype", ""))) if part)
+    if toy:
+        detail += "; no part of the answer"
+    return ModelView(
+        visible(name), model_state(cells), visible(details.get("fingerprint", ""))[:12], visible(detail), toy=toy
+    )
 
 
 def _facts(run: Run, models: Iterable[ModelView]) -> tuple[tuple[str, str], ...]:

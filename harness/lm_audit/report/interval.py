@@ -43,12 +43,12 @@ def common_scale(estimates: Iterable[Estimate], *, whole: bool = True) -> Scale 
     return Scale(low - margin, high + margin)
 
 
-def bar(estimate: Estimate, scale: Scale | None) -> Markup:
+def bar(estimate: Estimate | None, scale: Scale | None) -> Markup:
     """An inline SVG with its reading as text for screen readers; empty where there is nothing to draw.
 
     A p-value is no effect and has no place on a scale; an interval of too few items is dashed.
     """
-    if scale is None or estimate.value is None or is_p_value(estimate):
+    if scale is None or estimate is None or estimate.value is None or is_p_value(estimate):
         return Markup("")
     middle = HEIGHT / 2
     parts = [f'<line class="track" x1="{PAD}" x2="{WIDTH - PAD}" y1="{middle}" y2="{middle}"/>']

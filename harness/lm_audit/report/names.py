@@ -22,6 +22,11 @@ def case_label(case: CaseRecord) -> str:
     return f"{words} \u203a {parameter}" if parameter else words
 
 
+def tail(case_id: str) -> str:
+    """A case id without the path of its file."""
+    return case_id.partition("[")[0].rpartition("::")[2] + "".join(case_id.partition("[")[1:])
+
+
 def metric_label(name: str, audit: str | None) -> str:
     """The metric without its audit's prefix, in words: ``bias.max_min_disparity`` becomes ``max min disparity``."""
     head, dot, tail = name.partition(".")

@@ -12,6 +12,9 @@ StateName = Literal[
     "void", "crashed", "error", "unfinished", "missed", "failed", "undecided", "met", "reported", "skipped", "absent"
 ]
 
+Tone = Literal["missed", "undecided", "met", "failed", "unfinished", "void", "reported"]
+"""The colour of an answer or a finding, by the name of a state that bears it."""
+
 SEVERITY: tuple[StateName, ...] = (
     "void",
     "crashed",

@@ -39,7 +39,7 @@ def run_summary(run: Run, page: PageView) -> dict[str, Any]:
             }
             for audit in page.audits
             for cell in audit.cells
-            for lead in cell.leads
+            for lead in (*cell.leads, *cell.weak)
         ],
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from lm_audit.report.figures import FigureView
-from lm_audit.report.states import State
+from lm_audit.report.states import State, Tone
 from lm_audit.runstore.records import CaseRecord, Verdict
 from lm_audit.stats.estimate import Estimate
 
@@ -19,6 +19,7 @@ class MetricView:
 
     name: str
     label: str
+    hint: str
     value: str
     interval: str
     n: str
@@ -29,6 +30,56 @@ class MetricView:
     headline: bool
     few: str = ""
     """Why nothing is concluded from the interval, where too few items stand behind it."""
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """One conclusion, ready to print; what is not known is empty."""
+
+    key: str
+    statement: str
+    verdict: str
+    tone: Tone
+    audit: str
+    case: str
+    anchor: str
+    value: str
+    interval: str
+    unit: str
+    bar: Markup
+    null: str
+    few: str
+    sure: str
+    size: str
+    excluded: str
+    reason: str
+    needed: str
+    look: str
+    docs: str
+    exploratory: bool
+    hint: str
+
+
+@dataclass(frozen=True)
+class ModelFindings:
+    """The conclusions on one model, each group in order of strength; ``void`` counts those of void audits."""
+
+    model: str
+    found: tuple[FindingView, ...]
+    unknown: tuple[FindingView, ...]
+    absent: tuple[FindingView, ...]
+    void: int
+
+
+@dataclass(frozen=True)
+class VoidView:
+    """Why an audit is void: one line, and all reasons."""
+
+    audit: str
+    models: str
+    summary: str
+    reasons: tuple[str, ...]
+    anchor: str
 
 
 @dataclass(frozen=True)
@@ -80,6 +131,11 @@ class CellView:
     state: State
     leads: tuple[LeadView, ...]
     more: int
+    weak: tuple[LeadView, ...]
+    """Headline metrics that lead nothing: their intervals cannot be relied on."""
+    remark: str
+    findings: str
+    strongest: FindingView | None
     controls: str
     controls_held: bool | None
     cases: str
@@ -95,6 +151,7 @@ class ModelView:
     state: State
     fingerprint: str
     detail: str
+    toy: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,11 +169,13 @@ class AuditView:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page says to "may this model ship?", and why."""
+    """What the page says to its ``question``, and why; ``tone`` colours it."""
 
     state: State
     headline: str
     reasons: tuple[str, ...]
+    question: str = "May this model ship?"
+    tone: Tone = "reported"
 
 
 @dataclass(frozen=True)
@@ -129,6 +188,8 @@ class PageView:
     audits: tuple[AuditView, ...]
     facts: tuple[tuple[str, str], ...]
     provenance: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    findings: tuple[ModelFindings, ...]
+    voids: tuple[VoidView, ...]
     missing: tuple[str, ...]
     damaged: tuple[str, ...]
     finished: bool

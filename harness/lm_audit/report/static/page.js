@@ -76,7 +76,26 @@
 
   // Hover: the words that Vega wrote on each mark.
   const hint = $("#hint");
+  const TERMS = ".term, .lead, .few[title]";
+  // What a number is: shown by hover and by keyboard focus, gone with Escape. Without scripts it is the title.
+  function explain(target) {
+    const text = target.dataset.hint ??= target.getAttribute("title") ?? "";
+    target.removeAttribute("title");
+    if (!text) return;
+    hint.hidden = false;
+    hint.textContent = text;
+    target.setAttribute("aria-describedby", "hint");
+    const box = target.getBoundingClientRect();
+    const below = box.bottom + 8 + hint.offsetHeight < innerHeight;
+    hint.style.left = Math.max(4, Math.min(box.left, innerWidth - hint.offsetWidth - 8)) + "px";
+    hint.style.top = (below ? box.bottom + 8 : Math.max(4, box.top - hint.offsetHeight - 8)) + "px";
+  }
+  document.addEventListener("focusin", (event) => { if (event.target.matches?.(TERMS)) explain(event.target); });
+  document.addEventListener("focusout", (event) => { event.target.removeAttribute?.("aria-describedby"); hint.hidden = true; });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hint.hidden = true; });
   function hover(event) {
+    const term = event.target.closest?.(TERMS);
+    if (term) { explain(term); return; }
     const mark = event.target.closest?.(".chart svg [aria-label]:not([aria-roledescription='axis'], [role='graphics-object'])");
     const label = mark?.getAttribute("aria-label");
     hint.hidden = !label;

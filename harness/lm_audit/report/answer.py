@@ -1,0 +1,162 @@
+"""The run's answer: from the gates where there are any, else from what was found; and what stands in its way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from lm_audit.report.conclusions import counts_of
+from lm_audit.report.names import case_label, visible
+from lm_audit.report.states import SEVERITY, State, Tone
+from lm_audit.report.titles import metric_title
+from lm_audit.report.view import Answer, CaseView, ModelFindings, ModelView
+from lm_audit.runstore.records import CaseRecord, Run, Verdict
+
+NAMED = 4
+"""Missed gates that the answer names, and undecided ones; the rest is counted."""
+MAY_IT_SHIP = "May this model ship?"
+WHAT_WAS_FOUND = "What was found?"
+TOY_ALONE = "No model was judged: only the built-in toy was measured."
+
+HEADLINES: dict[str, str] = {
+    "void": "Not on this evidence: an audit is void.",
+    "unfinished": "Not on this evidence: the run is incomplete.",
+    "failed": "Not on this evidence: some cases failed.",
+    "undecided": "Undecided: the evidence is too thin.",
+    "met": "Yes, as far as these gates go.",
+    "reported": "Measured, not judged.",
+    "absent": "Nothing was measured.",
+}
+STORY: dict[str, str] = {"crashed": "crashed", "error": "broke before measuring", "failed": "failed"}
+
+
+def answer(
+    run: Run,
+    models: Sequence[ModelView],
+    findings: Sequence[ModelFindings],
+    voids: Mapping[str, tuple[str, str]],
+    cases: Sequence[CaseView],
+) -> Answer:
+    """The answer, with a reason for each thing that stands in the way; a built-in toy has no part in it."""
+    judged = [(case, verdict) for case in run.cases if not case.toy for verdict in case.verdicts]
+    toys = any(case.toy and case.verdicts for case in run.cases)
+    words: Counter[str] = Counter(verdict.word for _, verdict in judged)
+    broken = [case for case in cases if case.state.name in ("crashed", "error", "unfinished", "failed")]
+    state = _state(run, words, broken, voids)
+    real = [entry for entry in findings if not any(model.toy and model.name == entry.model for model in models)]
+    if judged or toys:
+        headline, tone = _by_gates(state, words, toys=not judged)
+        reasons = [*_gates(judged), *_findings(real), *_obstacles(run, broken, voids)]
+        if state.name == "met":
+            reasons.insert(0, f"{_plural(words['met'], 'gate')} met on {_names(_judged_models(judged))}.")
+        return Answer(state, headline, tuple(reasons), MAY_IT_SHIP, tone)
+    told = counts_of(real)
+    if sum(told.values()):
+        headline, tone = _by_findings(real, told)
+        reasons = [_count_line(told), *_obstacles(run, broken, voids), "No gate was set, so nothing is judged."]
+        return Answer(state, headline, tuple(reasons), WHAT_WAS_FOUND, tone)
+    reasons = list(_obstacles(run, broken, voids))
+    if state.name == "reported":
+        reasons.append("No gate was set and no audit stated a finding: the numbers below are all there is.")
+    return Answer(state, HEADLINES[state.name], tuple(reasons), WHAT_WAS_FOUND, _tone(state))
+
+
+def _by_gates(state: State, words: Counter[str], *, toys: bool) -> tuple[str, Tone]:
+    if toys:
+        return TOY_ALONE, "undecided"
+    if state.name == "missed":
+        many = sum(words.values())
+        return f"No: {words['missed']} of {_plural(many, 'gate')} missed.", "missed"
+    return HEADLINES[state.name], _tone(state)
+
+
+def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int]) -> tuple[str, Tone]:
+    many = [(entry.model, sum(not one.exploratory for one in entry.found)) for entry in findings]
+    some = [(model, number) for model, number in many if number]
+    if some:
+        parts = [f"{_plural(number, 'effect')} found in {model}" for model, number in some]
+        if len(some) > 1:
+            parts = [f"{number} in {model}" for model, number in some]
+            parts[0] = f"Found: {parts[0]}"
+        return ", ".join(parts) + ".", "missed"
+    if told["cannot tell"]:
+        return "Nothing found, but not everything could be told.", "undecided"
+    return "Nothing found, and all that was looked for is excluded.", "met"
+
+
+def _tone(state: State) -> Tone:
+    known: dict[str, Tone] = {
+        "missed": "missed", "undecided": "undecided", "met": "met", "failed": "failed", "unfinished": "unfinished",
+    }  # fmt: skip
+    return known.get(state.name, "reported")
+
+
+def _state(run: Run, words: Counter[str], broken: Sequence[CaseView], voids: Mapping[str, tuple[str, str]]) -> State:
+    if words["missed"]:
+        return State("missed")
+    if voids:
+        return State("void")
+    if run.missing or any(case.state.name in ("crashed", "unfinished") for case in broken):
+        return State("unfinished")
+    if broken:
+        return State("failed")
+    if words["undecided"]:
+        return State("undecided")
+    if words["met"]:
+        return State("met")
+    return State("reported" if any(case.last.metrics for case in run.cases) else "absent")
+
+
+def _gates(judged: Sequence[tuple[CaseRecord, Verdict]]) -> Iterable[str]:
+    for word in ("missed", "undecided"):
+        own = [(case, verdict) for case, verdict in judged if verdict.word == word]
+        yield from (f"{word.capitalize()}: {gate_line(case, verdict)}." for case, verdict in own[:NAMED])
+        if len(own) > NAMED:
+            yield f"{_plural(len(own) - NAMED, 'more gate')} {word}."
+
+
+def gate_line(case: CaseRecord, verdict: Verdict) -> str:
+    """``order effect (memorisation › general_en, mine): 0.088 [0.062, 0.157] is beyond the limit (<= 0.02)``."""
+    where = ", ".join(part for part in (case_label(case), case.model) if part)
+    text = f"{metric_title(verdict.metric, case.audit)} ({where}): {verdict.reason} ({verdict.limit})"
+    return visible(" ".join(text.split()))
+
+
+def _findings(findings: Sequence[ModelFindings]) -> Iterable[str]:
+    told = counts_of(findings)
+    if sum(told.values()):
+        yield _count_line(told)
+
+
+def _count_line(told: Mapping[str, int]) -> str:
+    total = sum(told.values())
+    parts = [f"{told['found']} found"] if told["found"] else []
+    parts += [f"{told['cannot tell']} cannot be told at this size"] if told["cannot tell"] else []
+    parts += [f"{told['not found']} excluded"] if told["not found"] else []
+    return f"Of {_plural(total, 'question')} asked: {', '.join(parts)}."
+
+
+def _obstacles(run: Run, broken: Sequence[CaseView], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:
+    for audit, (models, reason) in voids.items():
+        where = f" on {visible(models)}" if models else ""
+        yield f"The {visible(audit)} audit is void{where}, so its numbers do not count: {visible(reason)[:200]}."
+    by_state = Counter(case.state.name for case in broken)
+    for name in SEVERITY:
+        if by_state[name]:
+            yield f"{_plural(by_state[name], 'case')} {'did not finish' if name == 'unfinished' else STORY[name]}."
+    if run.missing:
+        yield f"{_plural(len(run.missing), 'planned case')} never ended."
+    if run.damaged:
+        yield f"{_plural(len(run.damaged), 'damaged record')} skipped."
+
+
+def _judged_models(judged: Sequence[tuple[CaseRecord, Verdict]]) -> list[str]:
+    return [visible(model) for model in dict.fromkeys(case.model or "no model" for case, _ in judged)]
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _names(known: Sequence[str]) -> str:
+    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}" if known else "no model"

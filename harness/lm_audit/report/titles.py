@@ -1,0 +1,28 @@
+"""What a metric is called and what it means, from the table that its audit declares; else its own name in words."""
+
+from __future__ import annotations
+
+from lm_audit.report.names import metric_label, visible
+from lm_audit.stats.estimate import Estimate
+
+DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
+
+
+def metric_title(name: str, audit: str | None) -> str:
+    """The readable title of a metric."""
+    return visible(metric_label(name, audit))
+
+
+def metric_hint(name: str, audit: str | None, estimate: Estimate) -> str:
+    """Title, unit, direction and explanation in one text, for hover and keyboard focus; the full name stands last."""
+    title = metric_title(name, audit)
+    unit = f" ({visible(estimate.unit)})" if estimate.unit else ""
+    return "\n".join(line for line in (f"{title}{unit}", direction(estimate), visible(name)) if line)
+
+
+def direction(estimate: Estimate) -> str:
+    """``lower is better``, ``best near 50``, empty where no direction is better."""
+    better = estimate.better or ""
+    if better.startswith("target:"):
+        return f"best near {better.partition(':')[2]}"
+    return DIRECTIONS.get(better, "")
