@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lm_audit.report.numbers import is_p_value, value_text
+from lm_audit.report.oriented import turn
 from lm_audit.report.view import CaseView, LeadView, MetricView
 from lm_audit.stats.covering import shortcoming
 from lm_audit.stats.estimate import Estimate
@@ -52,11 +53,11 @@ def _why(group: Group) -> str:
 
 
 def _lead(group: Group, cases: int) -> LeadView:
-    better = group[0][1].estimate.better
-    case, metric = max(group, key=lambda pair: at_least(pair[1].estimate)) if better else group[0]
+    directed = turn(group[0][1].estimate).sign != 0
+    case, metric = max(group, key=lambda pair: at_least(pair[1].estimate)) if directed else group[0]
     if cases == 1:
         reading = ""
-    elif better:
+    elif directed:
         reading = f"of {cases} cases the worst that is certain: {case.label}"
     else:
         reading = f"first of {cases} cases, {_span(group)}"
@@ -73,13 +74,7 @@ def at_least(estimate: Estimate) -> float:
 
     Where the metric has a value of chance it is the distance from that. 0 without a direction.
     """
-    low, high, better = estimate.low, estimate.high, estimate.better
-    floor, ceiling = (float("-inf") if low is None else low), (float("inf") if high is None else high)
-    if better == "lower":
-        return floor - (estimate.chance or 0.0)
-    if better == "higher":
-        return (estimate.chance or 0.0) - ceiling
-    if not better:
-        return 0.0
-    target = float(better.partition(":")[2])
-    return max(floor - target, target - ceiling)
+    way = turn(estimate)
+    _, low, _ = way.estimate(estimate)
+    chance = 0.0 if estimate.chance is None or way.origin else way.sign * estimate.chance
+    return (float("-inf") if low is None else low) - chance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lm_audit.audits.metric_info import metric_info
 from lm_audit.report.names import metric_label, visible
 from lm_audit.stats.estimate import Estimate
 
@@ -10,14 +11,18 @@ DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
 
 def metric_title(name: str, audit: str | None) -> str:
     """The readable title of a metric."""
-    return visible(metric_label(name, audit))
+    info = metric_info(name)
+    return visible(info.title if info else metric_label(name, audit))
 
 
 def metric_hint(name: str, audit: str | None, estimate: Estimate) -> str:
     """Title, unit, direction and explanation in one text, for hover and keyboard focus; the full name stands last."""
     title = metric_title(name, audit)
-    unit = f" ({visible(estimate.unit)})" if estimate.unit else ""
-    return "\n".join(line for line in (f"{title}{unit}", direction(estimate), visible(name)) if line)
+    info = metric_info(name)
+    shown = estimate.unit or (info.unit if info else "")
+    unit = f" ({visible(shown)})" if shown else ""
+    about = visible(info.about) if info else ""
+    return "\n".join(line for line in (f"{title}{unit}", direction(estimate), about, visible(name)) if line)
 
 
 def direction(estimate: Estimate) -> str:
