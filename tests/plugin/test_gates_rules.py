@@ -64,6 +64,8 @@ def decided(gate: Gate, **fields: object) -> Verdict:
         (Estimate(0.6, n=100), "beyond the limit, but it has no interval"),
         (Estimate(0.4, n=100), "within the limit, but it has no interval"),
         (Estimate(0.4, 0.4, 0.4, n=100), "within the limit, but its interval has no width"),
+        (Estimate(0.4, 0.3, 0.49), "within the limit, but it does not say how many items stand behind its interval"),
+        (Estimate(0.9, 0.8, 1.0, fewest=6), "beyond the limit, but it does not say how many items"),
         (Estimate(0.4, 0.3, 0.5, n=7), "within the limit, but 7 items of the 8 from which on"),
         (Estimate(0.9, 0.8, 1.0, n=2), "beyond the limit, but 2 items of the 8 from which on"),
         (Estimate(0.9, 0.8, 1.0, n=1), "beyond the limit, but 1 item of the 8 from which on"),
@@ -94,6 +96,7 @@ def test_what_covers_decides_from_the_first_size_on_at_which_it_covers() -> None
     assert decided(gate, n=200, units=6).word == "undecided"
     assert judge(gate, clopper_pearson(0, 6)).word == "met"  # [0, 0.459]: exact at any n
     assert judge(gate, clopper_pearson(0, 5)).word == "undecided"  # [0, 0.522]
+    assert decided(gate, fewest=1).word == "missed"  # what is exact covers whatever the number of items is
     assert judge(Gate("m", high=0.1), clopper_pearson(0, 20)).word == "undecided"
 
 

@@ -36,7 +36,7 @@ def shortcoming(estimate: Estimate) -> str | None:
     """Why nothing can be concluded from an estimate, ``None`` where its interval covers.
 
     No value, no interval, an interval without width (all values equal: nothing tells how far chance reaches), or too
-    few independent units. The reason is a phrase without a capital or a full stop.
+    few independent units, or an unknown number of them. The reason is a phrase without a capital or a full stop.
     """
     if estimate.value is None:
         return f"no value: {estimate.note}"
@@ -44,6 +44,8 @@ def shortcoming(estimate: Estimate) -> str | None:
         return "it has no interval" + (f" ({estimate.note})" if estimate.note else "")
     if estimate.low == estimate.high:
         return "its interval has no width, as where all values are equal: nothing tells how far chance reaches"
+    if independent_units(estimate) is None and fewest_units(estimate) > 1:
+        return f"it does not say how many items stand behind its interval, which covers from {fewest_units(estimate)} on"
     if too_few(estimate):
         return f"{unit_count(estimate)} of the {fewest_units(estimate)} from which on its interval covers"
     return None
