@@ -39,6 +39,9 @@ def roles(values: np.ndarray[Any, Any]) -> Rows:
         MetricSource.mean("v"),
         MetricSource.members("auc", "v", {"role": "m"}, {"role": "c"}),
         MetricSource.difference("v", {"role": "m"}, {"role": "c"}),
+        MetricSource.members("average_precision", "v", {"role": "m"}, {"role": "c"}),
+        MetricSource.members("exposure", "v", {"role": "m"}, {"role": "c"}),
+        MetricSource.members("tpr_at_fpr", "v", {"role": "m"}, {"role": "c"}, options={"fpr": "0.25"}),
         MetricSource("max_min", "v", options={"group": "role"}),
         MetricSource("median", "v"),
     ],
@@ -60,6 +63,15 @@ def test_of_all_exchanges_of_two_runs_no_more_than_the_level_are_significant(sou
     assert set(floors) == {min(p)}
 
 
+def test_an_effect_on_one_side_is_not_taken_for_spread() -> None:
+    """Members move by 2 and twins not at all, 12 of each: held against unscaled exchanges p was 0.01 and more."""
+    rng = np.random.default_rng(7)
+    base, noise = rng.normal(size=24), rng.normal(size=(2, 24)) / 2
+    a, b = roles(base + noise[0]), roles(base + noise[1] + 2.0 * (np.arange(24) % 2 == 0))
+    found = change(MetricSource.difference("v", {"role": "m"}, {"role": "c"}), a, b, resolution=1e-4)
+    assert found.p is not None and found.p < 0.001
+
+
 def rejections(make: Any, source: MetricSource) -> float:
     """The share of p-values of at most 5 % among seeded pairs of runs."""
     found = [change(source, *make(np.random.default_rng([5, seed])), seed=seed).p for seed in range(SEEDS)]
@@ -69,7 +81,7 @@ def rejections(make: Any, source: MetricSource) -> float:
 def test_crossed_factors_keep_the_level() -> None:
     def make(rng: np.random.Generator) -> tuple[Rows, Rows]:
         shift = rng.normal(size=(8, 1)) + rng.normal(size=(1, 8)) + rng.normal(size=(8, 8))
-        a = [{"item": f"{r}/{c}", "r": r, "c": c, "v": 0.0} for r in range(8) for c in range(8)]
+        a: Rows = [{"item": f"{r}/{c}", "r": r, "c": c, "v": 0.0} for r in range(8) for c in range(8)]
         return a, [{**row, "v": float(shift[row["r"], row["c"]])} for row in a]
 
     # Three standard errors above 5.5 %; cells as if independent reject in 40 %.

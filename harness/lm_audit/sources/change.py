@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lm_audit.sources.clusters import Clustering, clusterings
+from lm_audit.sources.clusters import Clustering, clusterings, sides_of
 from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import ROUGH, Spread, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
-from lm_audit.sources.swaps import Tested, drawn_test, swap_test, swap_test_of_mean
+from lm_audit.sources.swaps import Side, Tested, drawn_test, swap_test, swap_test_of_mean
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
 
@@ -160,6 +160,7 @@ def _exchanged(work: _Work, evaluate: Evaluate, a: Units, b: Units, clustering: 
         sums[np.abs(sums) <= 1e-12 * np.abs(np.concatenate([a.values, b.values])).max() * len(a)] = 0.0
         return swap_test_of_mean(sums, resolution=work.resolution, seed=work.seed)
     numbers = np.flatnonzero(np.bincount(clustering.codes, weights=moved, minlength=clustering.count))
+    sides = [Side(side[numbers], int(side.sum())) for side in sides_of(source, a, clustering)]
 
     def change(exchanged: Floats) -> Floats:
         swapped = np.zeros((len(exchanged), clustering.count))
@@ -168,7 +169,8 @@ def _exchanged(work: _Work, evaluate: Evaluate, a: Units, b: Units, clustering: 
         of_a = 1.0 - of_b
         return work.tested(evaluate(np.hstack([of_a, of_b])), evaluate(np.hstack([of_b, of_a])))
 
-    return swap_test(change, len(numbers), width=2 * len(a), resolution=work.resolution, slow=work.slow, seed=work.seed)
+    options: dict[str, Any] = {"width": 2 * len(a), "resolution": work.resolution, "slow": work.slow}
+    return swap_test(change, len(numbers), sides=sides, seed=work.seed, **options)
 
 
 def _independent(work: _Work, a: Units, b: Units) -> Change | str:

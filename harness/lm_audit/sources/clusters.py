@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lm_audit.sources.record import MetricSource
-from lm_audit.sources.units import Floats, Integers, Units
+from lm_audit.sources.units import Floats, Integers, Mask, Units
 
 SIDES = (("members", "controls"), ("first", "second"))
 """Options that split units into two groups, which are independent samples where no cluster holds both."""
@@ -46,6 +46,22 @@ def clusterings(source: MetricSource, units: Units) -> tuple[Clustering, ...]:
     if len(found) == 2:
         found.append(_numbered(list(zip(*labels, strict=True))))
     return tuple(Clustering(codes, _strata(codes, source.options, units)) for codes in found)
+
+
+def sides_of(source: MetricSource, units: Units, clustering: Clustering) -> list[Mask]:
+    """Which clusters are in each of the groups that the statistic compares; none where a cluster is in two of them.
+
+    None either where there is one group only, or a group of a single cluster, whose spread nobody knows.
+    """
+    of_cluster = clustering.strata
+    if source.statistic == "max_min":
+        groups = _numbered(list(map(str, units.column(source.options["group"]))))
+        of_cluster = np.zeros(clustering.count, dtype=np.int64)
+        of_cluster[clustering.codes] = groups
+        if (of_cluster[clustering.codes] != groups).any():
+            return []
+    found = [of_cluster == side for side in np.unique(of_cluster)]
+    return found if len(found) > 1 and min(int(side.sum()) for side in found) > 1 else []
 
 
 def _numbered(labels: list[Any]) -> Integers:

@@ -45,7 +45,9 @@ def shortcoming(estimate: Estimate) -> str | None:
     if estimate.low == estimate.high:
         return "its interval has no width, as where all values are equal: nothing tells how far chance reaches"
     if independent_units(estimate) is None and fewest_units(estimate) > 1:
-        return f"it does not say how many items stand behind its interval, which covers from {fewest_units(estimate)} on"
+        return (
+            f"it does not say how many items stand behind its interval, which covers from {fewest_units(estimate)} on"
+        )
     if too_few(estimate):
         return f"{unit_count(estimate)} of the {fewest_units(estimate)} from which on its interval covers"
     return None
