@@ -1,6 +1,7 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
 # make test    run the tests; make test-all runs the slow ones too
 # make check   lint and type-check
+# make docs    build the docs site into site/, every link checked
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
 # WORKERS is the number of processes of make audit: auto takes as many as cores, memory and models allow, 0 none.
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
-.PHONY: audit test test-all check setup model benchmark allure clean
+.PHONY: audit test test-all check setup model benchmark docs allure clean
 
 audit: setup model
 	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
@@ -41,6 +42,16 @@ check: setup
 benchmark: setup model
 	@echo "==> Timing with pytest-benchmark in one process, since parallel workers would disturb the clock."
 	$(BIN)/pytest benchmarks -m benchmark -n 0 --benchmark-enable $(ARGS)
+
+docs: .venv-docs/.ready
+	@echo "==> Building the docs site into site/; a broken link is an error."
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+
+.venv-docs/.ready: requirements-docs.lock
+	@echo "==> Creating the environment of the docs site in .venv-docs (once)."
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install -q -r requirements-docs.lock
+	@touch .venv-docs/.ready
 
 # Node.js is needed for this one; the report is static and its tracking scripts are taken out.
 allure: setup
@@ -74,4 +85,4 @@ model: $(READY)
 	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
 
 clean:
-	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-docs site .pytest_cache .hypothesis .mypy_cache .ruff_cache
