@@ -13,6 +13,7 @@ import pytest
 
 from lm_audit.audits.bias.lexicon import PreferenceSet, load_preference_set
 from lm_audit.errors import UsageError
+from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
         pytest.skip("no chat template (or --chat off), so nothing can be asked of the model as an assistant")
 
 
-@cases(refusal_cases, preflight=has_chat_template)
+@cases(refusal_cases, preflight=has_chat_template, needs=[Capability.GENERATE])
 def test_refusal(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:

@@ -12,6 +12,7 @@ from lm_audit.audits.faithfulness.explain import METHODS
 from lm_audit.audits.faithfulness.jsonl import read_samples
 from lm_audit.audits.faithfulness.samples import Sample, generated_samples, load_words
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness"
 
 pytestmark = pytest.mark.faithfulness
+
+WEIGHTS = (Capability.GRADIENTS, Capability.HIDDEN_STATES)
 
 SMOKE = ("flashtrace", "ifr", "attnlrp", "input_x_gradient", "attention", "ablation")
 STANDARD = (*SMOKE, "ft_ifr", "ft_attnlrp", "integrated_gradients", "rollout", "ablation_clp", "leave_one_out")
@@ -127,7 +130,7 @@ def settings_of(case: Case, options: RunOptions) -> Settings:
     )
 
 
-@cases(method_cases, preflight=round_trips)
+@cases(method_cases, preflight=round_trips, needs=WEIGHTS)
 def test_method(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
 ) -> None:
@@ -138,7 +141,7 @@ def test_method(
     evidence.record(method_evidence(studies, case.params["method"], settings_of(case, run_options)))
 
 
-@cases(comparison_cases, preflight=round_trips)
+@cases(comparison_cases, preflight=round_trips, needs=WEIGHTS)
 def test_comparison(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, studied: Any
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from lm_audit.audits.needle.plans import Asking, Plan, cell_id, plans, without_needles
 from lm_audit.errors import UsageError
+from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
     check_feasible(case.params["plan"], tokenizer)
 
 
-@cases(cell_cases, preflight=has_template)
+@cases(cell_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_cell(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
@@ -94,7 +95,7 @@ def grid_cases(options: RunOptions) -> list[Case]:
     return [Case(plan.name, {"plan": plan, "adaptive": adaptive}, cost=0.1) for plan in grids(options)]
 
 
-@cases(grid_cases, preflight=has_template)
+@cases(grid_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_grid(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
@@ -141,7 +142,7 @@ def chance_cases(options: RunOptions) -> list[Case]:
     return [Case("no-needle", {"plan": plan}, control="negative", skip=skip)]
 
 
-@cases(chance_cases, preflight=has_template)
+@cases(chance_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, book: Book) -> None:
     """Without a needle there is nothing to find: any hit is by chance."""
     from lm_audit.audits.needle.controls import chance_evidence

@@ -3,7 +3,9 @@
 HarnessError
 ├── UsageError   an option, argument or file name that cannot be used
 ├── ModelError   a model that cannot be loaded, or that answers with NaN
+│   └── ServerError  a server that is not there, or does not answer as one should
 ├── DataError    an input file or row that breaks its format
+├── BudgetError  tokens ran out that a run may spend
 ├── GateError    a gates file that cannot be read or names what does not exist
 └── StoreError   a run store that cannot be written or read
 
@@ -25,6 +27,14 @@ class UsageError(HarnessError):
 
 class ModelError(HarnessError):
     """A model that cannot be loaded, or that gave an unusable answer."""
+
+
+class ServerError(ModelError):
+    """A server that cannot be reached, or that does not answer as it should; asking again later may help."""
+
+
+class BudgetError(HarnessError):
+    """The tokens are spent that a run may cost at a server; what was answered is kept."""
 
 
 class DataError(HarnessError):

@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from lm_audit.errors import ModelError
+from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.capabilities import EVERYTHING, Capability
 from lm_audit.models.disk_cache import cache_dir
+from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.hub import cached_revisions, cached_snapshot, hub_cache_dir
 from lm_audit.models.smollm2 import find_smollm2
 from lm_audit.models.spec import FORMS
@@ -17,18 +19,56 @@ Row = tuple[str, str, str]
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command ``models``."""
-    parser = subparsers.add_parser("models", help="list the embedded models and those in the hub cache")
+    parser = subparsers.add_parser("models", help="list the models that are here, or say what one can be asked for")
+    parser.add_argument("spec", nargs="?", metavar="SPEC", help="a model as --model takes it: what it offers")
+    parser.add_argument("--tokenizer", metavar="SPEC", help="the model here whose tokenizer the served one has")
+    parser.add_argument("--allow-insecure", action="store_true", help="talk plain http to another machine")
     parser.set_defaults(run=run)
 
 
-def run(_arguments: argparse.Namespace) -> int:
-    """Print one line a model: what to write after --model, its size, where it comes from."""
+def run(arguments: argparse.Namespace) -> int:
+    """Print one line a model: what to write after --model, its size, where it comes from; or what one model offers."""
+    if arguments.spec is not None:
+        return _offers(arguments)
     rows = [("MODEL", "SIZE", "FROM"), *embedded_rows(), *hub_rows()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for model, size, origin in rows:
         print(f"{model:<{widths[0]}}  {size:>{widths[1]}}  {origin}")
     print(f"\nspecs: {FORMS}\nhub cache: {hub_cache_dir()}\nown cache: {cache_dir()}")
     return 0
+
+
+def _offers(arguments: argparse.Namespace) -> int:
+    """The table of capabilities of one model, and of a served one what its server said of itself."""
+    from lm_audit.models.loading import check_spec
+
+    spec, offers, said = check_spec(arguments.spec), EVERYTHING, list[tuple[str, str]]()
+    if spec.kind == "endpoint":
+        from lm_audit.models.endpoint.connecting import find_facts
+
+        settings = EndpointSettings(allow_insecure=arguments.allow_insecure, tokenizer=arguments.tokenizer)
+        facts = find_facts(spec, settings)
+        offers = facts.offers
+        said = [
+            ("reported as", facts.reported),
+            ("fingerprint", facts.fingerprint or "none reported"),
+            ("context", str(facts.context or "not told")),
+            ("tokens", facts.tokenizer or "not counted; lengths are approximate, by usage"),
+            ("likeliest told", str(facts.top)),
+        ]
+    elif arguments.tokenizer is not None:
+        raise UsageError("--tokenizer is for a served model (openai:MODEL@URL); this one brings its own")
+    width = max(len(capability) for capability in Capability)
+    for capability, offer in offers.items():
+        print(f"{capability:<{width}}  {'yes' if offer.has else 'no ':<3}  {one_line(offer.why)}")
+    for name, value in said:
+        print(f"{name:<{width}}       {one_line(value)}")
+    return 0
+
+
+def one_line(text: str) -> str:
+    """What a server says, in one line that moves no cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def embedded_rows() -> Iterator[Row]:

@@ -38,7 +38,8 @@ class Generation:
     ``token_ids`` are the generated ids, without the EOS that ended them; after a stop string they run through the token
     that completed it, while ``text`` ends before it. ``finish_reason``: "eos", "stop" or "length". ``opened``: the
     markers of the thought that the prompt had opened. ``thought_cut``: the thought was closed at its limit; the marker
-    that closed it is part of text and ids.
+    that closed it is part of text and ids. ``reasoning`` is a thought that came apart from the text,
+    ``prompt_tokens`` how many tokens a server counted in the prompt.
     """
 
     text: str
@@ -46,10 +47,13 @@ class Generation:
     finish_reason: FinishReason
     opened: ThoughtMarkers | None = None
     thought_cut: bool = False
+    reasoning: str | None = None
+    prompt_tokens: int | None = None
 
     @cached_property
     def _reply(self) -> Reply:
-        return split_reply(self.text, opened=self.opened, cut=self.finish_reason == "length")
+        cut = self.finish_reason == "length"
+        return split_reply(self.text, opened=self.opened, reasoning=self.reasoning, cut=cut)
 
     @property
     def thought(self) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from lm_audit.errors import HarnessError
+from lm_audit.models.endpoint.address import HOSTED, URL_VARIABLE
 
 _SMALL = 8 << 20
 _PROSE = (".md", ".gitattributes", ".jpg", ".png")
@@ -37,6 +39,8 @@ def model_identity(spec: str) -> str:
         return f"hub {parsed.repo}@{parsed.revision or 'main'}" if folder is None else f"folder {_model_state(folder)}"
     if parsed.kind == "folder" and parsed.path is not None:
         return f"folder {_model_state(parsed.path)}"
+    if parsed.address is not None:
+        return f"endpoint {parsed.address.model} at {parsed.address.url or os.environ.get(URL_VARIABLE) or HOSTED}"
     if parsed.path is not None:
         return f"{parsed.kind} {file_state(str(parsed.path))}"
     return f"{parsed.kind}:{parsed.seed}"

@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
+from lm_audit.models.capabilities import EVERYTHING, Offers
 from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
+from lm_audit.models.context import context_window
 from lm_audit.models.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
@@ -20,7 +22,9 @@ from lm_audit.models.scoring.results import TokenScores
 
 if TYPE_CHECKING:
     from lm_audit.models.generation import Generation
+    from lm_audit.models.shared_prefix import Completion
     from lm_audit.models.stepping import Stepping
+    from lm_audit.models.thinking import ThoughtMarkers
 
 Progress = Callable[[int, int, int], None]
 
@@ -40,7 +44,32 @@ class LanguageModel:
         self.on_progress: Progress | None = None
         self.chat_settings = ChatSettings()
         self._fingerprint = fingerprint
-        forget_longer_texts(module)
+        if module is not None:
+            forget_longer_texts(module)
+
+    @property
+    def offers(self) -> Offers:
+        """What it can be asked for: everything, since its weights are here."""
+        return EVERYTHING
+
+    @property
+    def takes_token_ids(self) -> bool:
+        """Whether a prompt may be given as token ids."""
+        return True
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether its tokenizer is the model's own, so that lengths are exact."""
+        return True
+
+    def provenance(self) -> dict[str, Any]:
+        """What else there is to say of where its answers come from; nothing of a model on this machine."""
+        return {}
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens that it reads, ``None`` where nothing bounds them."""
+        return context_window(self.module.config)
 
     @property
     def device(self) -> torch.device:
@@ -149,6 +178,29 @@ class LanguageModel:
             temperature=temperature,
             seed=seed,
             chat=chat,
+            thinking_tokens=thinking_tokens,
+        )
+
+    def complete(
+        self,
+        prompts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        *,
+        max_new_tokens: int,
+        enough: Callable[[int, str], bool] | None = None,
+        opened: Sequence[ThoughtMarkers | None] | None = None,
+        thinking_tokens: int | None = None,
+    ) -> list[Completion]:
+        """Greedy answers to long prompts; see :func:`lm_audit.models.shared_prefix.complete`."""
+        from lm_audit.models.shared_prefix import complete
+
+        return complete(
+            self,
+            prompts,
+            targets,
+            max_new_tokens=max_new_tokens,
+            enough=enough,
+            opened=opened,
             thinking_tokens=thinking_tokens,
         )
 

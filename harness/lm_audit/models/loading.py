@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.errors import ModelError
+from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.adapter_folder import CONFIG as ADAPTER_CONFIG
 from lm_audit.models.checkpoint import (
     Adapter,
@@ -18,6 +18,7 @@ from lm_audit.models.checkpoint import (
     read_checkpoint,
 )
 from lm_audit.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
+from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.gguf_file import check_gguf, converted_folder
 from lm_audit.models.hub import is_settled
 from lm_audit.models.smollm2 import find_smollm2
@@ -52,7 +53,12 @@ class Source:
 
 
 def load_model(
-    spec: Spec, *, device: object = "auto", dtype: object = "auto", trust_remote_code: bool = False
+    spec: Spec,
+    *,
+    device: object = "auto",
+    dtype: object = "auto",
+    trust_remote_code: bool = False,
+    endpoint: EndpointSettings | None = None,
 ) -> LanguageModel:
     """The model that ``spec`` names, ready to answer on ``device`` in ``dtype``.
 
@@ -60,8 +66,13 @@ def load_model(
     mps, float32 on CPU), float32, bfloat16, float16, float64. Weights on CPU are memory-mapped and shared by processes.
     Raises ``UsageError`` for an argument that cannot be used and ``ModelError`` for a checkpoint that cannot, both
     before weights are read, and ``ModelError`` where the weights are not those of the config, hold NaN, or belong to a
-    model that does not read from left to right. No network unless a hub id is not in the cache.
+    model that does not read from left to right. No network unless a hub id is not in the cache, or ``spec`` names a
+    server, which is asked what it can do and talked to as ``endpoint`` says; device and dtype are the server's then.
     """
+    if (parsed := parse_spec(spec)).kind == "endpoint":
+        from lm_audit.models.endpoint.connecting import connect
+
+        return connect(parsed, endpoint or EndpointSettings())
     check_device_name(device)
     dtype_name(dtype)
     source = find_source(spec, trust_remote_code=trust_remote_code)
@@ -79,6 +90,8 @@ def load_tokenizer(spec: Spec, *, trust_remote_code: bool = False) -> Any:
     from lm_audit.models.module import load_tokenizer_from
 
     parsed = parse_spec(spec)
+    if parsed.kind == "endpoint":
+        raise UsageError(f"{parsed.text}: the tokenizer of a served model comes with load_model")
     if parsed.kind == "hub":
         folder = model_folder(parsed)
         if (folder / "config.json").exists():
@@ -125,6 +138,8 @@ def _refuse_adapter(adapter: Adapter, base: Path) -> None:
 def find_source(spec: Spec, *, trust_remote_code: bool = False) -> Source:
     """The files behind ``spec``, checked; the embedded models and GGUF files are made or converted if need be."""
     parsed = parse_spec(spec)
+    if parsed.kind == "endpoint":
+        raise UsageError(f"{parsed.text}: a served model has no files here; expected weights on this machine")
     folder = _folder(parsed)
     adapter = read_adapter(folder)
     if adapter is None:

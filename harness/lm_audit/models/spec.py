@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.endpoint.address import Address, is_endpoint, parse_address
 from lm_audit.textfiles import is_file, is_folder, is_there
 
-SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny"]
+SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny", "endpoint"]
 
 EMBEDDED = ("smollm2", "tiny")
 """Models that need no file of the user's: a real one and a toy."""
@@ -20,7 +21,7 @@ EMBEDDED = ("smollm2", "tiny")
 _MAX_LENGTH = 4096
 """Longer than any path of this system."""
 
-FORMS = "org/name, org/name@revision, a local folder, a .gguf file, smollm2, tiny or tiny:SEED"
+FORMS = "org/name, org/name@revision, a local folder, a .gguf file, smollm2, tiny, tiny:SEED or openai:MODEL@URL"
 
 # The hub's own rule: letters, digits, '-', '_' and '.', neither '--' nor '..', no '-' or '.' at an end.
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[-.](?![-.]))*(?<![-.])"
@@ -38,6 +39,7 @@ class ModelSpec:
     repo: str | None = None
     revision: str | None = None
     seed: int = 0
+    address: Address | None = None
 
 
 def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
@@ -53,6 +55,9 @@ def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
         raise UsageError(f"the model spec is empty; expected {FORMS}")
     if len(text) > _MAX_LENGTH or not text.isprintable():
         raise UsageError(f"model spec {_shown(text)} of {len(text)} characters can name nothing; expected {FORMS}")
+    if is_endpoint(text):
+        address = parse_address(text)
+        return ModelSpec(text, "endpoint", endpoint_name(address.model), address=address)
     if text == "smollm2":
         return ModelSpec(text, "smollm2", "smollm2")
     if text == "tiny" or text.startswith("tiny:"):
@@ -62,6 +67,12 @@ def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
     if _is_path(text):
         return _folder(text)
     return _hub(text)
+
+
+def endpoint_name(model: str) -> str:
+    """What a served model is called in short: the last component of its name, without a file's ending."""
+    last = model.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return last.removesuffix(".gguf") or model
 
 
 def _shown(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pytest
 
 from lm_audit.errors import UsageError
+from lm_audit.models.capabilities import Capability
 
 if TYPE_CHECKING:
     from lm_audit.plugin.run_options import RunOptions
@@ -28,6 +29,7 @@ class Case:
     case cannot run here; ``marks`` are names of further markers; ``cost`` is its share of work relative to its
     neighbours; ``model`` (``[NAME=]SPEC``) pins it to a model whatever ``--model`` says; ``toy`` says that it measures
     a built-in toy model, which says nothing about any other (so do all cases on ``tiny``).
+    ``needs`` are what its model must offer, where that differs from what its test declares.
     Raises ``UsageError`` for an id that is empty or holds ``@``, ``[``, ``]`` or white space.
     """
 
@@ -39,6 +41,7 @@ class Case:
     cost: float = 1.0
     model: str | None = None
     toy: bool = False
+    needs: tuple[Capability, ...] | None = None
 
     def __post_init__(self) -> None:
         if _LEGAL_ID.fullmatch(self.id) is None:
@@ -53,6 +56,11 @@ class CaseSource:
 
     source: Callable[[RunOptions], Iterable[Case]] | Iterable[Case]
     preflight: Callable[..., Any] | None = None
+    needs: tuple[Capability, ...] = tuple(Capability)
+
+    def needed(self, case: Case | None) -> tuple[Capability, ...]:
+        """What a case needs of its model."""
+        return self.needs if case is None or case.needs is None else case.needs
 
     def cases(self, options: RunOptions) -> list[Case]:
         """The cases under ``options``; ``UsageError`` where two have one id."""
@@ -69,15 +77,18 @@ def cases(
     source: Callable[[RunOptions], Iterable[Case]] | Iterable[Case],
     *,
     preflight: Callable[..., Any] | None = None,
+    needs: Iterable[Capability] = tuple(Capability),
 ) -> Callable[[Function], Function]:
     """A decorator that runs a test once a case (and once a model and device, if it takes ``language_model``).
 
     ``source`` is a list of cases, or a function of the run's options that gives them at collection; it raises
     ``DataError`` or ``UsageError`` for bad input. ``preflight(case, tokenizer, options)`` runs before the weights load.
+    ``needs`` says what the model must offer; a case on a model that does not is skipped at collection, with the reason.
+    A test that declares none needs everything.
     """
 
     def decorate(function: Function) -> Function:
-        setattr(function, _SOURCE, CaseSource(source, preflight))
+        setattr(function, _SOURCE, CaseSource(source, preflight, tuple(needs)))
         marked: Function = pytest.mark.usefixtures("lm_audit_case")(function)
         return marked
 

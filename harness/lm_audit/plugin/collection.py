@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from lm_audit.errors import HarnessError
+from lm_audit.models.capabilities import Capability, missing
+from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.case import Case, CaseSource, source_of
 from lm_audit.plugin.devices import kind_of
+from lm_audit.plugin.endpoints import DEVICE, offers_of
 from lm_audit.plugin.model_choice import ModelChoice, parse_choice
 from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
 from lm_audit.plugin.state import AuditSession, audit_session
@@ -45,7 +48,7 @@ def _selections(source: CaseSource | None, on_model: bool, session: AuditSession
         pinned = case is not None and case.model is not None
         models = _models(case, options.models)
         for model in models:
-            for device in options.devices:
+            for device in (DEVICE,) if is_endpoint(model.spec) else options.devices:
                 yield Selection(case, model, device, pinned, source)
 
 
@@ -64,15 +67,27 @@ def _parameter(selection: Selection, session: AuditSession) -> object:
             marks.append(pytest.mark.control)
         if case.skip:
             marks.append(pytest.mark.skip(reason=case.skip))
+    lacking = missing_capability(selection, session)
+    if lacking:
+        marks.append(pytest.mark.skip(reason=lacking))
     absent = missing_device(selection, session)
     if absent and kind_of(selection.device or "") not in session.required:
         marks.append(pytest.mark.skip(reason=absent))
     return pytest.param(selection, marks=marks)
 
 
+def missing_capability(selection: Selection, session: AuditSession) -> str | None:
+    """What the case needs and its model does not offer, None where nothing is missing."""
+    if selection.model is None:
+        return None
+    needs = tuple(Capability) if selection.source is None else selection.source.needed(selection.case)
+    lacking = missing(needs, offers_of(session, selection.model))
+    return None if lacking is None else f"model {selection.model.name} does not offer: {lacking}"
+
+
 def missing_device(selection: Selection, session: AuditSession) -> str | None:
     """Why the selection cannot run on this machine, None where it can."""
-    if selection.device is None or kind_of(selection.device) in session.present:
+    if selection.device in (None, DEVICE) or kind_of(selection.device or "") in session.present:
         return None
     return f"device {selection.device}: none found on this machine"
 

@@ -30,6 +30,8 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
     """A hash (32 hex digits) of case id, model files, parameters, options, input files and :func:`code_version`."""
     selection = selection_of(item) or Selection()
     audit = audit_of(item)
+    model = selection.model
+    served = model is not None and model.name in options.endpoint.tokenizers
     content = {
         "case": item.nodeid,
         "model": model_identity(selection.model.spec) if selection.model else None,
@@ -38,6 +40,7 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "size": options.size,
         "seed": options.seed,
         "dtype": options.dtype,
+        **({"tokenizer": options.endpoint.tokenizers[model.name]} if model and served else {}),
         "chat": [options.chat, options.chat_settings.key],
         "data": {name: [where, file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),

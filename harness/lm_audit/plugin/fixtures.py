@@ -9,6 +9,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.plugin.case import Case
+from lm_audit.plugin.endpoints import spent
 from lm_audit.plugin.run_options import RunOptions
 from lm_audit.plugin.selection import Selection
 from lm_audit.plugin.state import audit_session
@@ -58,7 +59,7 @@ def lm_audit_models(run_options: RunOptions, request: pytest.FixtureRequest) -> 
     from lm_audit.plugin.model_store import ModelStore
 
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
-    return ModelStore(run_options, workers)
+    return ModelStore(audit_session(request.config), workers)
 
 
 @pytest.fixture
@@ -73,8 +74,11 @@ def language_model(
     model = lm_audit_models.model(lm_audit_case)
     current_recorder(request.node).loaded(model, lm_audit_case)
     model.on_progress = request.config.stash[REPORTER].update
+    before = model.provenance()
     yield model
     model.on_progress = None
+    for name, value in spent(before, model.provenance()).items():
+        current_recorder(request.node).recorder.parameter(name, value)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ _MARKERS = {
     "cpu": "runs on the CPU",
     "cuda": "runs on an NVIDIA GPU",
     "mps": "runs on an Apple GPU",
+    "endpoint": "asks a model behind a server",
     "slow": "takes minutes; audits so marked run at --size standard or full",
 }
 AUDITS = ("privacy", "leakage", "bias", "needle", "faithfulness")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from lm_audit.errors import UsageError
+from lm_audit.models.endpoint.address import is_endpoint, parse_address
+from lm_audit.models.spec import endpoint_name
 
 _NAMED = re.compile(r"(?P<name>[^=/\\:]+)=(?P<spec>.*)", re.DOTALL)
 _LEGAL_NAME = re.compile(r"[^@\[\]\x00-\x20\x7f]+")
@@ -41,6 +43,8 @@ def parse_choice(text: str) -> ModelChoice:
 
 def default_name(spec: str) -> str:
     """The last component of a spec without revision (``@rev``), seed (``:7`` of ``tiny:7``) kept, and file ending."""
+    if is_endpoint(spec):
+        return endpoint_name(parse_address(spec).model)
     last = PurePath(spec.replace("\\", "/").rstrip("/")).name
     # `org/name@rev`; a revision may itself hold a slash (refs/pr/3), and then belongs to the whole spec.
     if "@" in spec:

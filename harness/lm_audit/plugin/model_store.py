@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, UsageError
-from lm_audit.plugin.run_options import RunOptions
+from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.plugin.endpoints import facts_of, settings_for
+from lm_audit.plugin.model_choice import ModelChoice
 from lm_audit.plugin.selection import Selection
 from lm_audit.plugin.workers import GIB, available_memory
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel, ModelCache
+    from lm_audit.plugin.state import AuditSession
 
 BUDGET_VARIABLE = "LM_AUDIT_MODEL_GIB"
 """Sets how much memory a process may fill with models; by default half of what is free, divided among the workers."""
@@ -34,8 +37,10 @@ def budget_bytes(workers: int) -> int:
 class ModelStore:
     """Gives the model of a selection, from a cache."""
 
-    def __init__(self, options: RunOptions, workers: int = 1):
-        self._options = options
+    def __init__(self, session: AuditSession, workers: int = 1):
+        self._session = session
+        self._options = session.options
+        self._served: dict[str, LanguageModel] = {}
         self._workers = workers
         self._cache: ModelCache | None = None
         self._tokenizers: dict[str, Any] = {}
@@ -45,6 +50,9 @@ class ModelStore:
         """Run the case's check with the tokenizer alone, before weights load."""
         source, case = selection.source, selection.case
         if source is None or source.preflight is None or case is None or selection.model is None:
+            return
+        if is_endpoint(selection.model.spec):
+            source.preflight(case, self._connected(selection.model).tokenizer, self._options)
             return
         spec = selection.model.spec
         if spec not in self._tokenizers:
@@ -60,6 +68,8 @@ class ModelStore:
         if key in self._failures:
             raise self._failures[key]
         try:
+            if is_endpoint(selection.model.spec):
+                return self._connected(selection.model)
             model = self._models().get(
                 selection.model.spec,
                 device=selection.device,
@@ -71,6 +81,17 @@ class ModelStore:
         except HarnessError as error:
             self._failures[key] = error
             raise
+
+    def _connected(self, choice: ModelChoice) -> LanguageModel:
+        """A served model; there is nothing to load, and nothing that would have to leave for another."""
+        if choice.name not in self._served:
+            from lm_audit.models.endpoint.connecting import connect
+
+            settings = settings_for(self._session, choice, self._workers)
+            model = connect(choice.spec, settings, facts_of(self._session, choice))
+            model.chat_settings = self._options.chat_settings
+            self._served[choice.name] = model
+        return self._served[choice.name]
 
     def _models(self) -> ModelCache:
         if self._cache is None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import UsageError
+from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.plugin import devices, fingerprints
+from lm_audit.plugin.endpoints import ask_servers, reused
 from lm_audit.plugin.gating import load_gates
 from lm_audit.plugin.resume import Earlier, check_same, inherited
 from lm_audit.plugin.run_options import RunOptions, from_config
@@ -44,6 +46,9 @@ def new_session(config: pytest.Config) -> AuditSession:
         number=earlier.run.sessions + 1 if earlier is not None else 1,
         earlier=earlier,
     )
+    session.reused = reused(config, reports)
+    if explicit:
+        ask_servers(session)
     return _judging(session, config)
 
 
@@ -95,6 +100,8 @@ def for_worker(session: AuditSession) -> dict[str, Any]:
         "resumed": session.earlier is not None,
         "attempts": dict(session.attempts),
         "number": session.number,
+        "facts": {name: facts.to_plain() for name, facts in session.facts.items()},
+        "reused": [str(folder) for folder in session.reused],
     }
 
 
@@ -116,5 +123,7 @@ def worker_session(config: pytest.Config) -> AuditSession:
         attempts=dict(given["attempts"]),
         number=given["number"],
         earlier=earlier,
+        facts={name: EndpointFacts(**facts) for name, facts in given["facts"].items()},
+        reused=tuple(map(Path, given["reused"])),
     )
     return _judging(session, config)

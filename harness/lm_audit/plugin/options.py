@@ -11,6 +11,7 @@ import pytest
 from lm_audit.audits.option import AuditOption
 from lm_audit.models.chat import CHAT_MODES
 from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.endpoints import declare_options
 from lm_audit.plugin.naming import declare
 from lm_audit.plugin.run_options import DEFAULT_MODEL, SIZES, THINKING_TOKENS
 
@@ -20,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lm-audit", "audits of language models")
     _what_to_audit(group)
     _how_to_ask(group)
+    declare_options(group)
     _verdicts(group)
     _run_store(group)
     own = parser.getgroup("lm-audit-audits", "options of single audits")
@@ -34,7 +36,8 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
         dest="lm_audit_model",
         action="append",
         metavar="[NAME=]SPEC",
-        help=f"model to audit: hub id, folder, .gguf file, smollm2 or tiny; repeatable (default {DEFAULT_MODEL})",
+        help="model to audit: hub id, folder, .gguf file, smollm2, tiny or openai:MODEL@URL; repeatable "
+        f"(default {DEFAULT_MODEL})",
     )
     declare(
         group,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lm_audit.code_version import code_version
-from lm_audit.errors import HarnessError, StoreError
+from lm_audit.errors import BudgetError, HarnessError, ServerError, StoreError
 from lm_audit.gates import worst
 from lm_audit.plugin.fingerprints import case_fingerprint
 from lm_audit.plugin.markers import audit_of, control_role
@@ -130,6 +130,8 @@ def pytest_runtest_makereport(
         vars(report)["lm_audit_verdict"] = worst(running.verdicts)
     if call.excinfo is not None and isinstance(call.excinfo.value, StoreError):
         running.cause = "store"
+    if call.excinfo is not None and isinstance(call.excinfo.value, BudgetError | ServerError):
+        running.cause = "budget" if isinstance(call.excinfo.value, BudgetError) else "server"
     _note(running, report)
     if call.when == "teardown":
         _end(running, report)

@@ -51,7 +51,7 @@ _ENDED = ("passed", "failed")
 """Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run.
 
 So must one that failed because its evidence could not be written (cause ``store``: the disk was full), or because its
-time was up (``timeout``).
+time was up (``timeout``) or its tokens spent (``budget``), or because a server failed (``server``).
 """
 
 
@@ -59,6 +59,7 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
     """Give options that this call leaves out the values that the run was started with."""
     models = [f"{name}={spec}" for name, spec in options.get("models", {}).items()]
     data = [f"{name}={where}" for name, where in options.get("data", {}).items()]
+    servers: Mapping[str, Any] = options.get("endpoint", {})
     known = {
         "model": models,
         "device": options.get("devices"),
@@ -70,7 +71,10 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
         "thinking_tokens": options.get("thinking_tokens"),
         "data": data or None,
         "shard": options.get("shard"),
+        "tokenizer": [f"{name}={spec}" for name, spec in servers.get("tokenizers", {}).items()] or None,
     }
+    if servers.get("allow_insecure"):
+        config.option.lm_audit_allow_insecure = True
     for name, value in known.items():
         if config.getoption(f"lm_audit_{name}") is None and value is not None:
             setattr(config.option, f"lm_audit_{name}", value)
@@ -113,7 +117,7 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     if session.earlier is None or not is_audit_case(item):
         return None
     record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
-    if record is None or record.outcome not in _ENDED or record.last.cause in ("store", "timeout"):
+    if record is None or record.outcome not in _ENDED or record.last.cause in ("store", "timeout", "budget", "server"):
         return None
     if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
         return None

@@ -12,6 +12,7 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.models.chat import ChatMode, ChatSettings, in_template, parse_chat_arguments
 from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.model_choice import ModelChoice, parse_choices
 
 Size = Literal["smoke", "standard", "full"]
@@ -26,8 +27,9 @@ class RunOptions:
     """The options of a run.
 
     ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
-    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`. ``chat``,
-    ``chat_args`` and ``thinking_tokens`` say how a model is talked to; see :meth:`chat_mode` and ``chat_settings``.
+    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`. ``endpoint``
+    says how servers are talked to. ``chat``, ``chat_args`` and ``thinking_tokens`` say how a model is talked to; see
+    :meth:`chat_mode` and ``chat_settings``.
     """
 
     size: Size = "smoke"
@@ -41,6 +43,7 @@ class RunOptions:
     chat: ChatMode = "auto"
     chat_args: Mapping[str, Any] = field(default_factory=dict)
     thinking_tokens: int = THINKING_TOKENS
+    endpoint: EndpointOptions = field(default_factory=EndpointOptions)
 
     @property
     def device(self) -> str:
@@ -99,18 +102,20 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         raise UsageError(
             "--chat-args are arguments of the chat template, which --chat off leaves out; give one of them"
         )
+    models = parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL])
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
         data=parse_data(config.getoption("lm_audit_data") or []),
         seed=_seed(config.getoption("lm_audit_seed") or 0),
         devices=devices,
-        models=parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL]),
+        models=models,
         audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
         dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
         chat=config.getoption("lm_audit_chat") or "auto",
         chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),
         thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
+        endpoint=endpoint_options(config, models),
     )
 
 

@@ -75,6 +75,7 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "chat_args": dict(options.chat_args),
         "thinking_tokens": options.thinking_tokens,
         "devices": list(options.devices),
+        **_servers(audit),
         "models": {model.name: model.spec for model in options.models},
         "identities": {model.name: model_identity(model.spec) for model in options.models},
         "data": dict(options.data),
@@ -85,6 +86,24 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "undecided": "fail" if audit.undecided_fails else "pass",
         "tags": list(config.getoption("lm_audit_tag", None) or ()),
         "audit": {name: value for name, value in options.audit.items() if value not in (None, [], False)},
+    }
+
+
+def _servers(audit: AuditSession) -> dict[str, Any]:
+    """How servers were talked to and what they offer; nothing where the models are on this machine."""
+    if not audit.facts:
+        return {}
+    options = audit.options.endpoint
+    return {
+        "endpoint": {
+            "concurrency": options.concurrency,
+            "request_timeout": options.timeout_s,
+            "max_tokens_spent": options.budget,
+            "allow_insecure": options.allow_insecure,
+            "tokenizers": dict(options.tokenizers),
+            "reused_answers": [folder.parent.name for folder in audit.reused],
+        },
+        "servers": {name: facts.to_plain() for name, facts in audit.facts.items()},
     }
 
 

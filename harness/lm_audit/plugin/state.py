@@ -13,6 +13,7 @@ from lm_audit.errors import StoreError
 
 if TYPE_CHECKING:
     from lm_audit.gates import Gate
+    from lm_audit.models.endpoint.facts import EndpointFacts
     from lm_audit.plugin.resume import Earlier
     from lm_audit.plugin.run_options import RunOptions
     from lm_audit.runstore.layout import RunFolder
@@ -39,6 +40,10 @@ class AuditSession:
     """Which session of its run this is."""
     plan: tuple[PlannedCase, ...] = ()
     attempts: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, EndpointFacts] = field(default_factory=dict)
+    """What asking the servers has shown, by name of model."""
+    reused: tuple[Path, ...] = ()
+    """Folders of answers of earlier runs that may be used again."""
     extra: dict[str, Any] = field(default_factory=dict)
     _ledger: Ledger | None = None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.naming import given
 from lm_audit.plugin.threads import usable_cores
 
@@ -45,6 +46,8 @@ def worker_count(resources: Resources) -> int:
 
 def weights_bytes(spec: str) -> int:
     """The size on disk of a model's weights, 0 where it cannot be told without loading it."""
+    if is_endpoint(spec):
+        return 0
     path = Path(spec)
     if path.is_file():
         return path.stat().st_size

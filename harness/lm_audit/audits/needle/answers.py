@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from lm_audit.audits.needle.frame import MESSAGES
 from lm_audit.audits.needle.sample import Sample, hash_ids
 from lm_audit.audits.needle.scores import settled
 from lm_audit.audits.needle.tokens import Encoder
@@ -31,7 +32,8 @@ class Answer:
     of the values in place of the answer (nats, summed over ``value_tokens``), and ``value_greedy`` whether each of its
     tokens was the likeliest; ``None`` where the prompt opens a thought, behind which that place is not known.
     ``opened`` names the markers of that thought, ``reasoning`` is a thought that came apart from the text,
-    ``thought_cut``: it was closed at its limit.
+    ``thought_cut``: it was closed at its limit. ``prompt_tokens``: the prompt's tokens as a server counted them, where
+    it was sent as text.
     """
 
     text: str
@@ -43,6 +45,7 @@ class Answer:
     opened: str | None = None
     reasoning: str | None = None
     thought_cut: bool = False
+    prompt_tokens: int | None = None
 
     @cached_property
     def _reply(self) -> Reply:
@@ -75,6 +78,11 @@ class ModelAnswerer:
         self._model = model
         self._encoder = Encoder(model.tokenizer)
 
+    @property
+    def _by_text(self) -> bool:
+        """Whether the model is asked by text, since it takes no token ids or nobody counts its tokens."""
+        return not self._model.takes_token_ids
+
     def answer(self, samples: Sequence[Sample]) -> list[Answer]:
         """Greedy answers of at most ``tokens_to_generate`` tokens, and the values' log-probability in the same pass.
 
@@ -85,6 +93,8 @@ class ModelAnswerer:
             reason = beyond_context(self._model, sample.actual_length, self._thought_room(sample))
             if reason:
                 raise DataError(reason, field=sample.id)
+        if self._by_text:
+            return self._asked_by_text(samples)
         found: dict[int, Completion] = {}
         for group in _by_budget(samples):
             found |= zip(map(id, group), self._complete(group), strict=True)
@@ -102,15 +112,43 @@ class ModelAnswerer:
             for sample, one in ((sample, found[id(sample)]) for sample in samples)
         ]
 
+    def _asked_by_text(self, samples: Sequence[Sample]) -> list[Answer]:
+        """Answers of a server that is sent messages or plain text, each with the tokens that it counted."""
+        found: dict[int, Answer] = {}
+        for group in _by_budget(samples):
+            for chat in (True, False):
+                some = [sample for sample in group if (sample.metadata.get("template") == MESSAGES) is chat]
+                replies = self._model.generate(
+                    [sample.prompt for sample in some], max_new_tokens=max(1, group[0].tokens_to_generate), chat=chat
+                )
+                for sample, one in zip(some, replies, strict=True):
+                    self._check_count(sample, one.prompt_tokens)
+                    found[id(sample)] = Answer(
+                        one.text,
+                        one.finish_reason,
+                        len(one.token_ids) if self._model.counts_tokens else None,
+                        opened=opened_by(sample),
+                        reasoning=one.reasoning,
+                        prompt_tokens=one.prompt_tokens,
+                    )
+        return [found[id(sample)] for sample in samples]
+
+    def _check_count(self, sample: Sample, counted: int | None) -> None:
+        """``DataError`` where the server reads another number of tokens than the sample was built to have."""
+        built = sample.actual_length - sample.tokens_to_generate
+        if self._model.counts_tokens and counted is not None and counted != built:
+            raise DataError(
+                f"was built to have {built} tokens for model {self._model.name}, its server counts {counted}: name the "
+                "tokenizer of the model that is served with --tokenizer",
+                field=sample.id,
+            )
+
     def _thought_room(self, sample: Sample) -> int:
         """Tokens that a thought takes for certain beside the answer's."""
         return (self._model.chat_settings.thinking_tokens or 0) if opened_by(sample) else 0
 
     def _complete(self, group: Sequence[Sample]) -> list[Completion]:
-        from lm_audit.models.shared_prefix import complete
-
-        return complete(
-            self._model,
+        return self._model.complete(
             [self._prompt_ids(sample) for sample in group],
             [[] if opened_by(sample) else value_ids(self._encoder, sample) for sample in group],
             max_new_tokens=max(1, group[0].tokens_to_generate),
@@ -150,9 +188,7 @@ def value_ids(encoder: Encoder, sample: Sample) -> list[int]:
 
 def context_of(model: LanguageModel) -> int | None:
     """Tokens that the model was trained to read, ``None`` where its configuration does not say."""
-    from lm_audit.models.context import context_window
-
-    return context_window(model.module.config)
+    return model.context_window
 
 
 def beyond_context(model: LanguageModel, tokens: int, thought: int = 0) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from lm_audit.audits.needle.drawing import derived_rng, draw_distinct
 from lm_audit.audits.needle.fitting import Fitted, Fitter
-from lm_audit.audits.needle.frame import Frame, frame_of
+from lm_audit.audits.needle.frame import MESSAGES, Frame, frame_of
 from lm_audit.audits.needle.haystack import Haystack
 from lm_audit.audits.needle.measuring import Measured, is_additive, measure_seams, measure_whole
 from lm_audit.audits.needle.placing import Piece
@@ -134,7 +134,9 @@ class _Maker:
         )
         self.head = self.frame.before + task.opening
         # Behind an opened thought the start of the answer would be read as part of the thought.
-        self.prefix = task.answer_prefix if self.frame.opened is None else ""
+        # A message of the user's cannot begin the answer either.
+        begun = self.frame.opened is None and self.frame.name != MESSAGES
+        self.prefix = task.answer_prefix if begun else ""
         self.tail = task.question + self.frame.after + self.prefix
         self.needles = [needle.text for needle in self.hidden.needles] if self.options.planted else []
 
@@ -143,9 +145,9 @@ class _Maker:
         bare = haystack.encoder.count(
             self.head + haystack.joiner.join(self.needles) + self.tail, special=self.frame.special
         )
-        room = self.length - self.options.tokens_to_generate
+        room = self.length - self.options.tokens_to_generate - self.frame.extra
         if bare >= room:
-            smallest = bare + 1 + self.options.tokens_to_generate
+            smallest = bare + 1 + self.options.tokens_to_generate + self.frame.extra
             raise DataError(
                 f"length {self.length} is too short: wording, needles and answer alone take {smallest - 1} tokens; "
                 f"the smallest feasible length is {smallest}"
@@ -175,7 +177,7 @@ class _Maker:
             input=text[: len(text) - len(self.prefix)] if self.prefix else text,
             outputs=hidden.outputs,
             length=self.length,
-            actual_length=len(measured) + self.options.tokens_to_generate,
+            actual_length=len(measured) + self.frame.extra + self.options.tokens_to_generate,
             target_position=float(self.depths[0]),
             actual_position=actual[0] if actual else -1.0,
             needle_token_position=positions[0] if positions else -1,

@@ -159,6 +159,7 @@ def _row(one: Scored) -> dict[str, Any]:
         "value_greedy": answer.value_greedy,
         "finish": answer.finish,
         "answer_tokens": answer.tokens,
+        **({} if answer.prompt_tokens is None else {"prompt_tokens": answer.prompt_tokens}),
         "truth": " | ".join(one.outputs),
         "answer": answer.answer,
         "no_answer": answer.answer is None,

@@ -11,6 +11,8 @@ from lm_audit.models.chat import ChatTemplate, template_source
 from lm_audit.models.thinking import ThoughtMarkers, left_open
 
 PLACE = "{task_template}"
+MESSAGES = "messages"
+"""The name of the frame that a server puts round a message itself."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class Frame:
     """What stands before and after the task; ``special``: whether the tokenizer adds its own BOS to the prompt.
 
     ``opened``: the markers of a thought that the text after the task opens; the answer then has no prescribed start.
+    ``extra``: tokens that a server's own template adds round the task, which is sent as a user's message.
     """
 
     name: str
@@ -25,6 +28,7 @@ class Frame:
     after: str
     special: bool
     opened: ThoughtMarkers | None = None
+    extra: int = 0
 
 
 def frame_of(
@@ -44,6 +48,9 @@ def frame_of(
 
 
 def _named(template: str, tokenizer: Any, chat_args: Mapping[str, Any]) -> Frame:
+    extra = getattr(tokenizer, "message_tokens", None)
+    if extra is not None and template in ("auto", "chat"):
+        return Frame(MESSAGES, "", "", special=False, extra=extra)
     has_chat = template_source(tokenizer) is not None
     if template == "chat" and not has_chat:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__

@@ -1,0 +1,51 @@
+"""Tokens spent, by this process and by the others of its run, against a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from lm_audit.errors import BudgetError
+
+
+class Budget:
+    """Counts tokens; with ``folder`` every process of a run writes its own count there, and the limit holds for all."""
+
+    def __init__(self, limit: int | None = None, folder: Path | None = None, writer: str = "main"):
+        self.limit = limit
+        self.spent = 0
+        self._folder = folder if limit is not None else None
+        self._file = None if folder is None else folder / f"{writer}-{os.getpid()}.spent"
+
+    @property
+    def total(self) -> int:
+        """Tokens spent by all processes of the run, in earlier sessions too."""
+        if self._folder is None or self._file is None:
+            return self.spent
+        total = self.spent
+        for file in self._folder.glob("*.spent"):
+            if file != self._file:
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    total += int(json.loads(file.read_text(encoding="utf-8"))["tokens"])
+        return total
+
+    def add(self, tokens: int) -> None:
+        """Count tokens that an answer cost."""
+        self.spent += tokens
+        if self._folder is None or self._file is None or not tokens:
+            return
+        with contextlib.suppress(OSError):  # The count is told with the answers; a limit is no reason to lose one.
+            self._folder.mkdir(parents=True, exist_ok=True)
+            temporary = self._file.with_suffix(".tmp")
+            temporary.write_text(json.dumps({"tokens": self.spent}), encoding="utf-8")
+            temporary.replace(self._file)
+
+    def check(self) -> None:
+        """``BudgetError`` where nothing is left."""
+        if self.limit is not None and self.total >= self.limit:
+            raise BudgetError(
+                f"budget: {self.total} tokens are spent, --max-tokens-spent is {self.limit}; every answer so far is "
+                "kept, and --resume with a larger budget asks for the rest"
+            )

@@ -1,0 +1,88 @@
+"""Answers on disk: each is written the moment it arrives, and found again by what was asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import StoreError
+
+
+class KeptAnswers:
+    """The answers of a run: a file a process, one JSON line an answer.
+
+    What other processes and earlier sessions left is indexed when the object is made, by place and not by content, so
+    that memory stays small. A line that was cut short by a kill is no answer.
+    """
+
+    def __init__(self, folder: Path | None, writer: str = "main", reuse: Iterable[Path] = ()):
+        self._folder = folder
+        self._name = f"{writer}-{os.getpid()}.jsonl"
+        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._descriptor: int | None = None
+        self.found = 0
+        for place in [*reuse, *([folder] if folder else [])]:
+            for file in sorted(place.glob("*.jsonl")):
+                self._index(file)
+
+    @staticmethod
+    def key(question: Mapping[str, Any]) -> str:
+        """A hash of what was asked (32 hex digits)."""
+        text = json.dumps(question, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The answer to a question, ``None`` where it was never given."""
+        place = self._places.get(bytes.fromhex(key))
+        if place is None:
+            return None
+        try:
+            with place[0].open("rb") as file:
+                file.seek(place[1])
+                record = json.loads(file.readline())
+        except (OSError, ValueError):
+            return None
+        if record.get("key") != key:
+            return None
+        self.found += 1
+        answer: dict[str, Any] = record["answer"]
+        return answer
+
+    def put(self, key: str, answer: Mapping[str, Any]) -> None:
+        """Write an answer down; ``StoreError`` where the disk refuses."""
+        if self._folder is None:
+            return
+        line = json.dumps({"key": key, "answer": answer}, ensure_ascii=True).encode() + b"\n"
+        path = self._folder / self._name
+        try:
+            if self._descriptor is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            place = os.lseek(self._descriptor, 0, os.SEEK_END)
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            raise StoreError(f"cannot write answers under {self._folder}: {error.strerror or error}") from error
+        self._places[bytes.fromhex(key)] = (path, place)
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _index(self, file: Path) -> None:
+        place = 0
+        try:
+            with file.open("rb") as lines:
+                for line in lines:
+                    # The key stands first; the rest of a line may be large and is read when it is asked for.
+                    if line.startswith(b'{"key": "') and line.endswith(b"}\n"):
+                        self._places[bytes.fromhex(line[9:41].decode("ascii"))] = (file, place)
+                    place += len(line)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"cannot read answers in {file}: {error}") from error

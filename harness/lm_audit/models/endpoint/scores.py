@@ -1,0 +1,97 @@
+"""Log-probabilities of a prompt's own tokens, taken from an answer only where they are the prompt's, one for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.endpoint.client import Reply, check_finite
+from lm_audit.models.endpoint.facts import PromptScores
+
+UNKNOWN_RANK = -1
+
+
+@dataclass(frozen=True)
+class ScoredTokens:
+    """Of every token but the first: log-probability (nats), rank (-1 where it is only known not to be 0).
+
+    ``top`` are, at each of these places, the likeliest tokens told, best first: (id or text, log-probability).
+    """
+
+    logprobs: tuple[float, ...]
+    ranks: tuple[int, ...]
+    top: tuple[tuple[tuple[int | str, float], ...], ...]
+
+
+def scored_tokens(
+    reply: Reply, way: PromptScores, *, who: str, text: str | None = None, ids: Sequence[int] | None = None
+) -> ScoredTokens:
+    """The scores of the prompt ``text`` or ``ids``; ``ModelError`` where what came back is not its tokens."""
+    if way == "prompt_logprobs":
+        return _by_id(reply, who, text, ids)
+    return _by_echo(reply, who, text, ids)
+
+
+def _by_id(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) -> ScoredTokens:
+    """vLLM: for every place a mapping from token id to log-probability, rank and text; the prompt's own comes first."""
+    entries = reply.choice.get("prompt_logprobs")
+    if not isinstance(entries, list) or not entries:
+        raise ModelError(f"{who}: none come back")
+    expected = len(ids) if ids is not None else reply.prompt_tokens
+    if expected is not None and len(entries) != expected:
+        raise ModelError(f"{who}: {len(entries)} prompt log-probabilities for a prompt of {expected} tokens")
+    own, ranks, tops, said = [], [], [], []
+    for place, entry in enumerate(entries[1:], start=1):
+        if not isinstance(entry, Mapping) or not entry:
+            raise ModelError(f"{who}: no log-probability for token {place} of the prompt")
+        key = next(iter(entry)) if ids is None else str(ids[place])
+        if key not in entry:
+            raise ModelError(f"{who}: token {place} of the prompt is {key}, the answer scores {', '.join(entry)}")
+        one = entry[key]
+        if not isinstance(one, Mapping):
+            raise ModelError(f"{who}: token {place} of the prompt has {one!r:.60} for a log-probability")
+        own.append(one.get("logprob"))
+        rank = one.get("rank")
+        ranks.append(rank - 1 if isinstance(rank, int) and rank >= 1 else UNKNOWN_RANK)
+        said.append(str(one.get("decoded_token", "")))
+        pairs = [(int(number), record.get("logprob")) for number, record in entry.items()]
+        values = check_finite([value for _, value in pairs], who)
+        tops.append(tuple(sorted(zip((n for n, _ in pairs), values, strict=True), key=lambda pair: -pair[1])))
+    if ids is None and text is not None and not text.endswith("".join(said)):
+        raise ModelError(f"{who}: the tokens that came back, {''.join(said)!r:.60}, are not those of the prompt")
+    return ScoredTokens(tuple(check_finite(own, who)), tuple(ranks), tuple(tops))
+
+
+def _by_echo(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) -> ScoredTokens:
+    """OpenAI's older completions: the prompt's tokens and their log-probabilities stand before the generated one."""
+    logprobs = reply.choice.get("logprobs")
+    tokens = logprobs.get("tokens") if isinstance(logprobs, Mapping) else None
+    values = logprobs.get("token_logprobs") if isinstance(logprobs, Mapping) else None
+    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
+        raise ModelError(f"{who}: echoes no token of the prompt")
+    count = len(ids) if ids is not None else reply.prompt_tokens
+    if count is None:
+        count = len(tokens) - (reply.answer_tokens or 1)
+    if not count <= len(tokens) <= count + 1:
+        raise ModelError(f"{who}: echoes {len(tokens)} tokens for a prompt of {count} and at most one more")
+    joined = "".join(map(str, tokens[:count]))
+    if text is not None and text not in (joined, "".join(map(str, tokens[1:count]))):  # a BOS may stand before it
+        raise ModelError(f"{who}: the echoed tokens, {joined!r:.60}, are not those of the prompt {text!r:.60}")
+    assert isinstance(logprobs, Mapping)
+    found = logprobs.get("top_logprobs")
+    best = found if isinstance(found, list) and len(found) == len(tokens) else [None] * len(tokens)
+    tops = tuple(_ordered(one, who) for one in best[1:count])
+    own = check_finite(values[1:count], who)
+    ranks = tuple(
+        0 if top and value >= top[0][1] - 1e-9 else UNKNOWN_RANK for value, top in zip(own, tops, strict=True)
+    )
+    return ScoredTokens(tuple(own), ranks, tops)
+
+
+def _ordered(top: Any, who: str) -> tuple[tuple[int | str, float], ...]:
+    if not isinstance(top, Mapping):
+        return ()
+    values = check_finite(list(top.values()), who)
+    return tuple(sorted(zip(map(str, top), values, strict=True), key=lambda pair: -pair[1]))

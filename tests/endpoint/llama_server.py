@@ -1,0 +1,38 @@
+"""llama.cpp's own server on the embedded model, on a free loopback port: one thread, two slots."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lm_audit.models.smollm2 import find_smollm2
+
+ALIAS = "smollm2-served"
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def llama_server(context: int = 2048, slots: int = 2) -> Iterator[str]:
+    """The base URL of a running server, whose requests may have ``context`` tokens."""
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(find_smollm2())
+    parameters.model_alias = {ALIAS}
+    parameters.port = free_port()
+    parameters.n_ctx = context * slots
+    parameters.n_parallel = slots
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+    parameters.warmup = False
+    server = xllamacpp.Server(parameters)
+    try:
+        yield f"{server.listening_address}/v1"
+    finally:
+        del server

@@ -1,0 +1,158 @@
+"""A small server made by hand: it answers what a test says, and fails as real ones do."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+Answer = Callable[[str, Body], Body]
+"""From route and body to what a healthy server says."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong in place of an answer."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    drop: bool = False
+    hang_s: float = 0.0
+    half: bool = False
+
+
+@dataclass
+class Made:
+    """A running server: where it is, what it was asked, and what goes wrong next."""
+
+    url: str
+    answer: Answer
+    model: str = "made"
+    faults: list[Fault] = field(default_factory=list)
+    asked: list[tuple[str, Body]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    delay_s: float = 0.0
+    wanted_key: str | None = None
+    in_flight: int = 0
+    most_in_flight: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def spec(self) -> str:
+        """The server as ``--model`` takes it."""
+        return f"openai:{self.model}@{self.url}"
+
+    def prompts(self) -> list[str]:
+        """The prompts and messages that it was asked, in the order of their arrival."""
+        return [json.dumps(body.get("prompt", body.get("messages"))) for _, body in self.asked]
+
+
+def words(route: str, body: Body) -> Body:
+    """A healthy answer: the words of the prompt backwards, a word a token."""
+    chat = route.endswith("chat/completions")
+    prompt = body["messages"][-1]["content"] if chat else body["prompt"]
+    text = " ".join(reversed(str(prompt).split()))
+    choice: Body = {"index": 0, "finish_reason": "stop"}
+    choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text, "logprobs": None}
+    count = len(str(prompt).split())
+    usage = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": 2 * count}
+    return {"id": "1", "model": "made", "system_fingerprint": "fp-1", "choices": [choice], "usage": usage}
+
+
+@contextmanager
+def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None = None) -> Iterator[Made]:
+    """A server on a free loopback port; ``routes`` are further ones than models, chat and completions."""
+    made = Made("", answer)
+    further = dict(routes or {})
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if self._refused():
+                return
+            if self.path.endswith("/models"):
+                self._say(200, json.dumps({"object": "list", "data": [{"id": made.model, "object": "model"}]}))
+            elif self.path in further:
+                self._say(200, json.dumps(further[self.path](self.path, {})))
+            else:
+                self._say(404, '{"error": {"message": "not found"}}')
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self._refused():
+                return
+            if self.path in further:
+                self._say(200, json.dumps(further[self.path](self.path, body)))
+                return
+            if not self.path.endswith("/completions"):
+                self._say(404, '{"error": {"message": "not found"}}')
+                return
+            with made.lock:
+                made.asked.append((self.path, body))
+                made.times.append(time.monotonic())
+                fault = made.faults.pop(0) if made.faults else None
+                made.in_flight += 1
+                made.most_in_flight = max(made.most_in_flight, made.in_flight)
+            try:
+                time.sleep(made.delay_s)
+                self._fail(fault, body) if fault else self._say(200, json.dumps(made.answer(self.path, body)))
+            finally:
+                with made.lock:
+                    made.in_flight -= 1
+
+        def _refused(self) -> bool:
+            key = self.headers.get("authorization", "").removeprefix("Bearer ")
+            made.keys.append(key)
+            if made.wanted_key is None or key == made.wanted_key:
+                return False
+            self._say(401, json.dumps({"error": {"message": f"Incorrect API key provided: {key}"}}))
+            return True
+
+        def _fail(self, fault: Fault, body: Body) -> None:
+            time.sleep(fault.hang_s)
+            if fault.drop:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
+                return
+            said = fault.body if fault.body is not None else json.dumps(made.answer(self.path, body))
+            self._say(fault.status, said[: len(said) // 2] if fault.half else said, fault.headers)
+
+        def _say(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+            raw = text.encode()
+            self.send_response(status)
+            for name, value in {"content-type": "application/json", **(headers or {})}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Say nothing."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 128
+
+        def handle_error(self, *_arguments: Any) -> None:
+            """A client that goes away is no error here."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    made.url = f"http://127.0.0.1:{server.server_port}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,124 @@
+"""Runs of pytest on a served model: skips by capability, provenance, resuming, budget, secrets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.endpoint.made_server import Fault, made_server, words
+from tests.endpoint.toy_project import answers, audit, last_run, ledger
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+def test_a_case_that_a_server_cannot_serve_is_skipped_with_what_is_missing(tmp_path: Path) -> None:
+    with made_server() as made:
+        done = audit(tmp_path, made.spec, "-rs", "-n", "2")
+    assert done.counts == {"passed": 2, "skipped": 2}, done.output
+    assert "model made does not offer: hidden states (the weights are behind a server)" in done.output
+    assert "training (the weights are behind a server)" in done.output
+    run = last_run(tmp_path)
+    kept = answers(run)
+    assert len(kept) == len({one["key"] for one in kept}) == 12
+    told = {line["name"]: line["value"] for line in ledger(run) if line.get("name", "").startswith("endpoint.")}
+    assert told["endpoint.requests"] == 12 and told["endpoint.retries"] == 0
+    assert told["endpoint.system_fingerprint"] == "fp-1" and told["endpoint.prompt_tokens"] > 0
+    assert "(deterministic)" in told["endpoint.determinism"]
+    assert "test_asks[made@endpoint-first]" in json.dumps(ledger(run))
+
+
+def test_a_run_that_broke_off_goes_on_with_what_was_not_answered(tmp_path: Path) -> None:
+    with made_server() as made:
+        # The last question of the first case fails for good: what came before it is kept.
+        made.answer = lambda route, body: (
+            {"error": {"message": "out of order"}} if "number 5" in json.dumps(body) else words(route, body)
+        )
+        done = audit(tmp_path, made.spec, "--concurrency", "1")
+        assert done.counts["failed"] == 2 and "answered 200 with an error: out of order" in done.output
+        assert "Traceback" not in done.output
+        run, before = last_run(tmp_path), len(made.asked)
+        assert len(answers(run)) == 10
+        made.answer = words
+        again = audit(tmp_path, made.spec, "--resume", run.name)
+        assert again.counts.get("failed") is None, again.output
+    new = [prompt for prompt in made.prompts()[before:] if "question" in prompt]
+    # Two that were never answered, and the six of the first case again, to see whether answers repeat.
+    assert sum("number 5" in prompt for prompt in new) == 3 and len(new) == 8
+    assert len(answers(run)) == 12
+
+
+def test_answers_are_shared_between_runs_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    with made_server() as made:
+        audit(tmp_path, made.spec)
+        first = last_run(tmp_path)
+        audit(tmp_path, made.spec)
+        second = last_run(tmp_path)
+        assert len(answers(second)) == 12
+        done = audit(tmp_path, made.spec, "--reuse-answers", first.name)
+        third = last_run(tmp_path)
+    assert done.counts["passed"] == 2
+    assert third not in (first, second) and not (third / "answers").exists()
+    told = {line["name"]: line["value"] for line in ledger(third) if line.get("name", "").startswith("endpoint.")}
+    assert told["endpoint.requests"] == 0 or told["endpoint.kept_answers"] == 12
+
+
+def test_a_case_ends_as_budget_where_the_tokens_are_spent(tmp_path: Path) -> None:
+    with made_server() as made:
+        done = audit(tmp_path, made.spec, "--max-tokens-spent", "20", "--concurrency", "1")
+        assert done.counts["failed"] == 2 and "tokens are spent, --max-tokens-spent is 20" in done.output, done.output
+        run = last_run(tmp_path)
+        kept = len(answers(run))
+        assert 0 < kept < 12
+        ends = [line for line in ledger(run) if line["kind"] == "case_end" and line["outcome"] == "failed"]
+        assert {line["cause"] for line in ends} == {"budget"}
+        again = audit(tmp_path, made.spec, "--resume", run.name, "--max-tokens-spent", "100000")
+        assert again.counts["passed"] == 2, again.output
+    assert len(answers(run)) == 12
+
+
+def test_a_key_is_in_no_file_and_no_output(tmp_path: Path) -> None:
+    def telling(route: str, body: dict[str, object]) -> dict[str, object]:
+        said = words(route, body)
+        choice = said["choices"][0]
+        choice.update({"message": {"content": f"your key is {KEY}"}} if "message" in choice else {"text": KEY})
+        said["system_fingerprint"] = KEY
+        return said
+
+    with made_server(telling) as made:
+        made.wanted_key = KEY
+        made.faults = [Fault(status=400, body=json.dumps({"error": {"message": f"bad {KEY}"}}))]
+        good = audit(tmp_path, made.spec, "-l", "-vv", OPENAI_API_KEY=KEY, OPENAI_LOG="debug")
+        made.answer = lambda route, body: {"error": {"message": f"no, {KEY}"}}
+        bad = audit(tmp_path, made.spec, "-l", "--full-trace", OPENAI_API_KEY=KEY, OPENAI_LOG="debug")
+        wrong = audit(tmp_path, made.spec, OPENAI_API_KEY=f"{KEY}-not")
+    assert good.counts["passed"] == 2, good.output
+    assert bad.code != 0 and wrong.code == 4 and "refuses the key in OPENAI_API_KEY (401)" in wrong.output
+    assert made.keys.count(KEY) > 5
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"your key is [key]" in path.read_bytes() for path in files)
+    for path in files:
+        assert KEY.encode() not in path.read_bytes(), path
+    assert KEY not in good.output + bad.output + wrong.output
+
+
+@pytest.mark.parametrize(
+    ("spec", "arguments", "message"),
+    [
+        ("openai:m@http://127.0.0.1:9/v1", (), "cannot be reached"),
+        ("openai:m@http://no-such-host.invalid/v1", ("--allow-insecure",), "cannot be reached"),
+        ("openai:m@http://example.org/v1", (), "--allow-insecure"),
+        ("openai:m@localhost:9/v1", (), "no scheme"),
+        ("tiny", ("--tokenizer", "tiny=smollm2"), "no served model is called 'tiny'"),
+        ("tiny", ("--reuse-answers", "absent"), "no run 'absent'"),
+        ("tiny", ("--concurrency", "0"), "not a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_is_one_line_before_any_case(
+    tmp_path: Path, spec: str, arguments: tuple[str, ...], message: str
+) -> None:
+    done = audit(tmp_path, spec, *arguments)
+    assert done.code == 4 and message in done.output, done.output
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "reports").exists()
