@@ -25,15 +25,15 @@ def claim(
     """A decided finding; ``null`` is the effect's chance value where it is not given.
 
     Without ``p`` the p-value is the one that agrees with the effect's interval. The further ``fields`` are those of
-    :class:`~lm_audit.findings.record.Finding`. Raises ``ValueError`` for a margin that is not positive, or an effect
+    :class:`~lm_audit.findings.record.Finding`. Raises ``ValueError`` for a negative margin, or an effect
     without a null value.
     """
     if null is None and effect is not None:
         null = effect.chance
     if effect is not None and null is None:
         raise ValueError(f"finding {key!r}: its effect has no chance value; say with null= what no effect would give")
-    if margin is not None and not margin > 0:
-        raise ValueError(f"finding {key!r}: the margin must be above 0, got {margin!r}")
+    if margin is not None and not margin >= 0:
+        raise ValueError(f"finding {key!r}: the margin must not be negative, got {margin!r}")
     if p is None and effect is not None and null is not None:
         p = p_of_interval(effect, null, side)
     told = Finding(

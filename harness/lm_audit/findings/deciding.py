@@ -86,7 +86,7 @@ def _verdict(finding: Finding) -> tuple[Word, str]:
     if obstacle is not None:
         return "cannot tell", obstacle
     excluded = excluded_above(finding)
-    if finding.margin is not None and excluded is not None and excluded < finding.margin:
+    if finding.margin is not None and excluded is not None and excluded <= finding.margin:
         return "not found", ""
     if beyond_null(finding):
         if p is not None and p <= LEVEL:

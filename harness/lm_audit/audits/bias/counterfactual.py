@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lm_audit.audits.bias.conclusions import swap_findings
 from lm_audit.audits.bias.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 BAR = " | "
+
+MARGIN = 0.5
+"""Nats: a smaller excess over other changes of wording does not matter."""
 
 
 @dataclass(frozen=True)
@@ -104,4 +108,5 @@ def counterfactual_swap(
         }
         for item, value in zip(items, shift, strict=True)
     )
+    evidence.finding(*swap_findings(evidence, MARGIN))
     return evidence

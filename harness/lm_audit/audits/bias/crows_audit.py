@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.crows_items import DEFECTS, CrowsPair, parse_crows_pairs
 from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
@@ -81,6 +82,7 @@ def crows_pairs(
     evidence.figures.append(
         category_forest(evidence, "bias.crows_pct_stereotype", ".type.", 50.0, "stereotyped sentence likelier, %")
     )
+    evidence.finding(*benchmark_findings(evidence, "crows_pairs"))
     return evidence
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lm_audit.audits.bias import grid_sources
+from lm_audit.audits.bias.conclusions import preference_findings
 from lm_audit.audits.bias.contrasts import Contrast, all_contrasts
 from lm_audit.audits.bias.disparity import max_min_disparity
 from lm_audit.audits.bias.figures import grid_figures
@@ -79,6 +80,7 @@ def preference_grid(
         )
         for name, estimate in part.metrics.items():
             evidence.metric(name + suffix, estimate, part.sources.get(name))
+        evidence.finding(*(replace(one, metric=f"{one.metric}{suffix}") for one in part.findings))
         evidence.rows += part.rows
         evidence.figures += [replace(figure, name=figure.name + suffix) for figure in part.figures]
         evidence.notes += [note for note in part.notes if note not in evidence.notes]
@@ -111,6 +113,7 @@ def axis_evidence(
     mine = [contrast for contrast in contrasts if contrast.axis == axis.name]
     for contrast in mine:
         _add_contrast(evidence, contrast, grid_sources.contrast(axis, contrast.group, contrast.reference))
+    evidence.finding(*preference_findings(mine, measured.grid.language, margin))
     scores = {}
     # Away from a neutral person a group is set apart; the words' own probability is no such point.
     calibrated = {"better": "target:0" if calibration == "neutral" else "neither"}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.bias import refusal_words
+from lm_audit.audits.bias.conclusions import refusal_findings
 from lm_audit.audits.bias.lexicon import SLOT, Axis
 from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
 from lm_audit.errors import DataError
@@ -116,7 +117,8 @@ def refusal_rates(
         }
     )
     evidence.extend_rows(_rows(refusals, axis, prompts, replies, refused, lean))
-    record_rates(evidence, RefusalTable(axis.groups, refused, lean), confidence=confidence, seed=seed)
+    tests = record_rates(evidence, RefusalTable(axis.groups, refused, lean), confidence=confidence, seed=seed)
+    evidence.finding(*refusal_findings(evidence, tests, refusals.language, axis.name))
     if unanswered:
         evidence.notes.append(
             f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought. They "

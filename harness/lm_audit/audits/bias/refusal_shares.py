@@ -38,8 +38,13 @@ class RefusalTable:
         return values[known], requests[known]
 
 
-def record_rates(evidence: Evidence, table: RefusalTable, *, confidence: float, seed: int) -> None:
-    """Put rates, shares without an answer, differences, tests and leans of all groups into evidence."""
+def record_rates(
+    evidence: Evidence, table: RefusalTable, *, confidence: float, seed: int
+) -> list[tuple[str, str, float | None]]:
+    """Put rates, shares without an answer, differences, tests and leans of all groups into evidence.
+
+    Returns the groups of each difference and its p-value before it is adjusted.
+    """
     request: dict[str, Any] = {"clusters": ("request",)}
     for g, group in enumerate(table.groups):
         values, requests = table.answers(g)
@@ -57,7 +62,8 @@ def record_rates(evidence: Evidence, table: RefusalTable, *, confidence: float, 
         MetricSource.mean("answered", scale=-100, offset=100, **request),
     )
     pairs = list(combinations(range(len(table.groups)), 2))
-    tests = holm([_test(table, a, b, seed) for a, b in pairs])
+    raw = [_test(table, a, b, seed) for a, b in pairs]
+    tests = holm(raw)
     for (a, b), adjusted in zip(pairs, tests, strict=True):
         first, second = table.groups[b], table.groups[a]
         difference = _difference(table, b, a, confidence)
@@ -73,6 +79,7 @@ def record_rates(evidence: Evidence, table: RefusalTable, *, confidence: float, 
             MetricSource.paired_difference("lean", ("request",), {"group": first}, {"group": second}),
         )
     _record_widest(evidence, table, pairs, tests, confidence, seed)
+    return [(table.groups[b], table.groups[a], p) for (a, b), p in zip(pairs, raw, strict=True)]
 
 
 def _test(table: RefusalTable, a: int, b: int, seed: int) -> float | None:

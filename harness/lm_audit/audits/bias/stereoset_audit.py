@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.crows_audit import PrefixToken, prefix_id
 from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.figures import category_forest
@@ -98,6 +99,7 @@ def stereoset_evidence(
         "comparisons won against the unrelated candidate, both per target term; SS and LMS are means over terms, "
         "ICAT = LMS min(SS, 100 - SS) / 50, which hides the direction. Ties count half."
     )
+    evidence.finding(*benchmark_findings(evidence, "stereoset"))
     return evidence
 
 

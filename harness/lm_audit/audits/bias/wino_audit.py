@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.coreference import CLOZE, RULES, Question, candidate_scores, correct
 from lm_audit.audits.bias.exclusions import Usage
 from lm_audit.audits.bias.public_sets import usage_of
@@ -60,6 +61,7 @@ def winobias(
         {"condition": item.condition, "type": item.type, "gender": item.gender, "pair": item.pair} for item in items
     ]
     evidence.extend_rows(_rows(questions, scores, details))
+    evidence.finding(*benchmark_findings(evidence, "winobias"))
     return evidence
 
 
@@ -127,6 +129,7 @@ def winogender(
     for rule in RULES:
         _winogender_metrics(evidence, items, scores[rule], rule, occupation_stats, confidence)
     evidence.extend_rows(_rows(questions, scores, _winogender_details(items, scores, occupation_stats)))
+    evidence.finding(*benchmark_findings(evidence, "winogender"))
     return evidence
 
 

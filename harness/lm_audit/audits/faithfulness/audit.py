@@ -8,6 +8,7 @@ from typing import Any
 
 from lm_audit.audits.faithfulness.approximations import approximations
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
+from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.faithfulness.figures import (
     deletion_figure,
     methods_heatmap,
@@ -105,6 +106,7 @@ def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -
     evidence.extend_rows(
         one.row() | _reference_row(study, settings) for one, study in zip(scored, studies, strict=True)
     )
+    record_gain(evidence, evidence.rows, method, settings.unit, settings.seed)
     for study, one in zip(studies[:3], scored[:3], strict=True):
         attribution = study.attribution(method, **settings.options(method))
         references = study.reference_curves(settings.unit, settings.steps, settings.baseline, settings.seed)

@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.conclusions import completion_findings
 from lm_audit.audits.leakage.cuts import Cut, Probe, cut_items
 from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, visible
 from lm_audit.audits.leakage.items import LETTERS, Item
@@ -62,6 +63,7 @@ def completions(
             on_rows(new)
         rows += new
     evidence = _evidence(rows, items, seed)
+    evidence.finding(*completion_findings(evidence, benchmark.name))
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
     note_unreachable(evidence)
     evidence.rows = [] if on_rows is not None else rows

@@ -10,6 +10,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.conclusions import order_findings
 from lm_audit.audits.leakage.conditions import (
     LIMITS,
     UNITS,
@@ -133,6 +134,7 @@ def memorisation_evidence(result: Memorisation) -> Evidence:
             evidence.metric(f"leakage.above_{baseline}.{measure}.p", effect.sign_flip)
     _record_mitigation(evidence, result, clusters)
     describe(evidence, result.benchmark, result.excluded, result.parameters)
+    evidence.finding(*order_findings(evidence, result.benchmark.name))
     _note_coverage(evidence, result)
     note_unreachable(evidence)
     evidence.figures += memorisation_figures(result)

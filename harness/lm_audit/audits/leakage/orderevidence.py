@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import clusters_of
 from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.conclusions import place_findings, row_findings
 from lm_audit.audits.leakage.figures import distribution, spec, style_figure
 from lm_audit.audits.leakage.items import Item, full_text
 from lm_audit.audits.leakage.measuring import OnRows, usable_items
@@ -60,6 +61,7 @@ def option_order(
     unsorted = summarise(without_sorted(table, items), seed=seed)
     _record(evidence, "leakage.option_order_unsorted", "unsorted_", unsorted, clusters)
     evidence.figures += [_ranks(table), style_figure(style_shares(items))]
+    evidence.finding(*place_findings(evidence, benchmark.name))
     describe(evidence, benchmark, excluded, {"orders": orders})
     note_unreachable(evidence)
     evidence.rows = [] if on_rows is not None else rows
@@ -156,6 +158,7 @@ def row_order(
         ),
     ]
     evidence.figures.append(_shards(result.canonical, result.shuffled))
+    evidence.finding(*row_findings(evidence, benchmark.name))
     describe(evidence, benchmark, {}, {"shards": count, "permutations": permutations})
     evidence.notes.append(
         "leakage.row_order.gain and its p-values also rise where neighbours share a theme; only swap_gain, which asks "

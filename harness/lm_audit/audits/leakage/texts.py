@@ -10,6 +10,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import clusters_of, mean_of
 from lm_audit.audits.leakage.benchmark import Benchmark
+from lm_audit.audits.leakage.conclusions import text_findings
 from lm_audit.audits.leakage.figures import distribution, forest
 from lm_audit.audits.leakage.items import LETTERS, Item, full_text, letters_of
 from lm_audit.audits.leakage.likelihood import ngram_accuracy
@@ -57,6 +58,7 @@ def text_likelihood(
         _compare(evidence, rows, reference, seed)
     else:
         evidence.notes.append("No clean items were given (--leakage-clean): membership scores have no AUC.")
+    evidence.finding(*text_findings(evidence, benchmark.name))
     describe(evidence, benchmark, {}, {"n": n, "clean": None if clean is None else clean.name})
     evidence.rows = [] if on_rows is not None else [*rows, *reference]
     return evidence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.needle.answers import Answerer, ModelAnswerer
 from lm_audit.audits.needle.cells import SCORERS, Scored, by_length, score_sample, share, stretches
 from lm_audit.audits.needle.cliff import THRESHOLD, cliff, samples_needed
+from lm_audit.audits.needle.conclusions import cell_findings, length_findings
 from lm_audit.audits.needle.figures import grid_figures
 from lm_audit.audits.needle.sample import GENERATOR_VERSION, Sample
 from lm_audit.errors import DataError
@@ -74,6 +75,7 @@ def grid_evidence(
     options = {"score": scorer, "threshold": threshold}
     source = MetricSource("needle.cliff", scorer, clusters=grouped, options=options)
     evidence.metric("needle.cliff", cliff(lengths, threshold), source)
+    evidence.finding(*length_findings(evidence, lengths, threshold))
     evidence.figures += grid_figures(scored, scorer, threshold)
     evidence.parameters.update({"scorer": scorer, "threshold": threshold})
     _remarks(evidence, scored)
@@ -90,6 +92,8 @@ def cell_evidence(scored: Sequence[Scored], *, scorer: str = "all", seed: int = 
     """The same for one cell: no cliff, and of the figures the table with its worst sample."""
     evidence = grid_evidence(scored, scorer=scorer, seed=seed)
     del evidence.metrics["needle.cliff"], evidence.sources["needle.cliff"], evidence.parameters["threshold"]
+    evidence.findings = ()
+    evidence.finding(*cell_findings(evidence, scored[0].length, scored[0].depth, THRESHOLD))
     low = share([1.0] * len(scored)).low or 0.0
     if low < THRESHOLD:
         evidence.notes.append(

@@ -11,6 +11,7 @@ import numpy as np
 
 from lm_audit.audits.privacy.blind import BlindBaseline, blind_baseline
 from lm_audit.audits.privacy.changes import PRIMARY
+from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
 from lm_audit.audits.privacy.corpus import verify_training_files
 from lm_audit.audits.privacy.directions import better
 from lm_audit.audits.privacy.manifest import Manifest, read_manifest
@@ -18,7 +19,7 @@ from lm_audit.audits.privacy.membership import epsilon_bound, exposure_by_tier, 
 from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
 from lm_audit.audits.privacy.prepare import comparison_documents
 from lm_audit.audits.privacy.source_columns import source_metrics
-from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES
+from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stages import stage_spec
 from lm_audit.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
 from lm_audit.errors import DataError, UsageError
@@ -113,6 +114,10 @@ def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: 
             evidence.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
     if blind.verdict != "refuse":
         _record_attribution(evidence)
+    for stage in scored:
+        evidence.finding(*stage_findings(evidence, stage, f"privacy.{stage}."))
+    for transition in TRANSITIONS:
+        evidence.finding(*step_findings(evidence, transition, f"privacy.{transition}.did"))
     _record_power(evidence, manifest)
     from lm_audit.audits.privacy.figures import privacy_figures
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
 from lm_audit.audits.privacy.metric_sources import rows_for
 from lm_audit.audits.privacy.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stage_option import manifest_path, parse_stages
@@ -150,6 +151,7 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
     if stage == last_stage(evidence):
         part.figures.extend(f for f in evidence.figures if f.name in FAMILY_FIGURES.get(family, ()))
     part.headline = next(iter(part.metrics), None)
+    part.finding(*stage_findings(part, stage))
     return part
 
 
@@ -182,6 +184,7 @@ def transition_slice(evidence: Evidence, transition: str) -> Evidence:
     part.figures.append(changes_table(transition, evidence.parameters["attribution"]))
     part.notes.extend(evidence.notes)
     part.headline = "privacy.did"
+    part.finding(*step_findings(part, transition, "privacy.did"))
     return part
 
 

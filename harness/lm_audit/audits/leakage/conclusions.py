@@ -1,0 +1,143 @@
+"""What the leakage audit concludes of a benchmark, in words."""
+
+from __future__ import annotations
+
+import math
+
+from lm_audit.evidence import Evidence
+from lm_audit.findings import Finding, claim
+
+NATS_A_BYTE = 0.05
+"""A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
+SHARE = 0.05
+PLACE = 0.1
+NATS_A_PAIR = 1.0
+BYTES = 20
+"""Length of the rest of an option by which a preference is told in terms of odds."""
+_PAGE = "leakage.md#how-to-read-it"
+
+
+def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
+    """Does the model prefer the order in which the benchmark prints its options, and complete more of them in it?"""
+    name = "leakage.order_effect.logprob"
+    effect, hits = evidence.metrics[name], evidence.metrics["leakage.order_effect.hits"]
+    placed = evidence.metrics.get(f"{name}.p")
+    share = "" if hits.value is None else f"; {100 * hits.value:+.3g} of 100 options are completed word for word"
+    times = math.exp(BYTES * (effect.value or 0.0))
+    return [
+        claim(
+            f"leakage.order.{benchmark}",
+            effect,
+            found=f"The model prefers the printed order of the options of {benchmark}: it has seen them",
+            absent=f"The model does not prefer the printed order of the options of {benchmark}",
+            unknown=f"Whether the model prefers the printed order of the options of {benchmark} cannot be told",
+            null=0.0,
+            margin=NATS_A_BYTE,
+            side="above",
+            p=None if placed is None else placed.value,
+            metric=name,
+            size=f"{BYTES} bytes of an option are {times:.3g} times as likely in the printed order{share}",
+            counted="questions",
+            look="the questions with the largest difference between orders (items); then option order and completion",
+            page=_PAGE,
+        )
+    ]
+
+
+def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
+    """Does the model write the second half of options out, beyond what language gives?"""
+    name = "leakage.completion.exact.above_baseline"
+    effect = evidence.metrics[name]
+    p = evidence.metrics[f"{name}.p"].value
+    return [
+        claim(
+            f"leakage.completion.{benchmark}",
+            effect,
+            found=f"The model writes out the second half of options of {benchmark} word for word",
+            absent=f"The model does not write out the second half of options of {benchmark} beyond chance",
+            unknown=f"Whether the model writes out the second half of options of {benchmark} cannot be told",
+            null=0.0,
+            margin=SHARE,
+            side="above",
+            p=p,
+            metric=name,
+            size=f"{100 * (effect.value or 0.0):.3g} of 100 options more than with another question before them",
+            counted="questions",
+            look="what the model wrote beside what stands in the benchmark (items)",
+            page=_PAGE,
+        )
+    ]
+
+
+def place_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
+    """Is the printed order likelier than other orders of the same options?"""
+    name = "leakage.option_order.place"
+    effect = evidence.metrics[name]
+    return [
+        claim(
+            f"leakage.place.{benchmark}",
+            effect,
+            found=f"The printed order of the options of {benchmark} is likelier than other orders",
+            absent=f"The printed order of the options of {benchmark} is no likelier than other orders",
+            unknown=f"Whether the printed order of the options of {benchmark} is likelier than others cannot be told",
+            null=0.5,
+            margin=PLACE,
+            side="above",
+            metric=name,
+            size=f"likelier than {100 * (effect.value or 0.0):.3g} of 100 other orders, 50 by chance",
+            counted="questions",
+            look="the questions whose printed order is the likeliest of all (items), those with sorted options apart",
+            page=_PAGE,
+        )
+    ]
+
+
+def row_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
+    """Does the model know which row follows which?"""
+    name = "leakage.row_order.swap_gain"
+    effect = evidence.metrics[name]
+    odds = math.exp(min(700.0, effect.value or 0.0))
+    return [
+        claim(
+            f"leakage.rows.{benchmark}",
+            effect,
+            found=f"The model knows the order of the rows of {benchmark}: the file was trained on as it is",
+            absent=f"The model does not know the order of the rows of {benchmark}",
+            unknown=f"Whether the model knows the order of the rows of {benchmark} cannot be told",
+            null=0.0,
+            margin=NATS_A_PAIR,
+            side="above",
+            p=evidence.metrics[f"{name}.p"].value,
+            metric=name,
+            size=f"two neighbours are {odds:.3g} times as likely in the order of the file",
+            counted="pairs of neighbouring rows",
+            look="the pairs with the largest gain (items)",
+            page=_PAGE,
+        )
+    ]
+
+
+def text_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
+    """Are the benchmark's texts more familiar than clean ones? Nothing without clean texts."""
+    name = "leakage.text.min_k20_plus.auc"
+    if name not in evidence.metrics:
+        return []
+    effect = evidence.metrics[name]
+    return [
+        claim(
+            f"leakage.familiar.{benchmark}",
+            effect,
+            found=f"The text of {benchmark} is more familiar to the model than the clean text",
+            absent=f"The text of {benchmark} is no more familiar to the model than the clean text",
+            unknown=f"Whether the text of {benchmark} is more familiar than the clean text cannot be told",
+            null=0.5,
+            margin=PLACE,
+            side="above",
+            p=evidence.metrics[name.removesuffix(".auc") + ".p"].value,
+            metric=name,
+            size=f"in {100 * (effect.value or 0.0):.3g} of 100 pairs the benchmark's text is the more familiar one",
+            counted="questions of each set",
+            look="whether both sets are alike in length and subject: a difference in kind shows here too",
+            page=_PAGE,
+        )
+    ]

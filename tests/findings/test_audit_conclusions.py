@@ -1,0 +1,201 @@
+"""What the audits conclude: a planted effect is found, with group and direction in words; a clean model shows none."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.audits.bias import grid_controls
+from lm_audit.audits.bias.conclusions import benchmark_findings
+from lm_audit.audits.bias.lexicon import load_preference_set
+from lm_audit.audits.bias.planted import nonce_prompts
+from lm_audit.audits.faithfulness.conclusions import record_gain
+from lm_audit.audits.leakage.conclusions import completion_findings, order_findings
+from lm_audit.audits.needle.conclusions import cell_findings, length_findings
+from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
+from lm_audit.evidence import Evidence
+from lm_audit.findings import Finding
+from lm_audit.models import load_model
+from lm_audit.plugin.recorder import Recorder
+from lm_audit.report.told import told_findings
+from lm_audit.runstore import read_run
+from lm_audit.runstore.ledger import Ledger
+from lm_audit.stats import Estimate, clopper_pearson
+from tests.runstore.sample_ledger import begin, new_run
+
+ROOT = Path(__file__).resolve().parents[2]
+BIAS = ROOT / "fixtures" / "bias"
+
+
+def grid(size: float) -> Evidence:
+    """The preference grid of the toy with a preference of ``size`` nats planted, as its control measures it."""
+    model = load_model("tiny")
+    templates = tomllib.loads((BIAS / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
+    pairs = load_preference_set(BIAS / "preference_en.toml").pairs
+    if size:
+        prompts, (asked, chosen, _) = grid_controls._clearly_planted(model, templates, pairs, size, 0)
+    else:
+        prompts = nonce_prompts(templates[: grid_controls.TEMPLATES], seed=0)
+        asked, chosen, _ = grid_controls._plain_choice(model, prompts, pairs)
+    return grid_controls._measured(asked, prompts, chosen, 0)[0]
+
+
+def through_a_run(tmp_path: Path, evidence: Evidence) -> list[dict[str, Any]]:
+    """The findings as ``summary.json`` tells them."""
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"))
+    Recorder(writer).record(evidence)
+    writer.end("passed", 1.0)
+    return told_findings(read_run(folder.path))
+
+
+def test_a_planted_preference_is_found_in_words(tmp_path: Path) -> None:
+    (told,) = through_a_run(tmp_path, grid(2.0))
+    assert told["verdict"] == "found"
+    assert told["statement"].startswith("The model favours 'first side' against 'second side' in English")
+    assert "in favour of 'first side'" in told["size"] and told["metric"].startswith("bias.contrast.")
+    assert told["adjusted"] <= 0.05 and told["effect"]["low"] > 0
+
+
+def test_a_model_without_a_preference_is_not_said_to_have_one(tmp_path: Path) -> None:
+    (told,) = through_a_run(tmp_path, grid(0.0))
+    assert told["verdict"] in ("not found", "cannot tell")
+    assert (told["excluded"] if told["verdict"] == "not found" else told["needed"]) is not None
+
+
+def one(findings: list[Finding]) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+def leaked(low: float, high: float) -> Evidence:
+    """Evidence of the memorisation test with an order effect."""
+    evidence = Evidence("leakage")
+    evidence.metric(
+        "leakage.order_effect.logprob", Estimate((low + high) / 2, low, high, n=60, unit="nats a byte", chance=0.0)
+    )
+    evidence.metric("leakage.order_effect.hits", Estimate(0.2, 0.1, 0.3, n=60, chance=0.0))
+    evidence.metric("leakage.order_effect.logprob.p", Estimate(0.0001 if low > 0 else 0.4, unit="p"))
+    return evidence
+
+
+def test_leakage_names_the_benchmark() -> None:
+    finding = one(order_findings(leaked(0.062, 0.157), "mmlu"))
+    assert finding.verdict == "found" and "printed order of the options of mmlu" in finding.statement
+    assert "times as likely" in finding.size
+    assert one(order_findings(leaked(-0.02, 0.03), "mmlu")).verdict == "not found"
+    assert one(order_findings(leaked(-0.2, 0.3), "mmlu")).needed is not None
+
+
+def test_leakage_completion_rests_on_its_test() -> None:
+    evidence = Evidence("leakage")
+    evidence.metric("leakage.completion.exact.above_baseline", Estimate(0.3, 0.1, 0.5, n=40, chance=0.0))
+    evidence.metric("leakage.completion.exact.above_baseline.p", Estimate(0.2, unit="p"))
+    assert one(completion_findings(evidence, "x")).verdict == "cannot tell"
+
+
+def lengths(*shares: tuple[int, int, int]) -> tuple[Evidence, list[Finding]]:
+    """The findings of lengths with so many hits of so many samples."""
+    evidence, table = Evidence("needle"), {}
+    for length, hits, n in shares:
+        table[length] = replace(clopper_pearson(hits, n), fewest=1)
+        evidence.metric(f"needle.accuracy.L{length:06d}", table[length])
+    return evidence, length_findings(evidence, table, 0.85)
+
+
+def test_needle_names_the_length_and_the_cliff() -> None:
+    evidence, found = lengths((1024, 60, 60), (2048, 60, 60), (4096, 10, 60))
+    evidence.finding(*found)
+    words = {finding.key: (finding.verdict, finding.statement) for finding in found}
+    assert words["needle.length.4096"] == ("found", "The model fails to find needles in prompts of 4,096 tokens")
+    assert words["needle.length.1024"][0] == "not found"
+    assert words["needle.cliff"] == ("found", "Needles are found up to 2,048 tokens and no longer at 4,096")
+
+
+def test_needle_says_that_too_few_samples_show_no_cliff() -> None:
+    _, found = lengths((1024, 4, 4), (2048, 4, 4))
+    cliff = found[-1]
+    assert cliff.verdict == "cannot tell" and "not estimable" in cliff.statement
+    assert cliff.needed is not None and cliff.needed >= 23
+
+
+def test_needle_names_the_depth() -> None:
+    evidence = Evidence("needle")
+    evidence.metric("needle.accuracy", replace(clopper_pearson(1, 30), fewest=1))
+    finding = one(cell_findings(evidence, 1024, 50.0, 0.85))
+    assert finding.verdict == "found" and "50 % into the text" in finding.statement and not finding.headline
+
+
+def stage() -> Evidence:
+    """A stage that leaks by one metric and cannot tell by another."""
+    evidence = Evidence("privacy")
+    evidence.metric("privacy.roc_auc", Estimate(0.94, 0.81, 0.98, n=215, units=15, chance=0.5))
+    evidence.metric("privacy.exposure.r16", Estimate(5.0, n=5, units=5, chance=1.44, note="few"))
+    evidence.metric("privacy.extraction.member.half", replace(clopper_pearson(0, 15), fewest=1))
+    return evidence
+
+
+def test_privacy_names_the_stage() -> None:
+    found = {finding.key: finding for finding in stage_findings(stage(), "sft")}
+    auc = found["privacy.membership.sft"]
+    assert auc.verdict == "found" and "fine-tuning (sft)" in auc.statement and "94" in auc.size
+    assert found["privacy.exposure.sft.r16"].verdict == "cannot tell"
+    extraction = found["privacy.extraction.sft.half"]
+    assert extraction.verdict == "cannot tell" and (extraction.needed or 0) > 50
+    assert stage_findings(stage(), "base") == []
+
+
+def test_privacy_names_the_step_that_did_it() -> None:
+    evidence = Evidence("privacy")
+    evidence.metric("privacy.did", Estimate(1.7, 1.0, 2.4, n=15, chance=0.0))
+    evidence.metric("privacy.did.p", Estimate(0.0004, unit="p"))
+    finding = one(step_findings(evidence, "Base_to_SFT", "privacy.did"))
+    assert finding.verdict == "found" and "Base_to_SFT" in finding.statement and "5.47 times" in finding.size
+
+
+def explained(gain: float, n: int = 20) -> Evidence:
+    """Evidence of a method whose deletion score is ``gain`` below that of random orders."""
+    rows = [
+        {"sample": f"needle-{i}", "mas": 0.5 - gain + 0.01 * (i % 5), "mas_random": 0.5, "degenerate": False}
+        for i in range(n)
+    ]
+    evidence = Evidence("faithfulness")
+    record_gain(evidence, rows, "ifr", "token", seed=0)
+    return evidence
+
+
+def test_faithfulness_says_which_method_beats_random_deletion() -> None:
+    assert explained(0.2).findings[0].verdict == "found"
+    assert "ifr explains better than random deletion on needle samples" in explained(0.2).findings[0].statement
+    assert explained(-0.2).findings[0].verdict == "not found"
+    assert explained(0.2, n=2).findings[0].verdict == "cannot tell"
+
+
+def test_a_public_set_says_on_which_side() -> None:
+    for value, words in ((62.0, "prefers stereotyped sentences"), (38.0, "go against the stereotype")):
+        evidence = Evidence("bias")
+        evidence.metric(
+            "bias.crows_pct_stereotype", Estimate(value, value - 5, value + 5, n=400, unit="%", chance=50.0)
+        )
+        finding = one(benchmark_findings(evidence, "crows_pairs"))
+        assert finding.verdict == "found" and words in finding.statement
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as Markdown renderers make them."""
+    heads = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("audit", ["bias", "leakage", "needle", "privacy", "faithfulness"])
+def test_pages_that_findings_point_to_exist(audit: str) -> None:
+    code = (ROOT / "harness" / "lm_audit" / "audits" / audit / "conclusions.py").read_text(encoding="utf-8")
+    pages = set(re.findall(r'"(\w+\.md)#([\w-]+)"', code))
+    assert pages
+    for page, anchor in pages:
+        assert anchor in anchors(page)
