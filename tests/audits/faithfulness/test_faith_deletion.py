@@ -173,7 +173,8 @@ def test_agreement():
 def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method):
     evidence = method_evidence([study], method, Settings(steps=3))
     assert set(evidence.metrics) == {
-        f"faithfulness.{name}" for name in ("rise", "mas", "rise_ap", "mas_normalised", "recovery", "degenerate_share")
+        f"faithfulness.{name}"
+        for name in ("rise", "mas", "rise_ap", "mas_normalised", "recovery", "degenerate_share", "better_than_random")
     }
     for estimate in evidence.metrics.values():
         assert estimate.value is not None or estimate.note
