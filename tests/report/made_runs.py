@@ -48,6 +48,7 @@ class MadeCase:
     headline: str | None = None
     findings: Iterable[Finding] = ()
     toy: bool = False
+    control_role: str | None = None
 
 
 def write_run(
@@ -75,7 +76,7 @@ def write_run(
 
 def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     attempt = AttemptWriter(run, ledger, case.case_id, 1)
-    role = case.control.role if case.control else None
+    role = case.control.role if case.control else case.control_role
     toy = {"toy": True} if case.toy else {}
     attempt.start(audit=case.audit, model=case.model, device=case.device, fingerprint="f" * 16, control=role, **toy)
     if case.model:

@@ -76,7 +76,7 @@ def test_one_call_serves_every_reader_and_a_crash_is_in_all_of_them(tmp_path: Pa
     assert "dies" in html
     assert "test_probe[dies]" in (run.folder / "junit.xml").read_text()
     assert "nightly" in (tmp_path / "reports" / "index.html").read_text()
-    assert "\u2021  probe \u203a dies" in done.stdout and "gates: 2 met" in done.stdout
+    assert "\u2021 crashed   test_probe[dies]" in done.stdout and "gates: 2 met" in done.stdout
 
 
 def test_a_baseline_fails_the_call_on_a_regression_only(tmp_path: Path) -> None:

@@ -1,36 +1,81 @@
-"""The summary in the terminal: fits its width, says the verdicts, shows what needs attention first."""
+"""The summary in the terminal: at most 25 lines that say what the page says first, in its width."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lm_audit.report.terminal import summary_lines
+from lm_audit.evidence import Control
+from lm_audit.report.terminal import MOST, summary_lines
 from lm_audit.runstore.run import read_run
 
-from .made_runs import MadeCase, share, write_run
+from .made_runs import MadeCase, findings_cases, share, write_run
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
 def test_no_line_is_wider_than_the_terminal(shown: Path, width: int) -> None:
     lines = summary_lines(read_run(shown), width=width)
-    assert max(map(len, lines)) <= width
+    assert max(map(len, lines)) <= width and len(lines) <= MOST == 25
     assert any("missed" in line for line in lines) and "\x1b" not in "".join(lines)
 
 
-def test_it_says_value_interval_and_verdict_of_each_case(shown: Path) -> None:
-    lines = summary_lines(read_run(shown), width=140)
-    line = next(line for line in lines if "gender-en" in line and "tuned-v3" in line)
-    assert line.split()[0] == "\u2717" and line.split()[-4:] == ["[0.60,", "0.76]", "120", "missed"]
+def test_it_opens_with_the_answer_and_names_gates_and_void_audits(shown: Path) -> None:
+    lines = summary_lines(read_run(shown), width=160)
+    assert lines[0] == "No: 1 of 6 gates missed."
+    missed = next(i for i, line in enumerate(lines) if line.startswith("\u2717 missed"))
+    assert "gender-en" in lines[missed] and "tuned-v3" in lines[missed] and "wholly beyond 0.5" in lines[missed + 1]
+    (void,) = [line for line in lines if "void  " in line]
+    assert "leakage on smollm2, tuned-v3" in void and "AUC above 0.9" in void
     text = "\n".join(lines)
-    assert "VOID leakage" in text and "gates: 1 missed, 2 undecided, 3 met" in text
+    assert "gates: 1 missed, 2 undecided, 3 met" in text and "needs a context of 131072" in text
     assert "2 planned cases never ended; --resume 20260101-120000-abcd" in text
 
 
-def test_colour_is_only_colour(shown: Path) -> None:
-    import re
+def test_findings_come_with_effect_certainty_and_size(found_run: Path) -> None:
+    lines = summary_lines(read_run(found_run), width=180)
+    assert lines[0] == "2 effects found in mine."
+    assert lines[1].startswith("! found     It favours one group") and "0.71 share [0.63, 0.79]" in lines[2]
+    assert "corrected for 4 findings" in lines[2] and "odds of 2.4 to 1" in lines[2]
+    assert any(line.startswith("? open      3 cannot be told") and "questions would tell" in line for line in lines)
 
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_many_findings_audits_and_models_stay_within_25_lines_and_no_two_rows_read_alike(
+    tmp_path: Path, width: int
+) -> None:
+    cases = [case for model in "abcdef" for case in findings_cases(f"model-{model}", 0.09, gates=True)]
+    for k in range(12):
+        control = Control("positive", False, "AUC above 0.9", "0.5")
+        cases.append(
+            MadeCase(f"evals/t.py::test_c[{k}]", f"audit{k}", "model-a", control=control, metrics={"x": share(0.5)})
+        )
+        cases.append(MadeCase(f"evals/t.py::test_x[{k}]", "x", "model-a", outcome="crashed", message=f"signal {k}"))
+        cases.append(MadeCase(f"evals/t.py::test_s[{k}]", "x", "model-a", outcome="skipped", message=f"needs {k}"))
+    lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=width)
+    assert len(lines) <= MOST and max(map(len, lines)) <= width
+    for word in ("missed", "found", "undecided", "open", "void", "crashed", "skipped"):
+        assert any(line[2:].startswith(word) for line in lines), word
+    rows = list(zip(lines, [*lines[1:], ""], strict=True))
+    assert len(set(rows)) == len(rows)
+
+
+def test_an_error_in_an_audits_code_is_an_error_and_not_a_void_audit(tmp_path: Path) -> None:
+    message = "ImportError: cannot import name 'f' from 'g'"
+    broken = MadeCase(
+        "evals/test_a.py::test_a[m@cpu-1]", "a", "m", outcome="failed", cause="exception", message=message
+    )
+    other = replace(broken, case_id="evals/test_a.py::test_a[m@cpu-2]")
+    control = replace(broken, case_id="evals/test_a.py::test_control[m@cpu]", control_role="positive")
+    run = read_run(write_run(tmp_path / "run", [broken, other, control]))
+    lines = summary_lines(run, width=120)
+    assert any(line.startswith("! error     a, 3 cases: ImportError") for line in lines)
+    assert not any("void" in line for line in lines) and "3 error" in lines[-1]
+
+
+def test_colour_is_only_colour(shown: Path) -> None:
     run = read_run(shown)
     coloured = summary_lines(run, width=120, color=True)
     assert "\x1b[" in "".join(coloured)
@@ -38,12 +83,18 @@ def test_colour_is_only_colour(shown: Path) -> None:
     assert plain == [line.rstrip() for line in summary_lines(run, width=120)]
 
 
-def test_many_cases_leave_only_those_that_need_attention(tmp_path: Path) -> None:
+def test_many_numbers_leave_room_for_what_needs_attention(tmp_path: Path) -> None:
     cases = [MadeCase(f"evals/test_a.py::test_a[m@cpu-{k}]", "a", "m", metrics={"a.x": share(0.4)}) for k in range(60)]
     cases.append(MadeCase("evals/test_a.py::test_a[m@cpu-bad]", "a", "m", outcome="crashed", message="worker died"))
     lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=100)
-    assert len(lines) < 10 and any("bad" in line and "crashed" in line for line in lines)
-    assert "and 60 cases that need no attention" in "\n".join(lines)
+    assert len(lines) <= MOST and any("bad" in line and "crashed" in line for line in lines)
+    assert any("more cases with numbers" in line for line in lines)
+
+
+def test_an_interval_of_too_few_items_says_so(tmp_path: Path) -> None:
+    case = MadeCase("evals/test_a.py::test_a[m@cpu-1]", "a", "m", metrics={"a.x": share(0.4, 3)})
+    lines = summary_lines(read_run(write_run(tmp_path / "run", [case])), width=120)
+    assert any("n 3, too few for the interval" in line for line in lines)
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:

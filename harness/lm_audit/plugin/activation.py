@@ -27,6 +27,7 @@ AWAKE = (
     "lm_audit.plugin.resume",
     "lm_audit.plugin.crashes",
     "lm_audit.plugin.progress",
+    "lm_audit.plugin.telling",
     "lm_audit.plugin.durations",
     "lm_audit.plugin.signals",
     "lm_audit.plugin.case_timeout",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 METRICS_PROPERTY = "lm_audit_metrics"
 VERDICTS_PROPERTY = "lm_audit_verdicts"
+FINDINGS_PROPERTY = "lm_audit_findings"
 
 
 @dataclass
@@ -51,6 +52,8 @@ class Running:
 _RUNNING: pytest.StashKey[Running] = pytest.StashKey()
 _UNRECORDED: pytest.StashKey[StoreError] = pytest.StashKey()
 _LONGEST_PARAM = 400
+_OF_THE_TEST = (AssertionError, pytest.fail.Exception, pytest.skip.Exception, pytest.xfail.Exception)
+"""What a test raises to say something; anything else broke it."""
 
 
 def current_recorder(item: pytest.Item) -> Running:
@@ -122,6 +125,7 @@ def pytest_runtest_makereport(
     running = running_attempt(item)
     if running is not None and call.when == "call":
         _publish(item, running)
+        _tell_findings(item, running)
     report = yield
     _shorten(report, call, item.config)
     if running is None:
@@ -132,6 +136,8 @@ def pytest_runtest_makereport(
         running.cause = "store"
     if call.excinfo is not None and isinstance(call.excinfo.value, BudgetError | ServerError):
         running.cause = "budget" if isinstance(call.excinfo.value, BudgetError) else "server"
+    if call.when == "call" and call.excinfo is not None and not isinstance(call.excinfo.value, _OF_THE_TEST):
+        running.cause = running.cause or "exception"
     _note(running, report)
     if call.when == "teardown":
         _end(running, report)
@@ -150,6 +156,14 @@ def _end(running: Running, report: pytest.TestReport) -> None:
 def _publish(item: pytest.Item, running: Running) -> None:
     """Give the metrics to JUnit and other plugins, as text: xdist cannot carry more."""
     item.user_properties += properties(running.recorder.metrics, running.verdicts)
+
+
+def _tell_findings(item: pytest.Item, running: Running) -> None:
+    """Under ``-v``: the case's claims, for the terminal that may be another process; not yet corrected for others."""
+    claims = [one for one in running.recorder.findings.values() if one.kind == "claim"]
+    if claims and item.config.option.verbose > 0:
+        told = [[one.verdict, one.statement] for one in claims]
+        item.user_properties.append((FINDINGS_PROPERTY, json.dumps(told)))
 
 
 def properties(metrics: Mapping[str, Estimate], verdicts: Iterable[Verdict]) -> list[tuple[str, object]]:

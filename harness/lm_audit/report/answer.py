@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from lm_audit.report.conclusions import counts_of
+from lm_audit.report.columns import BUILT_IN_TOY, column_of, model_columns
+from lm_audit.report.conclusions import counts_of, model_findings
 from lm_audit.report.names import case_label, visible
-from lm_audit.report.states import SEVERITY, State, Tone
+from lm_audit.report.states import SEVERITY, State, Tone, case_state
 from lm_audit.report.titles import metric_title
-from lm_audit.report.view import Answer, CaseView, ModelFindings, ModelView
+from lm_audit.report.view import Answer, ModelFindings
+from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 
 NAMED = 4
@@ -30,20 +32,27 @@ HEADLINES: dict[str, str] = {
 STORY: dict[str, str] = {"crashed": "crashed", "error": "broke before measuring", "failed": "failed"}
 
 
+def overall(run: Run) -> tuple[Answer, tuple[ModelFindings, ...]]:
+    """The answer of a run and its findings, for whoever shows no page."""
+    voids = Voids(run)
+    findings = model_findings(run, voids, model_columns(run), column_of)
+    states = [case_state(case, void=case in voids) for case in run.cases]
+    return answer(run, findings, voids.summaries(), states), findings
+
+
 def answer(
     run: Run,
-    models: Sequence[ModelView],
     findings: Sequence[ModelFindings],
     voids: Mapping[str, tuple[str, str]],
-    cases: Sequence[CaseView],
+    states: Sequence[State],
 ) -> Answer:
     """The answer, with a reason for each thing that stands in the way; a built-in toy has no part in it."""
     judged = [(case, verdict) for case in run.cases if not case.toy for verdict in case.verdicts]
     toys = any(case.toy and case.verdicts for case in run.cases)
     words: Counter[str] = Counter(verdict.word for _, verdict in judged)
-    broken = [case for case in cases if case.state.name in ("crashed", "error", "unfinished", "failed")]
+    broken = [state for state in states if state.name in ("crashed", "error", "unfinished", "failed")]
     state = _state(run, words, broken, voids)
-    real = [entry for entry in findings if not any(model.toy and model.name == entry.model for model in models)]
+    real = [entry for entry in findings if entry.model != BUILT_IN_TOY]
     if judged or toys:
         headline, tone = _by_gates(state, words, toys=not judged)
         reasons = [*_gates(judged), *_findings(real), *_obstacles(run, broken, voids)]
@@ -91,12 +100,12 @@ def _tone(state: State) -> Tone:
     return known.get(state.name, "reported")
 
 
-def _state(run: Run, words: Counter[str], broken: Sequence[CaseView], voids: Mapping[str, tuple[str, str]]) -> State:
+def _state(run: Run, words: Counter[str], broken: Sequence[State], voids: Mapping[str, tuple[str, str]]) -> State:
     if words["missed"]:
         return State("missed")
     if voids:
         return State("void")
-    if run.missing or any(case.state.name in ("crashed", "unfinished") for case in broken):
+    if run.missing or any(state.name in ("crashed", "unfinished") for state in broken):
         return State("unfinished")
     if broken:
         return State("failed")
@@ -117,9 +126,14 @@ def _gates(judged: Sequence[tuple[CaseRecord, Verdict]]) -> Iterable[str]:
 
 def gate_line(case: CaseRecord, verdict: Verdict) -> str:
     """``order effect (memorisation › general_en, mine): 0.088 [0.062, 0.157] is beyond the limit (<= 0.02)``."""
+    return ": ".join(gate_parts(case, verdict))
+
+
+def gate_parts(case: CaseRecord, verdict: Verdict) -> tuple[str, str]:
+    """What a gate is about, and how it came out."""
     where = ", ".join(part for part in (case_label(case), case.model) if part)
-    text = f"{metric_title(verdict.metric, case.audit)} ({where}): {verdict.reason} ({verdict.limit})"
-    return visible(" ".join(text.split()))
+    about = f"{metric_title(verdict.metric, case.audit)} ({where})"
+    return visible(" ".join(about.split())), visible(" ".join(f"{verdict.reason} ({verdict.limit})".split()))
 
 
 def _findings(findings: Sequence[ModelFindings]) -> Iterable[str]:
@@ -136,11 +150,11 @@ def _count_line(told: Mapping[str, int]) -> str:
     return f"Of {_plural(total, 'question')} asked: {', '.join(parts)}."
 
 
-def _obstacles(run: Run, broken: Sequence[CaseView], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:
+def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:
     for audit, (models, reason) in voids.items():
         where = f" on {visible(models)}" if models else ""
         yield f"The {visible(audit)} audit is void{where}, so its numbers do not count: {visible(reason)[:200]}."
-    by_state = Counter(case.state.name for case in broken)
+    by_state = Counter(state.name for state in broken)
     for name in SEVERITY:
         if by_state[name]:
             yield f"{_plural(by_state[name], 'case')} {'did not finish' if name == 'unfinished' else STORY[name]}."

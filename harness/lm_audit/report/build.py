@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.report import vega
 from lm_audit.report.answer import answer
 from lm_audit.report.collect import Items, collect_items
+from lm_audit.report.columns import BUILT_IN_TOY, column_of, model_columns, shared_controls
 from lm_audit.report.conclusions import model_findings
 from lm_audit.report.figures import FigureDrawer
 from lm_audit.report.interval import Scale, bar, common_scale
@@ -48,9 +49,6 @@ from lm_audit.stats.estimate import Estimate
 
 Family = tuple[str, str | None]
 Scales = dict[Family, Scale | None]
-NO_MODEL = "no model"
-BUILT_IN_TOY = "built-in toy"
-"""The column of cases that measure a built-in toy model: what they show says nothing about a model of the user's."""
 UNMARKED = "other"
 PARAMETER_LIMIT = 2_000
 
@@ -63,8 +61,8 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
     voids = Voids(run)
     scales = _scales(run)
     cases = [_case(run, case, case in voids, scales, packed, drawer) for case in run.cases]
-    models = _model_names(run)
-    shared = _shared_controls(run)
+    models = model_columns(run)
+    shared = shared_controls(run)
     findings = model_findings(run, voids, models, column_of)
     audits = tuple(_audit(name, cases, models, voids, shared, findings) for name in _audit_names(run))
     cells = [cell for audit in audits for cell in audit.cells]
@@ -74,7 +72,7 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
         data["charts"] = pack(drawer.charts)
     return PageView(
         run_id=visible(run.run_id),
-        answer=answer(run, columns, findings, voids.summaries(), cases),
+        answer=answer(run, findings, voids.summaries(), [case.state for case in cases]),
         models=columns,
         audits=audits,
         facts=_facts(run, columns),
@@ -96,11 +94,6 @@ def _void(audit: str, models: str, summary: str, reasons: Iterable[str]) -> Void
     return VoidView(
         visible(audit), visible(models), visible(summary), tuple(map(visible, reasons)), anchor("audit", audit)
     )
-
-
-def column_of(case: CaseRecord) -> str:
-    """The column of the matrix that a case stands in."""
-    return BUILT_IN_TOY if case.toy else case.model or NO_MODEL
 
 
 def items_id(case_id: str) -> str:
@@ -173,11 +166,6 @@ def _parameter(value: Any) -> str:
     return visible(text if len(text) <= PARAMETER_LIMIT else f"{text[:PARAMETER_LIMIT]}\u2026")
 
 
-def _shared_controls(run: Run) -> frozenset[str]:
-    """Controls that chose their model themselves: what they show holds for every model of the run."""
-    return frozenset(case.case_id for case in run.plan if case.pinned and case.control_role)
-
-
 def _audit(
     name: str,
     cases: Sequence[CaseView],
@@ -216,15 +204,6 @@ def _audit_names(run: Run) -> list[str]:
     names = dict.fromkeys(case.audit for case in run.cases if case.audit)
     unmarked = [UNMARKED] if any(case.audit is None for case in run.cases) else []
     return [*names, *unmarked]
-
-
-def _model_names(run: Run) -> list[str]:
-    shared = _shared_controls(run)
-    audited = dict.fromkeys(column_of(case) for case in run.cases if case.model and case.case_id not in shared)
-    # A model that serves for controls only is not what the run asks about, unless there is no other.
-    names = audited or dict.fromkeys(column_of(case) for case in run.cases if case.model)
-    without = [NO_MODEL] if any(case.model is None and not case.toy for case in run.cases) else []
-    return sorted([*names, *without], key=lambda name: name == BUILT_IN_TOY)
 
 
 def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:

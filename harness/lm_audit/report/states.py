@@ -47,7 +47,7 @@ LABELS: dict[StateName, str] = {
 MEANING: dict[StateName, str] = {
     "void": "A control of this audit failed or did not run: its numbers do not count.",
     "crashed": "The process that ran it died.",
-    "error": "It broke before it could measure.",
+    "error": "It broke: an error in its code, its data or its model.",
     "unfinished": "It started and never ended.",
     "missed": "The whole interval is beyond the gate's limit.",
     "failed": "The test failed.",
@@ -102,6 +102,8 @@ def case_state(case: CaseRecord, *, void: bool = False) -> State:
         return State(case.outcome)
     if case.last.control is not None and not case.last.control.passed:
         return State("failed")
+    if case.outcome == "failed" and case.last.cause == "exception":
+        return State("error")
     if void:
         return State("void")
     words = {verdict.word for verdict in case.verdicts}

@@ -1,153 +1,280 @@
-"""The table after pytest's own lines: per case the headline metric, its interval and the verdict."""
+"""What the terminal says after pytest's own lines: what the page says first, in at most 25 lines."""
 
 from __future__ import annotations
 
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lm_audit.report.names import case_label, metric_label, visible
-from lm_audit.report.numbers import interval_text, value_text
+from lm_audit.report.answer import gate_parts, overall
+from lm_audit.report.names import case_label, tail, visible
+from lm_audit.report.numbers import few_text, interval_text, is_p_value, sample_size, value_text
 from lm_audit.report.states import SEVERITY, State, case_state
+from lm_audit.report.titles import metric_title
+from lm_audit.report.view import FindingView, ModelFindings
 from lm_audit.report.voids import Voids
-from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.runstore.records import CaseRecord, Run, VerdictWord
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-FULL = 40
-"""Cases up to which every case has a line; beyond it only those that need attention have one."""
-FLEXIBLE = ("case", "metric")
-QUIET = {"met", "reported", "skipped"}
+MOST = 25
+"""Lines at most."""
+BROKEN = ("crashed", "error", "unfinished", "failed")
 STYLES = {
     "met": "blue", "missed": "bold red", "failed": "bold red", "undecided": "yellow", "void": "bold strike",
     "crashed": "bold magenta", "error": "bold magenta", "unfinished": "magenta", "reported": "dim", "skipped": "dim",
+    "found": "bold red", "cannot tell": "yellow", "answer": "bold", "": "",
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is said: a sign, a word, a text, and a second line where one is not enough."""
+
+    sign: str
+    word: str
+    text: str
+    below: str = ""
+    style: str = ""
+
+    @property
+    def height(self) -> int:
+        """Lines that it takes."""
+        return 2 if self.below else 1
+
+
+@dataclass
+class Section:
+    """Entries of one kind, of which ``shown`` are said and the others counted as ``rest``."""
+
+    entries: list[Entry]
+    rest: str
+    shown: int
+
+    @property
+    def height(self) -> int:
+        """Lines that it takes, that of the rest included."""
+        return sum(entry.height for entry in self.entries[: self.shown]) + (len(self.entries) > self.shown)
+
+
 def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[str]:
-    """The summary of ``run`` as lines of at most ``width`` columns, with ANSI colours where ``color``."""
+    """The summary of ``run``: at most 25 lines of at most ``width`` columns, with ANSI colours where ``color``."""
     voids = Voids(run)
     states = [(case, case_state(case, void=case in voids)) for case in run.cases]
-    shown = states if len(states) <= FULL else [pair for pair in states if pair[1].name not in QUIET]
-    lines = _render(_table(shown, width), width, color) if shown else []
-    below = [*_remarks(run, voids, len(states) - len(shown)), *_totals(states)]
-    return [*lines, *(part for line in below for part in wrap(line, max(40, width), subsequent_indent="    "))]
+    answer, findings = overall(run)
+    sections = [
+        _section([Entry("", "", answer.headline, style="answer")], "", 1),
+        _section(_gates(run, "missed"), "more gates missed", 6),
+        _section(_found(findings), "more found", 6),
+        _section(_gates(run, "undecided"), "more gates undecided", 4),
+        _section(_unknown(findings), "", 1),
+        _section(_void(voids), "more audits void", 6),
+        _section(_broken(states), "more that broke", 4),
+        _section(_skipped(states), "more reasons to skip", 2),
+        _section([Entry("", "", line) for line in (*_gaps(run), *_totals(states, findings))], "", 9),
+    ]
+    room = MOST - sum(section.height for section in sections)
+    numbers = _section(_numbers(states), "more cases with numbers: they are in the report", max(0, min(12, room - 1)))
+    if room > 1:
+        sections.insert(len(sections) - 1, numbers)
+    return _render(_fitted(sections), width, color)
 
 
-def _table(states: Sequence[tuple[CaseRecord, State]], width: int) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    lines = [(case.audit, _cells(case, state)) for case, state in _by_audit(states)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    columns = _columns(lines, width, models=len({case.model for case, _ in states}) > 1)
-    for column, wide in zip(columns, _widths(columns, lines, width), strict=True):
-        title = "" if column == "sign" else column
-        justify: Literal["right", "left"] = "right" if column in ("value", "n") else "left"
-        table.add_column(title, justify=justify, width=wide, no_wrap=True, overflow="ellipsis")
-    audit: str | None = ""
-    for name, cells in lines:
-        if name != audit:
-            audit = name
-            table.add_row("", Text(visible(name or "other"), "bold"))
-        table.add_row(*(cells[column] for column in columns))
-    return table
+def _section(entries: Iterable[Entry], rest: str, most: int) -> Section:
+    merged = _merged(list(entries))
+    # One more line for the rest is as long as the entry itself.
+    return Section(merged, rest, len(merged) if len(merged) <= most + 1 and merged and rest else most)
 
 
-def _widths(columns: Sequence[str], lines: Sequence[tuple[str | None, dict[str, Text]]], width: int) -> list[int]:
-    """The width of each column: what its cells need, but cases and metrics share what the others leave."""
-    needed = {column: max(len(column), *(cells[column].cell_len for _, cells in lines)) for column in columns}
-    needed["sign"] = 1
-    left = width - 2 * len(columns) - sum(needed[column] for column in columns if column not in FLEXIBLE)
-    if "metric" in columns:
-        needed["case"] = max(8, min(needed["case"], max(left * 3 // 5, left - needed["metric"])))
-        needed["metric"] = max(8, min(needed["metric"], left - needed["case"]))
-    needed["case"] = max(8, min(needed["case"], left))
-    return [needed[column] for column in columns]
+def _merged(entries: list[Entry]) -> list[Entry]:
+    """No two that read alike: equal ones are one, with their number."""
+    counts = Counter(entries)
+    return [
+        entry if many == 1 else Entry(entry.sign, entry.word, f"{entry.text} ({many} times)", entry.below, entry.style)
+        for entry, many in counts.items()
+    ]
 
 
-def _by_audit(states: Sequence[tuple[CaseRecord, State]]) -> list[tuple[CaseRecord, State]]:
-    order = {audit: place for place, audit in enumerate(dict.fromkeys(case.audit for case, _ in states))}
-    return sorted(states, key=lambda pair: order[pair[0].audit])
+def _fitted(sections: list[Section]) -> list[Section]:
+    """The sections in 25 lines: the longest gives way first, and each keeps one entry."""
+    while sum(section.height for section in sections) > MOST:
+        able = [section for section in sections if min(section.shown, len(section.entries)) > 1 and section.rest]
+        if not able:
+            break
+        longest = max(able, key=lambda section: section.height)
+        longest.shown = min(longest.shown, len(longest.entries)) - 1
+    return sections
 
 
-def _columns(lines: Sequence[tuple[str | None, dict[str, Text]]], width: int, *, models: bool) -> list[str]:
-    columns = ["sign", "case", "model", "metric", "value", "interval", "n", "verdict"]
-    left_out = set() if models else {"model"}
-    # What a narrow terminal can spare, in this order.
-    for column, needed in (("n", 100), ("metric", 90), ("interval", 70)):
-        if width < needed:
-            left_out.add(column)
-    return [column for column in columns if column not in left_out]
+def _gates(run: Run, word: VerdictWord) -> Iterable[Entry]:
+    for case in run.cases:
+        for verdict in case.verdicts:
+            if verdict.word == word:
+                about, how = gate_parts(case, verdict)
+                yield Entry(State(word).symbol, word, about, how, word)
 
 
-def _cells(case: CaseRecord, state: State) -> dict[str, Text]:
-    from rich.text import Text
+def _found(findings: Sequence[ModelFindings]) -> Iterable[Entry]:
+    many = len(findings) > 1
+    for entry in findings:
+        for one in entry.found:
+            yield Entry(
+                "!", "found", f"{entry.model}: {one.statement}" if many else one.statement, _facts(one), "found"
+            )
 
-    names = case.last.metrics
-    headline = case.last.headline if case.last.headline in names else next(iter(names), None)
-    estimate = names[headline] if headline else None
-    return {
-        "sign": Text(state.symbol, STYLES[state.name]),
-        "case": Text(visible(case_label(case))),
-        "model": Text(visible(case.model or ""), "dim"),
-        "metric": Text(visible(metric_label(headline, case.audit))) if headline else Text(_reason(case), "dim"),
-        "value": Text(value_text(estimate) if estimate else ""),
-        "interval": Text(interval_text(estimate) if estimate else "", "dim"),
-        "n": Text(str(estimate.n) if estimate and estimate.n is not None else "", "dim"),
-        "verdict": Text(state.label, STYLES[state.name]),
-    }
+
+def _facts(one: FindingView) -> str:
+    value = " ".join(part for part in (one.value, one.unit, one.interval) if part)
+    word = "exploratory" if one.exploratory else ""
+    return "; ".join(part for part in (value, one.sure, one.size, word, f"{one.audit}: {one.case}") if part)
+
+
+def _unknown(findings: Sequence[ModelFindings]) -> Iterable[Entry]:
+    unknown = [one for entry in findings for one in entry.unknown]
+    if unknown:
+        first = unknown[0]
+        hint = f", such as: {first.statement}" + (f" ({first.needed})" if first.needed else "")
+        yield Entry("?", "open", f"{len(unknown)} cannot be told{hint}", style="cannot tell")
+
+
+def _void(voids: Voids) -> Iterable[Entry]:
+    for audit, (models, reason) in voids.summaries().items():
+        where = f"{audit} on {models}" if models else audit
+        yield Entry(State("void").symbol, "void", visible(f"{where}: {reason}"), style="void")
+
+
+def _broken(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    groups: dict[tuple[State, str | None, str], list[CaseRecord]] = {}
+    for case, state in states:
+        if state.name in BROKEN and case.last.cause not in ("gate", "control"):
+            groups.setdefault((state, case.audit, _reason(case)), []).append(case)
+    for (state, audit, reason), cases in sorted(groups.items(), key=lambda group: SEVERITY.index(group[0][0].name)):
+        where = tail(cases[0].case_id) if len(cases) == 1 else f"{audit or 'other'}, {len(cases)} cases"
+        yield Entry(state.symbol, state.name, visible(f"{where}: {reason}" if reason else where), style=state.name)
+
+
+def _skipped(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    groups: dict[str, int] = Counter(_reason(case) for case, state in states if state.name == "skipped")
+    for reason, many in groups.items():
+        yield Entry(
+            State("skipped").symbol, "skipped", f"{many} case{'' if many == 1 else 's'}: {reason}", style="skipped"
+        )
+
+
+def _numbers(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    """Headline numbers of cases that nothing above speaks of; those whose intervals cover come first."""
+    rows = []
+    for case, state in states:
+        metrics = case.last.metrics
+        name = case.last.headline if case.last.headline in metrics else next(iter(metrics), None)
+        silent = not case.verdicts and not any(one.kind == "claim" for one in case.last.findings)
+        if name is None or case.is_control or state.name not in ("reported", "met") or not (silent or case.verdicts):
+            continue
+        estimate = metrics[name]
+        if estimate.value is None or is_p_value(estimate):
+            continue
+        model = f", {case.model}" if case.model else ""
+        parts = (value_text(estimate), estimate.unit or "", interval_text(estimate))
+        number = " ".join(part for part in parts if part)
+        text = f"{metric_title(name, case.audit)} {number}, n {sample_size(estimate)} ({case_label(case)}{model})"
+        rows.append((bool(few_text(estimate)) or not interval_text(estimate), Entry(state.symbol, "", visible(text))))
+    return [entry for _, entry in sorted(rows, key=lambda row: row[0])]
 
 
 def _reason(case: CaseRecord) -> str:
     lines = visible(case.last.message).splitlines()
-    return lines[0][:70] if lines else ""
+    return lines[0][:200] if lines else ""
 
 
-def _render(table: Table, width: int, color: bool) -> list[str]:
-    console = _console(width, color)
-    console.print(table)
-    out = console.file
-    assert isinstance(out, io.StringIO)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
-
-
-def _console(width: int, color: bool) -> Console:
-    from rich.console import Console
-
-    return Console(
-        file=io.StringIO(),
-        width=max(40, width),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        legacy_windows=False,
-        _environ={},
-    )
-
-
-def _remarks(run: Run, voids: Voids, left_out: int) -> Iterable[str]:
-    if left_out:
-        yield f"and {left_out} cases that need no attention: they are in the report"
-    for audit, reasons in voids.audits().items():
-        yield f"VOID {audit}: a control failed or did not run, its numbers do not count"
-        yield from (f"  {visible(reason)}" for reason in reasons)
+def _gaps(run: Run) -> Iterable[str]:
     if run.missing:
-        yield f"{len(run.missing)} planned cases never ended; --resume {run.run_id} finishes them"
+        many = f"{len(run.missing)} planned case{'' if len(run.missing) == 1 else 's'}"
+        yield f"{many} never ended; --resume {run.run_id} finishes them"
     if run.damaged:
         first = run.damaged[0]
-        where = f"{first.file}, line {first.line}: {first.reason}"
-        yield f"{len(run.damaged)} damaged records skipped, the first in {where}"
+        where = visible(f"{first.file}, line {first.line}: {first.reason}")
+        many = f"{len(run.damaged)} damaged record{'' if len(run.damaged) == 1 else 's'}"
+        yield f"{many} skipped, the first in {where}"
 
 
-def _totals(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[str]:
+def _totals(states: Sequence[tuple[CaseRecord, State]], findings: Sequence[ModelFindings]) -> Iterable[str]:
+    told = [
+        f"{number} {word}"
+        for word, number in (
+            ("found", sum(len(entry.found) for entry in findings)),
+            ("cannot be told", sum(len(entry.unknown) for entry in findings)),
+            ("excluded", sum(len(entry.absent) for entry in findings)),
+            ("void", sum(entry.void for entry in findings)),
+        )
+        if number
+    ]
+    if told:
+        yield f"findings: {', '.join(told)}"
     verdicts = Counter(verdict.word for case, _ in states for verdict in case.verdicts)
     if verdicts:
         words = ", ".join(f"{verdicts[word]} {word}" for word in ("missed", "undecided", "met") if verdicts[word])
         yield f"gates: {words}"
     counts = Counter(state.name for _, state in states)
     yield "cases: " + (", ".join(f"{counts[name]} {State(name).label}" for name in SEVERITY if counts[name]) or "none")
+
+
+def _render(sections: Sequence[Section], width: int, color: bool) -> list[str]:
+    """Each entry on its lines, cut at ``width``: the model, the case and the number stand before what may be cut."""
+    from rich.console import Console
+
+    wide = max(40, width)
+    console = Console(
+        file=io.StringIO(),
+        width=wide,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        _environ={},
+    )
+    for section in sections:
+        for line in _told(section, wide):
+            console.print(line, no_wrap=True, overflow="ellipsis", crop=True, highlight=False)
+    out = console.file
+    assert isinstance(out, io.StringIO)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def _told(section: Section, width: int) -> Iterable[Text]:
+    """The lines of a section; entries that read alike once they are cut are said once, with their number."""
+    from rich.text import Text
+
+    alike: dict[tuple[str, ...], list[list[Text]]] = {}
+    for entry in section.entries[: section.shown]:
+        lines = list(_lines(entry, width))
+        alike.setdefault(tuple(line.plain for line in lines), []).append(lines)
+    for same in alike.values():
+        *above, last = same[0]
+        if len(same) > 1:
+            mark = f" ({len(same)} alike)"
+            last.truncate(width - len(mark), overflow="ellipsis")
+            last.append(mark)
+        yield from (*above, last)
+    left = len(section.entries) - section.shown
+    if left > 0:
+        line = Text(f"  and {left} {section.rest}")
+        line.truncate(width, overflow="ellipsis")
+        yield line
+
+
+def _lines(entry: Entry, width: int) -> Iterable[Text]:
+    from rich.text import Text
+
+    line = Text()
+    if entry.sign:
+        line.append(f"{entry.sign} {entry.word:<9} " if entry.word else f"{entry.sign} ", STYLES[entry.style])
+    text = " ".join(entry.text.split())
+    line.append(text, STYLES["answer"] if entry.style in ("answer", "found") else "")
+    line.truncate(width, overflow="ellipsis")
+    yield line
+    if entry.below:
+        below = Text("            " + " ".join(entry.below.split()), "dim")
+        below.truncate(width, overflow="ellipsis")
+        yield below

@@ -14,6 +14,7 @@ class Voids:
     """The void audits of a run by audit and model; an entry without a model holds for all models."""
 
     def __init__(self, run: Run):
+        self._measured = {case.audit for case in run.cases if case.last.metrics}
         self._found: dict[tuple[str, str | None], list[VoidAudit]] = {}
         for void in void_audits(run):
             self._found.setdefault((void.audit, void.model), []).append(void)
@@ -30,8 +31,12 @@ class Voids:
         return {audit: tuple(map(_told, found)) for audit, found in self._by_audit().items()}
 
     def summaries(self) -> dict[str, tuple[str, str]]:
-        """Every void audit with the models it is void on (empty: all) and the reason in one line."""
-        return {audit: (_models(found), _summary(found)) for audit, found in self._by_audit().items()}
+        """Every void audit with the models it is void on (empty: all) and the reason in one line.
+
+        An audit that measured nothing has no numbers that could be void: what broke it is told instead.
+        """
+        found = self._by_audit().items()
+        return {audit: (_models(voids), _summary(voids)) for audit, voids in found if audit in self._measured}
 
     def _by_audit(self) -> dict[str, list[VoidAudit]]:
         found: dict[str, list[VoidAudit]] = {}

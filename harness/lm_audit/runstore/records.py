@@ -61,7 +61,8 @@ class Attempt:
     row_files: tuple[str, ...] = ()
     n_rows: int = 0
     cause: str | None = None
-    """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, or ``"test"``."""
+    """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, ``"test"`` (it says so itself), or
+    ``"exception"`` (an error broke it)."""
     started: float | None = None
     """Seconds since the epoch."""
     sources: Mapping[str, MetricSource] = field(default_factory=dict)
