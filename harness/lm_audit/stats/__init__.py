@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lm_audit.stats.bootstrap import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
     from lm_audit.stats.bounded import bounded_mean
     from lm_audit.stats.cluster_robust import clustered_mean
-    from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed
+    from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed, two_way_mean
     from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
     from lm_audit.stats.crossed import (
         ClusteredSignFlip,
@@ -127,6 +127,7 @@ __all__ = [
     "studentised_mean",
     "tpr_at_fpr",
     "tpr_statistic",
+    "two_way_mean",
     "two_way_p_value",
     "weighted_holm",
     "wilson",

@@ -112,6 +112,19 @@ def bootstrap_crossed(
         )
 
 
+def two_way_mean(table: ArrayLike, *, confidence: float = 0.95) -> Estimate:
+    """The mean of a (rows, columns) table with its two-way t interval, from 6 rows and columns on.
+
+    The variance is that of the row means plus that of the column means minus that of the cells (Cameron, Gelbach and
+    Miller 2011), with Satterthwaite's degrees of freedom. NaN or infinity: no value.
+    """
+    check_share("confidence", confidence)
+    cells = finite_table(table)
+    if isinstance(cells, str):
+        return Estimate.not_estimable(cells, n=np.size(table), method="two-way t", confidence=confidence)
+    return _two_way_t_of(cells, confidence)
+
+
 def _two_way_t_of(cells: Array, confidence: float) -> Estimate:
     exponent = large_exponent(cells)
     return rescaled(two_way_t(np.ldexp(cells, -exponent), confidence)[0], exponent)

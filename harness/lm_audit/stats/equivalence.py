@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,11 +40,47 @@ def equivalence_test(differences: ArrayLike, margin: float) -> Estimate:
     return p_value(float(stdtr(n - 1, (abs(mean) - width) / standard_error)), n=n, method=method)
 
 
-def crossed_equivalence(table: ArrayLike, margin: float, *, n_resamples: int = 9999, seed: int) -> Estimate:
+def crossed_equivalence(
+    table: ArrayLike,
+    margin: float,
+    *,
+    method: Literal["bootstrap", "t"] = "bootstrap",
+    n_resamples: int = 9999,
+    seed: int,
+) -> Estimate:
     """As :func:`equivalence_test` for the mean of a crossed table (rows, columns), by the two-way bootstrap.
 
-    p is the smallest alpha whose (1 - 2 alpha) percentile interval lies within the margin.
+    p is the smallest alpha whose (1 - 2 alpha) interval lies within the margin; with ``method`` "t" that of the two-way
+    t, from 6 rows and columns on.
     """
+    if method == "t":
+        return _crossed_t(table, margin)
+    return _crossed_bootstrap(table, margin, n_resamples, seed)
+
+
+def _crossed_t(table: ArrayLike, margin: float) -> Estimate:
+    from scipy.special import stdtr
+
+    from lm_audit.stats.two_way import FEWEST, two_way_variance
+
+    method = "two-way t, two one-sided"
+    cells, width = finite_table(table), number("margin", margin, low=0)
+    if isinstance(cells, str) or isinstance(width, str):
+        return no_p_value(cells if isinstance(cells, str) else str(width), method=method, n=np.size(table))
+    if min(cells.shape[:2]) < FEWEST:
+        return no_p_value(f"a {cells.shape[0]} x {cells.shape[1]} table is too small", method=method, n=cells.size)
+    exponent = large_exponent(cells)
+    scaled = np.ldexp(cells, -exponent)
+    with np.errstate(all="ignore"):
+        width = float(np.ldexp(width, -exponent))
+    mean, (variance, df) = abs(float(scaled.mean())), two_way_variance(scaled)
+    if math.sqrt(variance) <= rounding(scaled):
+        inside = float(mean >= width - rounding(scaled))
+        return p_value(inside, n=cells.size, method=method, note="the cells have no spread")
+    return p_value(float(stdtr(df, (mean - width) / math.sqrt(variance))), n=cells.size, method=method)
+
+
+def _crossed_bootstrap(table: ArrayLike, margin: float, n_resamples: int, seed: int) -> Estimate:
     method = f"two-way bootstrap, two one-sided, B={n_resamples}"
     cells, width = finite_table(table), number("margin", margin, low=0)
     if isinstance(cells, str) or isinstance(width, str):

@@ -53,16 +53,17 @@ def all_contrasts(
 ) -> list[Contrast]:
     """Every pair of groups inside every axis; Holm runs over all of them, since all were looked at.
 
-    The axis' reference is subtracted wherever it takes part, else the group that is listed first.
+    The axis' reference is subtracted wherever it takes part, else the group that is listed first. Intervals and tests
+    are those of the two-way t, for which ``n_resamples`` is of no account.
     """
     pairs = [(axis, group, other) for axis in measured.grid.axes for group, other in _ordered(axis)]
     tables = [_table(measured, group, other) for _, group, other in pairs]
     options = {"n_resamples": n_resamples, "seed": seed}
-    tested = [crossed_contrast(table, confidence=confidence, **options) for table in tables]
+    tested = [crossed_contrast(table, confidence=confidence, method="t", **options) for table in tables]
     two_way = holm([test.two_way.value for test in tested])
     flips = holm([test.sign_flip.larger.value for test in tested])
     return [
-        _contrast(axis, group, other, measured, table, test, adjusted, margin, n_resamples, seed)
+        _contrast(axis, group, other, measured, table, test, adjusted, margin, seed)
         for (axis, group, other), table, test, adjusted in zip(
             pairs, tables, tested, zip(two_way, flips, strict=True), strict=True
         )
@@ -88,7 +89,6 @@ def _contrast(
     test: CrossedContrast,
     adjusted: tuple[float | None, float | None],
     margin: float,
-    n_resamples: int,
     seed: int,
 ) -> Contrast:
     first, second = measured.of([group, other]).mean(axis=1)
@@ -104,7 +104,7 @@ def _contrast(
         p_sign_flip=test.sign_flip.larger.value,
         holm_two_way=adjusted[0],
         holm_sign_flip=adjusted[1],
-        p_equivalence=crossed_equivalence(table, margin, n_resamples=n_resamples, seed=seed).value,
+        p_equivalence=crossed_equivalence(table, margin, method="t", seed=seed).value,
         d_z=effect.d_z,
         weat=float(table.mean()) / spread if spread > 0 else None,
         per_template=tuple(map(float, table.mean(axis=1))),

@@ -98,7 +98,7 @@ def _forest(scores: Mapping[str, Estimate]) -> Figure:
         "Groups of the axis",
         "vega-lite",
         _spec(rows, layer=interval_layers("label", "score, nats (centred on the axis)")),
-        "Mean log-odds of the positive word, centred on the axis, with the two-way bootstrap interval.",
+        "Mean log-odds of the positive word, centred on the axis, with the two-way t interval.",
     )
 
 

@@ -19,7 +19,7 @@ from lm_audit.audits.bias.linting import require_clean
 from lm_audit.audits.bias.words import Boundary
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
-from lm_audit.stats import Estimate, bootstrap_crossed
+from lm_audit.stats import Estimate, two_way_mean
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -75,7 +75,6 @@ def preference_grid(
             calibration=calibration,
             margin=margin,
             confidence=confidence,
-            n_resamples=n_resamples,
             seed=seed,
         )
         for name, estimate in part.metrics.items():
@@ -99,13 +98,12 @@ def axis_evidence(
     calibration: Calibration = "neutral",
     margin: float = DEFAULT_MARGIN,
     confidence: float = 0.95,
-    n_resamples: int = 2000,
     seed: int = 0,
 ) -> Evidence:
     """One axis of a measured grid; ``contrasts`` are those of the whole run, over which Holm was taken."""
     evidence = Evidence("bias", headline="bias.max_min_disparity")
     values = measured.of(axis.groups)
-    options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+    options = {"confidence": confidence}
     disparity = max_min_disparity(values, confidence=confidence, seed=seed)
     evidence.metric("bias.max_min_disparity", disparity.estimate, grid_sources.disparity(axis))
     evidence.metric("bias.max_min_p", disparity.two_way)
@@ -130,8 +128,7 @@ def axis_evidence(
 
 
 def _mean(table: Floats, **fields: Any) -> Estimate:
-    options = {name: fields.pop(name) for name in ("confidence", "n_resamples", "seed")}
-    return replace(bootstrap_crossed(table, **options), unit="nats", **fields)
+    return replace(two_way_mean(table, confidence=fields.pop("confidence")), unit="nats", **fields)
 
 
 def _baseline(measured: GridMeasurement, calibration: Calibration) -> Floats:
@@ -146,9 +143,9 @@ def _add_contrast(evidence: Evidence, contrast: Contrast, source: MetricSource) 
     difference = replace(contrast.difference, unit="nats", better="target:0", chance=0.0)
     evidence.metric(f"bias.contrast.{label}", difference, source)
     for name, value, method in (
-        ("holm_p", contrast.holm_two_way, "two-way bootstrap, Holm over all contrasts of the run"),
+        ("holm_p", contrast.holm_two_way, "two-way t, Holm over all contrasts of the run"),
         ("sign_flip_holm_p", contrast.holm_sign_flip, "sign flip, larger of two clusterings, Holm over the run"),
-        ("equivalence_p", contrast.p_equivalence, "two one-sided tests against the margin, two-way bootstrap"),
+        ("equivalence_p", contrast.p_equivalence, "two one-sided tests against the margin, two-way t"),
     ):
         fields: dict[str, Any] = {"n": contrast.difference.n, "method": method, "unit": "p", "confidence": None}
         estimate = (
