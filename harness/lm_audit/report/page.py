@@ -14,6 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from lm_audit.report import vega
+from lm_audit.report.late_cases import late_cases
 from lm_audit.report.names import visible
 from lm_audit.report.numbers import count, duration
 from lm_audit.report.states import SEVERITY, SYMBOLS, State
@@ -29,11 +30,13 @@ def render_page(page: PageView) -> str:
     present = {case.state.name for audit in page.audits for case in audit.cases}
     present |= {cell.state.name for audit in page.audits for cell in audit.cells}
     states = [State(name) for name in SEVERITY if name in present and name != "absent"]
+    late = late_cases(page.audits, lambda case: environment().get_template("case.html.j2").render(case=case, page=page))
     html: str = (
         environment()
         .get_template("page.html.j2")
         .render(
             page=page,
+            late=late,
             css=Markup(resource("static/page.css")),
             js=Markup(script),
             csp=policy(script, *([page.runtime] if page.runtime else [])),
@@ -85,7 +88,16 @@ def policy(*scripts: str) -> str:
 
 def file_url(path: str) -> str:
     """A path of the run folder as a relative link; never one that a browser takes for a scheme."""
-    return "./" + quote(path)
+    return "./" + quote(path.encode("utf-8", "surrogateescape" if _names_a_file(path) else "backslashreplace"))
+
+
+def _names_a_file(path: str) -> bool:
+    """Whether lone surrogates in ``path`` stand for bytes of a file name, as Python reads them."""
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _script(page: PageView) -> str:

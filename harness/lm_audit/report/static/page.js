@@ -35,8 +35,9 @@
   });
 
   // Links into a closed case open it.
-  function reveal() {
-    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  async function reveal() {
+    const name = location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : "";
+    const target = name && (document.getElementById(name) ?? await lateCase(name));
     if (target instanceof HTMLDetailsElement) { target.hidden = false; target.open = true; target.scrollIntoView(); }
   }
   addEventListener("hashchange", reveal);
@@ -49,15 +50,88 @@
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const pressed = (key) => $$(`#chips [data-${key}][aria-pressed="true"]`).map((b) => b.dataset[key]);
     const states = pressed("state"), models = pressed("model");
+    const fitting = ({ text, state, model }) => words.every((w) => text.includes(w))
+      && (!states.length || states.includes(state)) && (!models.length || models.includes(model));
     let left = 0;
     for (const one of cases) {
-      const fits = words.every((w) => one.dataset.text.includes(w))
-        && (!states.length || states.includes(one.dataset.state)) && (!models.length || models.includes(one.dataset.model));
+      const fits = fitting(one.dataset);
       one.hidden = !fits;
       left += fits;
     }
-    for (const section of $$("section.audit")) section.hidden = !$("details.case:not([hidden])", section);
-    $("#filter-count").value = left === cases.length ? `${count(left)} cases` : `${count(left)} of ${count(cases.length)} cases`;
+    left += queueLate(fitting);
+    for (const section of $$("section.audit")) section.hidden = !$("details.case:not([hidden])", section) && !lateQueues.get(section.id)?.length;
+    const all = cases.length + late.anchor.length;
+    $("#filter-count").value = left === all ? `${count(left)} cases` : `${count(left)} of ${count(all)} cases`;
+  }
+
+  // Cases that are not in the document: packed, found by their index, inserted as they are scrolled or filtered to.
+  const BATCH = 50;
+  let late = { chunk: 1, section: [], anchor: [], state: [], model: [], text: [] };
+  const lateQueues = new Map(), lateElements = new Map(), lateChunks = new Map(), ends = new Map($$(".more-cases").map((p) => [p.closest("section").id, p]));
+  const lateReady = ends.size ? unpack("late").then((text) => { late = JSON.parse(text); filter(); }) : Promise.resolve();
+  async function lateElement(at) {
+    if (!lateElements.has(at)) {
+      const chunk = Math.floor(at / late.chunk);
+      if (!lateChunks.has(chunk)) lateChunks.set(chunk, unpack("late-" + chunk).then(JSON.parse));
+      const holder = make("template");
+      holder.innerHTML = (await lateChunks.get(chunk))[at % late.chunk];
+      if (!lateElements.has(at)) {
+        const one = holder.content.querySelector("details.case");
+        $$(".tokens", one).forEach(slider);
+        lateElements.set(at, one);
+      }
+    }
+    return lateElements.get(at);
+  }
+  // What of them fits, section by section; the number of all.
+  function queueLate(fitting) {
+    for (const one of lateElements.values()) one.remove();
+    for (const id of ends.keys()) lateQueues.set(id, []);
+    for (let at = 0; at < late.anchor.length; at++) {
+      if (fitting({ text: late.text[at], state: late.state[at], model: late.model[at] })) lateQueues.get(late.section[at]).push(at);
+    }
+    let total = 0;
+    for (const [id, end] of ends) {
+      const length = lateQueues.get(id).length;
+      total += length;
+      lateQueues.get(id).next = 0;
+      end.hidden = !length;
+      onEnd.unobserve(end);
+      onEnd.observe(end);
+    }
+    return total;
+  }
+  async function insertLate(id, upTo) {
+    const queue = lateQueues.get(id), end = ends.get(id);
+    if (!queue || queue.busy) return;
+    queue.busy = true;
+    while (queue.next < Math.min(queue.length, upTo)) {
+      const one = await lateElement(queue[queue.next]);
+      if (lateQueues.get(id) !== queue) return; // Filtered anew meanwhile.
+      $(".cases", end.parentElement).append(one);
+      queue.next++;
+    }
+    queue.busy = false;
+    const left = queue.length - queue.next;
+    end.hidden = !left;
+    end.textContent = `${count(left)} more case${left === 1 ? "" : "s"}, shown as you scroll or filter.`;
+    onEnd.unobserve(end);
+    if (left) onEnd.observe(end); // It may still be in sight.
+  }
+  const onEnd = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      const id = target.closest("section").id;
+      if (isIntersecting) insertLate(id, (lateQueues.get(id)?.next ?? 0) + BATCH);
+    }
+  }, { rootMargin: "800px" });
+  // A packed case that a link leads to stands last, until those before it have been scrolled to.
+  async function lateCase(name) {
+    await lateReady;
+    const at = late.anchor.indexOf(name);
+    if (at < 0) return null;
+    const one = await lateElement(at);
+    if (!one.isConnected) $(".cases", document.getElementById(late.section[at])).append(one);
+    return one;
   }
   if (search) {
     let waiting;
@@ -110,9 +184,10 @@
   addEventListener("scroll", () => { hint.hidden = true; }, { passive: true });
 
   // Coloured text: one frame at a time.
-  for (const tokens of $$(".tokens")) {
+  $$(".tokens").forEach(slider);
+  function slider(tokens) {
     const frames = $$(".frame", tokens), range = $("input", tokens);
-    if (!range) continue;
+    if (!range) return;
     const show = () => {
       frames.forEach((frame, i) => { frame.style.display = i === Number(range.value) ? "" : "none"; });
       $("output", tokens).value = `${frames[range.value].dataset.label} (${Number(range.value) + 1} of ${frames.length})`;
