@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lm_audit.report.deciding import adjusted, decides, resolution_of
+from lm_audit.report.finding_change import FindingChange, finding_changes
 from lm_audit.report.items import case_rows
 from lm_audit.report.matching import keyed
 from lm_audit.report.metric_change import Comparing, MetricChange, Outcome
@@ -52,6 +53,7 @@ class RunComparison:
     vanished: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     lost: tuple[LostAudit, ...] = ()
+    findings: tuple[FindingChange, ...] = ()
 
     @property
     def regressions(self) -> tuple[MetricChange, ...]:
@@ -79,10 +81,13 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         void = before in voids_a or after in voids_b
         found = _case_changes(a, b, before, after, resolution, seed)
         changes += (replace(change, void=void, decided=decides(after, change.metric)) for change in found)
+    changes = adjusted(changes)
+    matched = [(cases_a[k], cases_b[k], cases_a[k] in voids_a or cases_b[k] in voids_b) for k in both]
     return RunComparison(
         a=a.run_id,
         b=b.run_id,
-        changes=tuple(adjusted(changes)),
+        changes=tuple(changes),
+        findings=tuple(finding_changes(matched, changes)),
         states=tuple(_state_changes(cases_a, cases_b, both, voids_a, voids_b)),
         appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
         vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),

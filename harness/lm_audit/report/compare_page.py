@@ -42,6 +42,7 @@ def render_comparison(comparison: RunComparison) -> str:
                 for title, decided in (("Headlines: decided", True), ("All other metrics: exploratory", False))
             ],
             counts=counts_text(comparison),
+            findings=[change for change in comparison.findings if change.moved],
             lost=[lost_text(lost) for lost in comparison.lost],
             css=Markup(resource("static/page.css")),
             js=Markup(script),

@@ -37,12 +37,24 @@ def comparison_lines(comparison: RunComparison, *, width: int = 100, color: bool
     lines += _table(told[:SHOWN], width, color) if told else []
     if len(told) > SHOWN:
         lines.append(f"and {len(told) - SHOWN} more: --html FILE shows all")
+    lines += finding_lines(comparison)
     lines += [f"void now: {lost_text(lost)}" for lost in comparison.lost]
     lines += [f"state: {visible(s.case_id)}: {s.before.label} \u2192 {s.after.label}" for s in comparison.states]
     lines += [f"appeared: {visible(case_id)}" for case_id in comparison.appeared]
     lines += [f"vanished: {visible(case_id)}" for case_id in comparison.vanished]
     lines += [f"note: {remark}" for remark in comparison.remarks]
     return [*lines, *_totals(comparison)]
+
+
+def finding_lines(comparison: RunComparison) -> list[str]:
+    """The findings whose verdict is another one, with what the comparison shows of their metric."""
+    moved = [change for change in comparison.findings if change.moved and not change.void]
+    lines = [
+        f"finding: {visible(change.b.statement)} ({change.a.verdict} \u2192 {change.b.verdict}; "
+        f"the change itself: {change.direction or 'not compared'})"
+        for change in moved[:SHOWN]
+    ]
+    return lines + ([f"and {len(moved) - SHOWN} more findings: --html FILE shows all"] if len(moved) > SHOWN else [])
 
 
 def change_text(change: MetricChange) -> str:

@@ -19,11 +19,19 @@ def keyed(a: Run, b: Run, across_models: bool) -> tuple[Cases, Cases]:
     if not across_models:
         return {case.case_id: case for case in a.cases}, {case.case_id: case for case in b.cases}
     partner = _partners(_models(a), _models(b))
-    return _without_device(a, {}), _without_device(b, partner)
+    # Runs on the same devices are matched device by device: a case may have run on several.
+    keep = _devices(a) == _devices(b)
+    return _by_partner(a, {}, keep), _by_partner(b, partner, keep)
+
+
+def _devices(run: Run) -> set[str | None]:
+    return {case.device for case in run.cases if case.model is not None}
 
 
 def _models(run: Run) -> list[str]:
-    return list(dict.fromkeys(case.model for case in run.cases if case.model is not None))
+    pinned = {case.case_id for case in run.plan if case.pinned}
+    audited = [case.model for case in run.cases if case.model is not None and case.case_id not in pinned]
+    return list(dict.fromkeys(audited))
 
 
 def _partners(first: list[str], second: list[str]) -> Mapping[str, str]:
@@ -40,10 +48,16 @@ def _partners(first: list[str], second: list[str]) -> Mapping[str, str]:
     return partner
 
 
-def _without_device(run: Run, partner: Mapping[str, str]) -> Cases:
-    found = {}
+def _by_partner(run: Run, partner: Mapping[str, str], keep_device: bool) -> Cases:
+    found: Cases = {}
     for case in run.cases:
         model = None if case.model is None else partner.get(case.model, case.model)
-        key = case.case_id.replace(f"[{case.model}@{case.device}", f"[{model}", 1)
+        place = f"[{model}@{case.device}" if keep_device else f"[{model}"
+        key = case.case_id.replace(f"[{case.model}@{case.device}", place, 1)
+        if key in found:
+            raise UsageError(
+                f"which device is to be compared? run {run.run_id} holds {found[key].case_id} and {case.case_id}; "
+                "compare without --across-models, or run one device each"
+            )
         found[key] = case
     return found

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lm_audit.report.models_compared import told_comparisons
 from lm_audit.report.told import told_findings
 from lm_audit.report.view import PageView
 from lm_audit.runstore.records import Run
@@ -28,6 +29,7 @@ def run_summary(run: Run, page: PageView) -> dict[str, Any]:
         "models": [model.name for model in page.models],
         "cases": len(run.cases),
         "findings": told_findings(run),
+        "comparisons": told_comparisons(run, seed=int(_options(run).get("seed") or 0)),
         "headlines": [
             {
                 "audit": cell.audit,
