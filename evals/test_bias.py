@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.bias.lexicon import PreferenceSet, load_preference_set
+from lm_audit.audits.bias.grid_file import load_preference_set
+from lm_audit.audits.bias.lexicon import PreferenceSet
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lm_audit.models.criterion import Criterion, TrainingRecord
     from lm_audit.models.language_model import LanguageModel
 
-__all__ = ["TinySettings", "build_tiny", "seeded_text", "tiny_model", "train_tiny", "train_tiny_until"]
+__all__ = ["TinySettings", "build_tiny", "seeded_text", "train_tiny", "train_tiny_until"]
 
 EMBEDDED = Path(__file__).parent / "embedded" / "tiny"
 """The shipped model of seed 0 and the default settings."""
@@ -58,15 +58,6 @@ class TinySettings:
         """What the cached folder is called: a hash of every setting and the seed."""
         content = json.dumps(asdict(self) | {"seed": seed}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def tiny_model(seed: int = 0, *, settings: TinySettings | None = None) -> LanguageModel:
-    """The trained base model of ``seed`` on CPU in float32: shipped (seed 0), cached, or trained now (ten seconds)."""
-    from lm_audit.models.loading import load_model
-
-    model = load_model(tiny_folder(seed, settings), device="cpu", dtype="float32")
-    model.name = f"tiny:{seed}" if seed else "tiny"
-    return model
 
 
 def tiny_folder(seed: int = 0, settings: TinySettings | None = None) -> Path:

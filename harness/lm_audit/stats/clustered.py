@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, finite_array, large_exponent
+from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array, large_exponent
 from lm_audit.stats.intervals import Resampled, bootstrap_interval, rescaled, resolve_method
+from lm_audit.stats.means import mean_interval
 from lm_audit.stats.resampling import as_float, counts_of, index_batches, leave_one_out, paired_batches
 from lm_audit.stats.two_way import ENOUGH, FEWEST, two_way_t
 
@@ -53,8 +54,6 @@ def bootstrap_clustered(
             array, n=np.size(values), method=f"{method} bootstrap, clustered", confidence=confidence
         )
     if not chosen and isinstance(statistic, str) and statistic == "mean":
-        from lm_audit.stats.means import mean_interval
-
         return mean_interval(array, clusters, confidence=confidence, n_resamples=n_resamples, seed=seed)
     labels = cluster_numbers(clusters)
     groups = [array[labels == number] for number in range(labels.max() + 1)]
@@ -154,12 +153,6 @@ def finite_table(table: ArrayLike) -> Array | str:
     if len(bad):
         return f"the table holds {cells[tuple(bad[0])]} at {tuple(map(int, bad[0]))} ({len(bad)} cells not finite)"
     return cells
-
-
-def cluster_numbers(clusters: Sequence[Hashable] | ArrayLike) -> Integers:
-    """Cluster labels as numbers from 0 by first appearance."""
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(label, len(seen)) for label in clusters], dtype=np.int64)  # type: ignore[union-attr, arg-type]
 
 
 def _resample_clusters(

@@ -6,7 +6,7 @@ The checks return the array, or a ``str`` that says why there is none; callers p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,3 +114,9 @@ def p_value(value: float, *, n: int, method: str, note: str | None = None) -> Es
 def no_p_value(reason: str, *, method: str, n: int | None = None) -> Estimate:
     """A test that could not be made, with the reason."""
     return Estimate.not_estimable(reason, n=n, method=method, confidence=None, unit="p")
+
+
+def cluster_numbers(clusters: Sequence[Hashable] | ArrayLike) -> Integers:
+    """Cluster labels as numbers from 0 by first appearance."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(label, len(seen)) for label in clusters], dtype=np.int64)  # type: ignore[union-attr, arg-type]

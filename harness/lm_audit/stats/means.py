@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST, FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, finite_array, rounding
+from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array, rounding
 from lm_audit.stats.resampling import check_resamples, counts_of, index_batches
 from lm_audit.stats.shares import share
 
@@ -72,8 +72,6 @@ def mean_interval(
 def _numbers(
     clusters: Sequence[Hashable] | ArrayLike | None, n: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    from lm_audit.stats.clustered import cluster_numbers
-
     if clusters is None:
         return None
     labels = cluster_numbers(clusters)

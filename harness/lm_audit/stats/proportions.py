@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import check_share, first_reason, no_p_value, p_value, paired_arrays, whole
+from lm_audit.stats.inputs import check_share, cluster_numbers, first_reason, no_p_value, p_value, paired_arrays, whole
 
 
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Estimate:
@@ -48,8 +48,7 @@ def mcnemar_exact(
     note = f"gained {gained}, lost {lost}"
     if clusters is None:
         return p_value(sign_test_p(gained, lost), n=len(pair[0]), method=method, note=note)
-    from lm_audit.stats.clustered import cluster_numbers
-    from lm_audit.stats.permutation import sign_flip_test
+        from lm_audit.stats.permutation import sign_flip_test
 
     labels = cluster_numbers(clusters)
     if len(labels) != len(pair[0]):

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
-from lm_audit.stats.clustered import cluster_numbers
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, finite_array
+from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
 
 METHOD = "Clopper-Pearson"
 

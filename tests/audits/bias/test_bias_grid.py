@@ -11,7 +11,8 @@ import pytest
 
 from lm_audit.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, measure_grid, preference_grid
 from lm_audit.audits.bias.grid_controls import control_evidence
-from lm_audit.audits.bias.lexicon import load_preference_set, normalise_slot
+from lm_audit.audits.bias.grid_file import load_preference_set
+from lm_audit.audits.bias.lexicon import normalise_slot
 from lm_audit.audits.bias.planted import (
     decision_contrast,
     decisions,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set, normalise_slot, render
+from lm_audit.audits.bias.grid_file import load_preference_set
+from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, normalise_slot, render
 from lm_audit.audits.bias.linting import lint
 from lm_audit.audits.bias.options import OPTIONS
 from lm_audit.errors import DataError

@@ -25,7 +25,7 @@ from lm_audit.audits.bias import (
     wino_audit,
 )
 from lm_audit.audits.bias.grid_controls import control_evidence
-from lm_audit.audits.bias.lexicon import load_preference_set
+from lm_audit.audits.bias.grid_file import load_preference_set
 from lm_audit.audits.bias.public_controls import public_control
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model

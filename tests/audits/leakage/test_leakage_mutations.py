@@ -18,7 +18,7 @@ from lm_audit.audits.leakage.planted import Planted, made_up_items, measure, tra
 from lm_audit.models import LanguageModel
 from lm_audit.models.criterion import TrainingRecord
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.tiny import tiny_model
+from lm_audit.models.tiny_model import tiny_model
 
 KNOWN: dict[bytes, Any] = {}
 

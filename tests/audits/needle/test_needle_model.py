@@ -13,7 +13,7 @@ from lm_audit.models.shared_prefix import Reader, complete
 
 @pytest.fixture(scope="module")
 def tiny():
-    from lm_audit.models.tiny import tiny_model
+    from lm_audit.models.tiny_model import tiny_model
 
     return tiny_model()
 

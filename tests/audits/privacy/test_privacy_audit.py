@@ -264,7 +264,8 @@ def test_tpr_at_low_fpr_never_uses_more_than_allowed():
 
 def test_exact_exposure_finds_a_memorised_secret():
     from lm_audit.audits.privacy.canaries import generate_canaries
-    from lm_audit.models.tiny import TinySettings, tiny_model, train_tiny
+    from lm_audit.models.tiny import TinySettings, train_tiny
+    from lm_audit.models.tiny_model import tiny_model
 
     canary = generate_canaries(1, seed=4)[0]
     model = tiny_model(0, settings=TinySettings(hidden=64, mlp=168, rows=400, decoys=40, epochs=1))

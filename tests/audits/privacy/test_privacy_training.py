@@ -291,7 +291,7 @@ def test_config_round_trip_and_bad_values():
 
 
 def test_dpo_needs_the_sft_stage(smoke_stages, tmp_path):
-    from lm_audit.audits.privacy.stages import stage_data
+    from lm_audit.audits.privacy.stage_inputs import stage_data
     from lm_audit.audits.privacy.training.own_stages import own_dpo
 
     config, _ = smoke_stages

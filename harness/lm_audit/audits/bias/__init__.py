@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from lm_audit.audits.bias.crows_audit import crows_pairs
     from lm_audit.audits.bias.grid import GridMeasurement, measure_grid
     from lm_audit.audits.bias.grid_controls import control_evidence
-    from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, load_preference_set
+    from lm_audit.audits.bias.grid_file import load_preference_set
+    from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair
     from lm_audit.audits.bias.linting import lint, lint_tokens
     from lm_audit.audits.bias.minimal import ProbeResult, minimal_probe, probe_evidence
     from lm_audit.audits.bias.planted import decisions, nonce_contrast, nonce_prompts, plant_preference

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from lm_audit.audits.needle.building import NeedleTask, build_sample
 from lm_audit.audits.needle.cells import Scored, by_cell, share
 from lm_audit.audits.needle.evaluation import answered, grid_evidence
 from lm_audit.audits.needle.haystack import Haystack
+from lm_audit.audits.needle.lookup import lookup
 from lm_audit.audits.needle.sample import Sample
 from lm_audit.audits.needle.sources import embedded_essay
 from lm_audit.evidence import Control, Evidence
@@ -21,8 +21,6 @@ from lm_audit.sources import MetricSource
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
-_NEEDLE = re.compile(r"One of the special magic \w+ for (?P<key>\S+) is: (?P<value>\S+)\.")
-_QUESTION = re.compile(r"What (?:is|are all) the special magic \w+ for (?P<keys>.+) mentioned in the provided text\?")
 STUB_LENGTHS = (2048, 4096)
 STUB_DEPTHS = (0.0, 25.0, 50.0, 75.0, 100.0)
 
@@ -48,13 +46,6 @@ class MiddleReader:
     def _middle(self, text: str) -> str:
         half = int(len(text) * self.seen / 2)
         return text[len(text) // 2 - half : len(text) // 2 + half]
-
-
-def lookup(prompt: str, visible: str) -> list[str]:
-    """The values that the visible text states of the keys that the prompt's question names."""
-    question = _QUESTION.search(prompt)
-    keys = re.split(r", and |, ", question["keys"]) if question else []
-    return [found["value"] for found in _NEEDLE.finditer(visible) if found["key"] in keys]
 
 
 def stub_samples(seed: int, *, samples: int = 2, lengths: Sequence[int] = STUB_LENGTHS) -> list[Sample]:

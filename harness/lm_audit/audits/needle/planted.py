@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lm_audit.audits.needle.controls import lookup
+from lm_audit.audits.needle.lookup import lookup
 from lm_audit.models.byte_tokenizer import BOS, EOS, VOCABULARY, byte_tokenizer
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from lm_audit.audits.privacy.membership import epsilon_bound, exposure_by_tier, 
 from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
 from lm_audit.audits.privacy.prepare import comparison_documents
 from lm_audit.audits.privacy.source_columns import source_metrics
+from lm_audit.audits.privacy.stage_inputs import stage_spec
 from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
-from lm_audit.audits.privacy.stages import stage_spec
 from lm_audit.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence

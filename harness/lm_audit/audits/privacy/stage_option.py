@@ -30,7 +30,7 @@ def parse_stages(text: str) -> dict[str, str]:
 
 def _check_spec(stage: str, spec: str) -> None:
     """``UsageError`` or ``ModelError`` where the spec can name no model; looks at the disk, never at the network."""
-    from lm_audit.audits.privacy.stages import stage_spec
+    from lm_audit.audits.privacy.stage_inputs import stage_spec
     from lm_audit.models.spec import parse_spec
 
     try:

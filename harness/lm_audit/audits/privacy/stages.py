@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +18,11 @@ from lm_audit.audits.privacy.jsonl import write_text
 from lm_audit.audits.privacy.manifest import Manifest
 from lm_audit.audits.privacy.metadata import append_metadata
 from lm_audit.audits.privacy.preferences import read_preferences
-from lm_audit.audits.privacy.prepare import CORPUS, WITH, WITHOUT, prepare
+from lm_audit.audits.privacy.prepare import prepare
+from lm_audit.audits.privacy.stage_inputs import base_spec, stage_data, stage_spec
 from lm_audit.audits.privacy.stage_names import STAGES
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.textfiles import read_json_object, text_of
+from lm_audit.textfiles import read_json_object
 
 Report = Callable[[str], None]
 DONE = "stage.json"
@@ -44,18 +44,6 @@ def run_stages(config: StagesConfig, *, report: Report | None = None) -> dict[st
         manifest = prepare(config, folder)
         verify_training_files(manifest)
         return {stage: _stage(stage, config, manifest, folder, report or _silent) for stage in STAGES}
-
-
-def base_spec(config: StagesConfig) -> str:
-    """The model spec of stage 0; the toy by its name, since its folder moves with the package."""
-    if not config.toy:
-        return config.model
-    from lm_audit.models.tiny import TinySettings, tiny_folder
-
-    seed = int(config.model.partition(":")[2] or config.seed)
-    if config.tiny == TinySettings():
-        return f"tiny:{seed}"
-    return str(tiny_folder(seed, config.tiny))
 
 
 def _silent(message: str) -> None:
@@ -128,24 +116,12 @@ def _checkpoint(folder: Path, stage: str) -> Path:
     return folder / "checkpoints" / f"{stage}.pt"
 
 
-def stage_data(stage: str, folder: Path) -> Path:
-    """The training file of a stage."""
-    return folder / {"sft": CORPUS, "dpo_no_canary": WITHOUT, "dpo_with_canary": WITH}[stage]
-
-
 def _base(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
     """Stage 0 is a pointer to the model as it is, so that nothing is copied and nothing can differ."""
     target.mkdir(parents=True, exist_ok=True)
     spec = base_spec(config)
     write_text(target / "spec.txt", spec + "\n")
     return {"spec": spec, "steps": 0}
-
-
-def stage_spec(path: Path | str) -> str:
-    """The model spec of a stage folder: itself, or what its ``spec.txt`` points to."""
-    pointer = Path(path) / "spec.txt"
-    # os.path answers False where a name is too long to be one; pathlib raises.
-    return text_of(pointer).strip() if os.path.isfile(pointer) else str(path)
 
 
 def _sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def planted_memory(seed: int = 0) -> PlantedMemory:
 
     Raises ``ModelError`` where 600 steps do not reach that.
     """
-    from lm_audit.models.tiny import tiny_model
+    from lm_audit.models.tiny_model import tiny_model
 
     planted, others = _drawn(seed)
     base = tiny_model(0)

@@ -33,7 +33,7 @@ from lm_audit.errors import ModelError, UsageError
 def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
     """Supervised fine-tuning of the base model with ``SFTTrainer``; the record for the metadata."""
     trl = _trl()
-    from lm_audit.audits.privacy.stages import base_spec, stage_data
+    from lm_audit.audits.privacy.stage_inputs import base_spec, stage_data
 
     texts = read_texts(stage_data(stage, folder))
     model = trainable_model(base_spec(config), config.device)
@@ -64,7 +64,7 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     config names, silently the base model. The first loss proves it.
     """
     trl = _trl()
-    from lm_audit.audits.privacy.stages import stage_data
+    from lm_audit.audits.privacy.stage_inputs import stage_data
 
     pairs = read_preferences(stage_data(stage, folder))
     model = trainable_model(str(folder / "stages" / "sft"), config.device)

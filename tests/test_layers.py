@@ -1,0 +1,91 @@
+"""The house's layers: who may import whom, and that nobody imports in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import lm_audit
+
+SOURCE = Path(lm_audit.__file__).parent
+MODULES = {
+    ".".join(("lm_audit", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+AUDITS = ("bias", "leakage", "needle", "privacy", "faithfulness")
+
+
+def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Every import that runs, in functions too; what only a type checker reads is left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield from _statements(other)
+        elif isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        else:
+            yield from _statements(child)
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """The full names that a module imports: of this package its modules, of others whatever is named."""
+    found: set[str] = set()
+    for statement in _statements(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(statement, ast.Import):
+            found |= {alias.name for alias in statement.names}
+        elif statement.module:
+            names = {f"{statement.module}.{alias.name}" for alias in statement.names}
+            found |= {name if name in MODULES else statement.module for name in names}
+    return frozenset(found - {module})
+
+
+@pytest.mark.parametrize(
+    ("layer", "forbidden"),
+    [
+        ("models", ("audits", "plugin", "report", "runstore", "evidence", "gates", "pytest")),
+        ("stats", ("audits", "plugin", "report", "runstore", "models", "evidence", "pytest", "torch", "transformers")),
+        ("runstore", ("audits", "plugin", "report", "models", "pytest", "torch")),
+        ("audits", ("plugin", "report", "pytest")),
+        ("plugin", tuple(f"audits.{audit}" for audit in AUDITS)),
+        ("report", (*(f"audits.{audit}" for audit in AUDITS), "torch", "transformers")),
+        ("findings", (*(f"audits.{audit}" for audit in AUDITS), "plugin", "report", "pytest", "torch")),
+    ],
+)
+def test_a_layer_knows_nothing_of_those_above_it(layer: str, forbidden: tuple[str, ...]) -> None:
+    places = [name for name in MODULES if name == f"lm_audit.{layer}" or name.startswith(f"lm_audit.{layer}.")]
+    assert places
+    barred = {name if name in ("pytest", "torch", "transformers") else f"lm_audit.{name}" for name in forbidden}
+    broken = [
+        f"{module} imports {name}"
+        for module in places
+        for name in imported(module)
+        if any(name == bar or name.startswith(f"{bar}.") for bar in barred)
+    ]
+    assert not broken
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_no_audit_leans_on_another(audit: str) -> None:
+    others = tuple(f"lm_audit.audits.{other}" for other in AUDITS if other != audit)
+    broken = [
+        f"{module} imports {name}"
+        for module in MODULES
+        if module.startswith(f"lm_audit.audits.{audit}")
+        for name in imported(module)
+        if name.startswith(others)
+    ]
+    assert not broken
+
+
+def test_nobody_imports_in_a_circle() -> None:
+    graph = {module: {name for name in imported(module) if name in MODULES} for module in MODULES}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
