@@ -17,7 +17,7 @@ from lm_audit.errors import HarnessError
 from lm_audit.plugin import markers
 from lm_audit.plugin.naming import given
 from lm_audit.plugin.selection import is_audit_case
-from lm_audit.plugin.state import audit_session
+from lm_audit.plugin.state import AuditSession, audit_session
 
 AWAKE = (
     "lm_audit.plugin.threads",
@@ -41,6 +41,10 @@ _looping_key = pytest.StashKey[pytest.Session]()
 class Hooks:
     """What modules of the plugin implement to be told of the run."""
 
+    @pytest.hookspec(firstresult=True)
+    def pytest_lm_audit_open(self, config: pytest.Config) -> AuditSession | None:
+        """The session state of this process, made from the options; ``HarnessError`` for what cannot be used."""
+
     @pytest.hookspec
     def pytest_lm_audit_planned(self, session: pytest.Session) -> None:
         """This process has collected audit cases and will run them, or a worker of this controller has."""
@@ -57,6 +61,13 @@ class Hooks:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Make the hooks known."""
     pluginmanager.add_hookspecs(Hooks)
+
+
+def pytest_lm_audit_open(config: pytest.Config) -> AuditSession:
+    """A worker takes what its controller found; imported here, since a run without audit cases needs none of it."""
+    from lm_audit.plugin.opening import new_session, worker_session
+
+    return worker_session(config) if hasattr(config, "workerinput") else new_session(config)
 
 
 @pytest.hookimpl(wrapper=True)

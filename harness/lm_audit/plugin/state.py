@@ -90,9 +90,7 @@ def audit_session(config: pytest.Config) -> AuditSession:
     Raises ``HarnessError`` for options that cannot be used.
     """
     if SESSION not in config.stash:
-        from lm_audit.plugin.opening import new_session, worker_session
-
-        config.stash[SESSION] = worker_session(config) if hasattr(config, "workerinput") else new_session(config)
+        config.stash[SESSION] = config.hook.pytest_lm_audit_open(config=config)
     return config.stash[SESSION]
 
 

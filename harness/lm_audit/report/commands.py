@@ -1,4 +1,4 @@
-"""The console sub-commands of the report: ``lm-audit report`` and ``lm-audit compare``."""
+"""The console sub-commands of the report: ``report``, ``compare``, ``allure``, and ``merge``, which writes one too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lm_audit.report import merge_command
+
 
 def register(subparsers: Any) -> None:
-    """Add ``report`` and ``compare`` to the console command."""
+    """Add ``report``, ``compare``, ``allure`` and ``merge`` to the console command."""
+    merge_command.register(subparsers)
     report = subparsers.add_parser("report", help="rebuild all reports of a run from its run store alone")
     report.add_argument("which", metavar="RUN", help="a run folder, the id of a run under --reports, or latest")
     report.add_argument("--export", action="append", default=[], choices=("mlflow", "wandb"), help="also send it there")
