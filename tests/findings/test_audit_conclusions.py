@@ -12,7 +12,7 @@ import pytest
 
 from lm_audit.audits.bias import grid_controls
 from lm_audit.audits.bias.conclusions import benchmark_findings
-from lm_audit.audits.bias.lexicon import load_preference_set
+from lm_audit.audits.bias.grid_file import load_preference_set
 from lm_audit.audits.bias.planted import nonce_prompts
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.leakage.conclusions import completion_findings, order_findings

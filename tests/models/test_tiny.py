@@ -22,10 +22,10 @@ from lm_audit.models.tiny import (
     seeded_text,
     text_rows,
     tiny_folder,
-    tiny_model,
     train_tiny,
     train_tiny_until,
 )
+from lm_audit.models.tiny_model import tiny_model
 from lm_audit.models.training import (
     TrainingSettings,
     lr_factor,
