@@ -104,6 +104,25 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def three_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three models with findings."""
+    effects = {"base": 0.001, "sft-checkpoint": 0.05, "mine": 0.09}
+    cases = [case for model, effect in effects.items() for case in findings_cases(model, effect)]
+    folder = write_run(tmp_path_factory.mktemp("three") / "20260101-120000-3333", cases)
+    write_reports(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def undecided_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose one gate is undecided."""
+    cases = [case for case in findings_cases(effect=0.01, gates=True) if "gender" not in case.case_id]
+    folder = write_run(tmp_path_factory.mktemp("undecided") / "20260101-120000-0d0d", cases)
+    write_reports(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def found_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of one model with findings, open questions and excluded effects, without gates."""
     folder = write_run(tmp_path_factory.mktemp("found") / "20260101-120000-f0f0", findings_cases())

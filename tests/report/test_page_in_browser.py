@@ -183,7 +183,7 @@ def test_a_telephone_in_the_dark_scrolls_only_downwards(phone: Watched, shown: P
     phone.assert_clean(shown / "index.html")
 
 
-def test_it_prints_to_pdf_with_the_cases_opened(watched: Watched, shown: Path) -> None:
+def test_it_prints_to_pdf_without_what_only_a_screen_can_use(watched: Watched, shown: Path) -> None:
     page = watched.open(shown / "index.html")
     pdf = page.pdf()
     assert pdf.startswith(b"%PDF") and len(pdf) > 20_000

@@ -151,9 +151,9 @@ def _count_line(told: Mapping[str, int]) -> str:
 
 
 def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:
-    for audit, (models, reason) in voids.items():
-        where = f" on {visible(models)}" if models else ""
-        yield f"The {visible(audit)} audit is void{where}, so its numbers do not count: {visible(reason)[:200]}."
+    if voids:
+        named = _names([visible(audit) for audit in voids])
+        yield f"Void, so that its numbers do not count: {named}."
     by_state = Counter(state.name for state in broken)
     for name in SEVERITY:
         if by_state[name]:

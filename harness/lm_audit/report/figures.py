@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Figure
@@ -76,6 +76,7 @@ class FigureDrawer:
             return replace(base, chart=self._keep(figure.data))
         self._drawn += 1
         svg = vega.to_svg(figure.data, prefix=f"f{self._drawn}-")
+        svg = svg.replace('role="img"', f'role="img" aria-label="{escape(base.title)}"', 1)
         self.static_charts -= 1
         self.static_bytes -= len(svg)
         return replace(base, svg=Markup(svg), chart=self._keep(figure.data) if interactive and _runs() else None)

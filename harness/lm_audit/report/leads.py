@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from lm_audit.report.numbers import is_p_value, value_text
 from lm_audit.report.oriented import turn
 from lm_audit.report.view import CaseView, LeadView, MetricView
-from lm_audit.stats.covering import shortcoming
+from lm_audit.stats.covering import FEWEST, independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 
 Group = list[tuple[CaseView, MetricView]]
@@ -26,12 +26,18 @@ def leads_of(cases: Iterable[CaseView]) -> tuple[list[LeadView], list[LeadView],
     leads: list[LeadView] = []
     without: list[Group] = []
     for group in groups.values():
-        sound = [(case, metric) for case, metric in group if shortcoming(metric.estimate) is None]
+        sound = [(case, metric) for case, metric in group if can_lead(metric.estimate)]
         if sound:
             leads.append(_lead(sound, len(group)))
         else:
             without.append(group)
     return leads, [_lead(group, len(group)) for group in without], _remark(without)
+
+
+def can_lead(estimate: Estimate) -> bool:
+    """Whether a number may stand first: its interval covers, and it is no mean of a handful, however exact."""
+    units = independent_units(estimate)
+    return shortcoming(estimate) is None and (units is None or units >= FEWEST)
 
 
 def _remark(groups: Sequence[Group]) -> str:

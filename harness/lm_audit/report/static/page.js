@@ -41,7 +41,14 @@
     if (target instanceof HTMLDetailsElement) { target.hidden = false; target.open = true; target.scrollIntoView(); }
   }
   addEventListener("hashchange", reveal);
-  addEventListener("beforeprint", () => $$("details.case").forEach((d) => { d.open = true; }));
+  // Printed are the answer, the findings and the matrix; everything on request, by the button or the address.
+  function printAll() {
+    root.dataset.print = "all";
+    $$("details").forEach((d) => { d.open = true; });
+  }
+  $("#print")?.addEventListener("click", () => { printAll(); print(); });
+  addEventListener("afterprint", () => { delete root.dataset.print; });
+  if (location.hash === "#print-all") printAll();
 
   // Filters over cases.
   const cases = $$("details.case");
