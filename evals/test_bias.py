@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from lm_audit.audits.bias.grid_file import load_preference_set
 from lm_audit.audits.bias.lexicon import PreferenceSet
-from lm_audit.errors import UsageError
+from lm_audit.audits.bias.options import DATA_SETS
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
@@ -51,6 +50,7 @@ def grids(options: RunOptions) -> list[PreferenceSet]:
 
 def grid_cases(options: RunOptions) -> list[Case]:
     """One case for each axis of each grid."""
+    asked_mode(options)
     found = []
     for number, grid in enumerate(grids(options)):
         name = grid.language if number < 2 else Path(str(grid.source)).stem
@@ -68,8 +68,14 @@ def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
 def grid_in_chat(tokenizer: Any, options: RunOptions) -> bool:
     """Whether a grid's prompts open the assistant's turn of the chat template."""
+    return options.in_template(tokenizer, default="off", own=asked_mode(options), flag="--bias-mode")
+
+
+def asked_mode(options: RunOptions) -> Any:
+    """What ``--bias-mode`` says of the chat template; refuses one that ``--chat`` contradicts."""
     own: Any = {"raw": "off", "chat": "on"}.get(options.option("bias_mode"))
-    return options.in_template(tokenizer, default="off", own=own, flag="--bias-mode")
+    options.chat_mode(own, "--bias-mode")
+    return own
 
 
 @pytest.fixture(scope="session")
@@ -117,20 +123,11 @@ def test_preference_grid(
     evidence.record(result)
 
 
-SETS = ("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")
 SAMPLES: dict[str, dict[str, int | None]] = {
     "smoke": {"crows_pairs": 60, "stereoset": 40, "winobias": 60, "winogender": 60, "bbq": 16, "cbbq": 8},
     "standard": {"crows_pairs": 300, "stereoset": 150, "winobias": 160, "winogender": 120, "bbq": 40, "cbbq": 16},
-    "full": dict.fromkeys(SETS),
+    "full": dict.fromkeys(DATA_SETS),
 }
-
-
-def _refuse_misspelt(named: Iterable[str]) -> None:
-    """A set under a name near to one of these would be skipped without a word; other names are other audits' sets."""
-    for name in named:
-        near = get_close_matches(name, SETS, 1, 0.75)
-        if name not in SETS and near:
-            raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near[0]!r}?")
 
 
 def public_cases(options: RunOptions) -> list[Case]:
@@ -138,9 +135,8 @@ def public_cases(options: RunOptions) -> list[Case]:
     from lm_audit.audits.bias.public_sets import load_set
     from lm_audit.audits.bias.rows import is_hub_id
 
-    _refuse_misspelt(options.data)
     found = []
-    for name in SETS:
+    for name in DATA_SETS:
         source = options.data.get(name)
         if source is None:
             found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))

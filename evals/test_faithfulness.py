@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.faithfulness.explain import METHODS
 from lm_audit.audits.faithfulness.jsonl import read_samples
+from lm_audit.audits.faithfulness.method_options import METHODS, READS
 from lm_audit.audits.faithfulness.samples import Sample, generated_samples, load_words
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.capabilities import Capability
+from lm_audit.number_checks import check_choice
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -36,15 +37,21 @@ UNITS = ("token", "sentence")
 
 def methods_of(options: RunOptions) -> tuple[str, ...]:
     """The methods that the user named, or those of the size."""
-    named = options.option("attribution_method")
-    for method in named or ():
-        if method not in METHODS:
-            raise UsageError(f"--attribution-method {method!r}: known are {', '.join(METHODS)}")
-    return tuple(named) if named else SMOKE if options.size == "smoke" else STANDARD
+    named = tuple(options.option("attribution_method") or ())
+    for method in named:
+        check_choice("--attribution-method", method, METHODS)
+        if named.count(method) > 1:
+            raise UsageError(f"--attribution-method {method} is given twice; its cases would have one id")
+    chosen = named or (SMOKE if options.size == "smoke" else STANDARD)
+    hops = options.option("attribution_hops")
+    if hops != 1 and not any("hops" in READS[method] for method in chosen):
+        raise UsageError(f"--attribution-hops {hops} does nothing: none of {', '.join(chosen)} goes by hops")
+    return chosen
 
 
 def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
     """The generated samples and the user's own, by the name that their cases bear."""
+    asked_mode(options)
     words = load_words(FIXTURES / "samples.toml")
     sets = {
         kind: tuple(generated_samples(kind, words, COUNTS[options.size], options.seed)) for kind in ("needle", "hops")
@@ -76,10 +83,16 @@ def comparison_cases(options: RunOptions) -> list[Case]:
     ]
 
 
+def asked_mode(options: RunOptions) -> Any:
+    """What this audit's own option says of the chat template; refuses one that ``--chat`` contradicts."""
+    own: Any = "on" if options.option("faithfulness_chat") else None
+    options.chat_mode(own, "--faithfulness-chat")
+    return own
+
+
 def in_chat(tokenizer: Any, options: RunOptions) -> bool:
     """Whether prompts go into the chat template."""
-    own: Any = "on" if options.option("faithfulness_chat") else None
-    return options.in_template(tokenizer, default="off", own=own, flag="--faithfulness-chat")
+    return options.in_template(tokenizer, default="off", own=asked_mode(options), flag="--faithfulness-chat")
 
 
 def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:

@@ -38,6 +38,7 @@ def read(source: str, options: RunOptions, *, heavy: bool = False, drawn: Drawn 
 
 def benchmark_cases(options: RunOptions) -> list[Case]:
     """One case a benchmark; what is wrong with a file is said before any model loads."""
+    asked_mode(options)
     found = []
     for name, source in sources(options).items():
         read(source, options)
@@ -50,12 +51,18 @@ def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
     opening_of(tokenizer, options)
 
 
+def asked_mode(options: RunOptions) -> Any:
+    """What this audit's own option says of the chat template; refuses one that ``--chat`` contradicts."""
+    own: Any = {"raw": "off", "template": "on"}.get(options.option("leakage_mode"))
+    options.chat_mode(own, "--leakage-mode")
+    return own
+
+
 def opening_of(tokenizer: Any, options: RunOptions) -> str:
     """What stands before every probe: a chat template's text up to the answer, or nothing."""
     from lm_audit.audits.leakage import chat_opening
 
-    own: Any = {"raw": "off", "template": "on"}.get(options.option("leakage_mode"))
-    if not options.in_template(tokenizer, default="off", own=own, flag="--leakage-mode"):
+    if not options.in_template(tokenizer, default="off", own=asked_mode(options), flag="--leakage-mode"):
         return ""
     return chat_opening(tokenizer, arguments=options.chat_args)
 

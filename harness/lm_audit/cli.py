@@ -23,11 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HarnessError as error:
         print(f"lm-audit: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder that is closed to us, a name that no file can have
+        if isinstance(error, BrokenPipeError):  # `lm-audit ... | head`
+            sys.stderr.close()
+            return 141
+        where = f"{str(error.filename)[:200]}: " if error.filename else ""
+        print(f"lm-audit: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `lm-audit ... | head`
-        sys.stderr.close()
-        return 141
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, GateError
+from lm_audit.number_checks import suggestion
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
 from lm_audit.stats.estimate import Estimate
@@ -233,9 +233,3 @@ def _glob(table: Mapping[str, Any], where: str) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
         raise GateError(f'{where}: cases = {value!r} is not a glob, for example cases = "*gender*"')
     return value
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` with the nearest of ``known``, empty where none is near."""
-    near = get_close_matches(name, list(known), 1, 0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""

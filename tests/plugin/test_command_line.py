@@ -39,10 +39,10 @@ def test_exit_codes_are_those_of_pytest(tmp_path: Path, source: str, arguments: 
         (("--require-device", "tpu"), "--require-device 'tpu': no such device"),
         (("--data", "pairs.csv"), "write --data NAME=PATH"),
         (("--size", "huge"), "invalid choice: 'huge'"),
-        (("--gates", "absent.toml"), "gates file absent.toml: No such file"),
+        (("--gates", "absent.toml"), "gates file absent.toml: there is no such file"),
         (("--gates", ""), "--gates '': names nothing"),
         (("--resume", ""), "--resume '': names nothing"),
-        (("--seed", "-5"), "--seed -5: a seed is a whole number of at least 0"),
+        (("--seed", "-5"), "--seed: '-5' is not a whole number from 0 to 4294967295"),
         (("--dtype", "float3"), "--dtype float3: unknown dtype"),
     ],
 )

@@ -99,7 +99,7 @@ def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
 
 def test_a_limit_of_no_crash_is_refused(tmp_path) -> None:
     outcome = run_pytest(write_project(tmp_path), "--max-model-crashes", "0")
-    assert outcome.code == 4 and "--max-model-crashes 0: must be at least 1" in outcome.output
+    assert outcome.code == 4 and "--max-model-crashes: '0' is not a whole number from 1" in outcome.output
 
 
 def test_few_long_cases_among_many_short_ones_are_shared() -> None:

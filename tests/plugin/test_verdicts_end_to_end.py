@@ -62,6 +62,14 @@ def test_an_unknown_metric_is_an_error_that_suggests_the_nearest(project: Path) 
         assert set(outcomes(last_run(project)).values()) == {"passed"}
 
 
+def test_gates_of_an_absent_model_are_refused_before_anything_runs(project: Path) -> None:
+    (project / "gates.toml").write_text('[bias.gap]\nmax = 1\nmodels = ["candidat"]\n')
+    done = run_pytest(project, "--gates", "gates.toml", "--model", "candidate=tiny")
+    assert done.code == 4
+    assert "models names 'candidat', which this run does not audit; did you mean 'candidate'?" in done.output
+    assert not (project / "reports").exists()
+
+
 def test_a_misspelt_audit_or_key_is_found_before_anything_runs(project: Path) -> None:
     for text, hint in (("[biass.gap]\nmax = 1", "'bias'"), ("[bias.gap]\nmaxi = 1", "'max'")):
         (project / "gates.toml").write_text(text)
@@ -77,8 +85,8 @@ def test_a_shard_is_not_blamed_for_gates_of_cases_in_other_shards(project: Path)
     assert codes == [0, 0, 0]
 
 
-def test_gates_of_other_audits_and_models_do_not_disturb(project: Path) -> None:
-    (project / "gates.toml").write_text('[leakage.rate]\nmax = 0.1\n[bias.gap]\nmax = 1\nmodels = ["other"]\n')
+def test_gates_of_other_audits_do_not_disturb(project: Path) -> None:
+    (project / "gates.toml").write_text("[leakage.rate]\nmax = 0.1\n[bias.gap]\nmax = 1\n")
     assert run_pytest(project, "--gates", "gates.toml").code == 0
 
 

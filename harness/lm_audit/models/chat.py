@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.models.thinking import ThoughtMarkers, left_open
+from lm_audit.textfiles.json_text import NotJsonError, parse_json
 
 ChatMode = Literal["auto", "on", "off"]
 """Prompts in the model's chat template: as each audit has it by default, always, or never."""
@@ -67,27 +68,39 @@ def parse_chat_arguments(entries: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for entry in entries:
         key, separator, text = entry.partition("=")
+        if not _is_text(entry):
+            raise UsageError(
+                f"--chat-args {entry!r:.80}: is no text (half of a surrogate pair, or bytes that are not UTF-8)"
+            )
         if not separator or not key.isidentifier():
-            raise UsageError(f"--chat-args {entry!r}: write KEY=VALUE, for example --chat-args enable_thinking=false")
+            raise UsageError(
+                f"--chat-args {entry!r:.80}: write KEY=VALUE, for example --chat-args enable_thinking=false"
+            )
         if key in _OWN:
-            raise UsageError(f"--chat-args {entry!r}: {key} is what the audit itself gives the template")
+            raise UsageError(f"--chat-args {entry!r:.80}: {key:.60} is what the audit itself gives the template")
         if key in found:
-            raise UsageError(f"--chat-args {entry!r}: {key} is given twice")
+            raise UsageError(f"--chat-args {entry!r:.80}: {key:.60} is given twice")
         found[key] = _value(text, entry)
     return found
+
+
+def _is_text(entry: str) -> bool:
+    try:
+        entry.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _value(text: str, entry: str) -> Any:
     if text in _PYTHON_WORDS:
         return _PYTHON_WORDS[text]
     try:
-        return json.loads(text, parse_constant=lambda name: _refuse(name, entry))
-    except (ValueError, RecursionError):
+        return parse_json(text, None, None)
+    except NotJsonError:
         return text
-
-
-def _refuse(name: str, entry: str) -> Any:
-    raise UsageError(f"--chat-args {entry!r}: {name} is no JSON value")
+    except DataError as error:
+        raise UsageError(f"--chat-args {entry!r:.80}: the value {error}") from error
 
 
 class ChatTemplate:

@@ -20,6 +20,7 @@ from lm_audit.plugin.selection import is_audit_case
 from lm_audit.plugin.state import AuditSession, audit_session
 
 AWAKE = (
+    "lm_audit.plugin.without_effect",
     "lm_audit.plugin.threads",
     "lm_audit.plugin.session",
     "lm_audit.plugin.recording",

@@ -8,7 +8,8 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
-from lm_audit.gates import Gate, judge_case, read_gates, suggestion
+from lm_audit.gates import Gate, judge_case, read_gates
+from lm_audit.number_checks import suggestion
 from lm_audit.plugin.audit_options import audit_names
 from lm_audit.plugin.markers import AUDITS, control_role
 from lm_audit.plugin.recording import Running, running_attempt

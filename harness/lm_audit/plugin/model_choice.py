@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.address import is_endpoint, parse_address
 from lm_audit.models.spec import endpoint_name
+from lm_audit.textfiles import is_there
 
 _NAMED = re.compile(r"(?P<name>[^=/\\:]+)=(?P<spec>.*)", re.DOTALL)
 _LEGAL_NAME = re.compile(r"[^@\[\]\x00-\x20\x7f]+")
@@ -29,7 +30,7 @@ def parse_choice(text: str) -> ModelChoice:
 
     Raises ``UsageError`` for an empty spec or a name that holds ``@``, ``[``, ``]`` or white space.
     """
-    match = None if Path(text).exists() else _NAMED.fullmatch(text)
+    match = None if is_there(Path(text)) else _NAMED.fullmatch(text)
     name, spec = (match["name"], match["spec"]) if match else (default_name(text), text)
     if not spec.strip():
         raise UsageError(f"--model {text!r}: no model is named; write --model SPEC or --model NAME=SPEC")

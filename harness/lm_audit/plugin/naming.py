@@ -49,6 +49,11 @@ def add_short_names(parser: pytest.Parser) -> None:
             group.addoption(option.flag, **more)
 
 
+def declared_default(flag: str) -> Any:
+    """What an option has where nobody gives it."""
+    return _DECLARED[flag].arguments.get("default")
+
+
 def given(config: pytest.Config) -> bool:
     """Whether the caller set any option of the plugin."""
     values = vars(config.option)

@@ -15,6 +15,7 @@ from lm_audit.plugin.gating import load_gates
 from lm_audit.plugin.resume import Earlier, check_same, inherited
 from lm_audit.plugin.run_options import RunOptions, from_config
 from lm_audit.plugin.state import AuditSession, reports_folder
+from lm_audit.plugin.without_effect import refuse_gates_of_absent_models, refuse_misspelt_data
 from lm_audit.runstore.layout import RunFolder, check_writable, find_run, new_run_id
 from lm_audit.runstore.run import read_run
 
@@ -29,6 +30,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     if earlier is not None:
         inherited(config, earlier.options)
     options = from_config(config, _devices(config))
+    refuse_misspelt_data(options.data)
     _check_specs(options, explicit)
     folder = RunFolder(earlier.run.folder if earlier is not None else reports / new_run_id())
     if earlier is not None:
@@ -46,10 +48,12 @@ def new_session(config: pytest.Config) -> AuditSession:
         number=earlier.run.sessions + 1 if earlier is not None else 1,
         earlier=earlier,
     )
+    _judging(session, config)
+    refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")))
     session.reused = reused(config, reports)
     if explicit:
         ask_servers(session)
-    return _judging(session, config)
+    return session
 
 
 def _refuse_empty(config: pytest.Config) -> None:

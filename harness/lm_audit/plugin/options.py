@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from argparse import ArgumentTypeError
 from typing import Any
 
 import pytest
 
 from lm_audit.audits.option import AuditOption
 from lm_audit.models.chat import CHAT_MODES
+from lm_audit.number_checks import real_number, seed_number, whole_number
 from lm_audit.plugin.audit_options import audit_options
 from lm_audit.plugin.endpoints import declare_options
 from lm_audit.plugin.naming import declare
@@ -64,7 +63,14 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
         metavar="NAME=PATH",
         help="where a public data set lies that is not shipped; repeatable",
     )
-    declare(group, "--seed", dest="lm_audit_seed", type=int, metavar="N", help="seed of everything random (default 0)")
+    declare(
+        group,
+        "--seed",
+        dest="lm_audit_seed",
+        type=seed_number(),
+        metavar="N",
+        help="seed of everything random (default 0)",
+    )
     declare(group, "--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
     declare(
         group,
@@ -96,17 +102,11 @@ def _how_to_ask(group: pytest.OptionGroup) -> None:
         group,
         "--thinking-tokens",
         dest="lm_audit_thinking_tokens",
-        type=_count,
+        type=whole_number(0, 10**9),
         metavar="N",
         help="a thought of so many tokens is closed and the answer asked for; 0: no thought "
         f"(default {THINKING_TOKENS})",
     )
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)
 
 
 def _verdicts(group: pytest.OptionGroup) -> None:
@@ -147,21 +147,10 @@ def _run_store(group: pytest.OptionGroup) -> None:
         group,
         "--case-timeout",
         dest="lm_audit_case_timeout",
-        type=_seconds,
+        type=real_number(above=0, most=10**8, unit="seconds"),
         metavar="SECONDS",
         help="end a case that takes longer, report it, and go on; with -n also where it hangs in native code",
     )
-
-
-def _seconds(text: str) -> float:
-    """A time above 0; ``ArgumentTypeError`` for any other text."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0, for example 600")
-    return value
 
 
 def _arguments(option: AuditOption) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal, cast, get_args
 
 import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.chat import ChatMode, ChatSettings, in_template, parse_chat_arguments
+from lm_audit.number_checks import suggestion
 from lm_audit.plugin.audit_options import audit_options
 from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.model_choice import ModelChoice, parse_choices
@@ -76,9 +76,7 @@ class RunOptions:
         """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
         key = name.removeprefix("--").replace("-", "_")
         if key not in self.audit:
-            near = get_close_matches(key, self.audit, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no audit option is called {name!r}{hint}")
+            raise UsageError(f"no audit option is called {name!r}{suggestion(key, self.audit)}")
         return self.audit[key]
 
 
@@ -106,7 +104,7 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
         data=parse_data(config.getoption("lm_audit_data") or []),
-        seed=_seed(config.getoption("lm_audit_seed") or 0),
+        seed=config.getoption("lm_audit_seed") or 0,
         devices=devices,
         models=models,
         audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
@@ -117,12 +115,6 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
         endpoint=endpoint_options(config, models),
     )
-
-
-def _seed(seed: int) -> int:
-    if seed < 0:
-        raise UsageError(f"--seed {seed}: a seed is a whole number of at least 0")
-    return seed
 
 
 def _dtype(name: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lm_audit.number_checks import whole_number
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.affinity import DEFAULT_MAX_CRASHES, AffinityQueue, Work
 from lm_audit.plugin.grouping import group_of
@@ -34,19 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group,
         "--max-model-crashes",
         dest="lm_audit_max_model_crashes",
-        type=int,
+        type=whole_number(1, 10**6),
         default=DEFAULT_MAX_CRASHES,
         metavar="N",
         help=f"with -n: after N worker crashes in cases of one model, do not run its other cases (default "
         f"{DEFAULT_MAX_CRASHES})",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a limit that no run could keep."""
-    limit = config.getoption("lm_audit_max_model_crashes")
-    if limit < 1:
-        raise pytest.UsageError(f"--max-model-crashes {limit}: must be at least 1")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lm_audit.number_checks import seed_number
 from lm_audit.report import merge_command
 
 
@@ -28,7 +29,7 @@ def register(subparsers: Any) -> None:
     compare.add_argument("after", metavar="RUN", help="the run that may be better or worse")
     compare.add_argument("--html", type=Path, metavar="FILE", help="also write the comparison as a page")
     compare.add_argument("--across-models", action="store_true", help="match cases without their model and device")
-    compare.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default 0)")
+    compare.add_argument("--seed", type=seed_number(), default=0, help="seed of the bootstrap (default 0)")
     _reports_option(compare)
     compare.set_defaults(run=run_compare)
 
@@ -49,9 +50,11 @@ def _reports_option(parser: argparse.ArgumentParser) -> None:
 def run_report(args: argparse.Namespace) -> int:
     """Write all projections of a run and the index of all runs; 0."""
     from lm_audit.report import write_reports
-    from lm_audit.report.exporters import export
+    from lm_audit.report.exporters import check_installed, export
     from lm_audit.report.index_all import write_index
 
+    for target in args.export:
+        check_installed(target)
     folder = _find(args.which, args.reports)
     print(write_reports(folder))
     print(write_index(folder.parent))

@@ -10,7 +10,7 @@ import pytest
 from lm_audit.errors import HarnessError
 from lm_audit.plugin.naming import declare
 from lm_audit.plugin.state import SESSION, AuditSession, reports_folder
-from lm_audit.report.exporters import TARGETS
+from lm_audit.report.exporters import TARGETS, check_installed
 
 _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
 
@@ -44,7 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the baseline before anything runs."""
+    """Find the baseline and the libraries of exporters before anything runs."""
+    try:
+        for target in config.getoption("lm_audit_export") or ():
+            check_installed(target)
+    except HarnessError as error:
+        raise pytest.UsageError(f"--export {target}: {error}") from error
     baseline = config.getoption("lm_audit_baseline")
     if baseline and not hasattr(config, "workerinput"):
         from lm_audit.runstore.layout import find_run

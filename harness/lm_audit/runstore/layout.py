@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lm_audit.errors import StoreError, UsageError
+from lm_audit.textfiles import is_folder
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
@@ -89,11 +90,11 @@ def check_writable(reports: Path) -> None:
 def find_run(run: str, reports: Path) -> Path:
     """The folder of a run named by its path or by its id under ``reports``; ``UsageError`` where there is none."""
     for candidate in (Path(run), reports / run):
-        if (candidate / "ledger").is_dir():
+        if is_folder(candidate / "ledger"):
             return candidate.resolve()
-    known = sorted(path.parent.name for path in reports.glob("*/ledger")) if reports.is_dir() else []
+    known = sorted(path.parent.name for path in reports.glob("*/ledger")) if is_folder(reports) else []
     latest = f"; the latest are {', '.join(known[-3:])}" if known else ""
-    raise UsageError(f"no run {run!r}: neither a run folder nor a run id under {reports}{latest}")
+    raise UsageError(f"no run {run!r:.200}: neither a run folder nor a run id under {reports}{latest}")
 
 
 def attempt_key(case_id: str, attempt: int, writer: str) -> str:

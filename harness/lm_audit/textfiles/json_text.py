@@ -32,11 +32,11 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     return _object(parse_json(text_of(path), Path(path), None), Path(path), None)
 
 
-def parse_json(text: str, path: Path, row: int | None) -> Any:
+def parse_json(text: str, path: Path | None, row: int | None) -> Any:
     """The document in ``text``.
 
-    ``DataError`` for what is no JSON, nests too deep, repeats a key, holds NaN, infinity or a number without end, or
-    half of a surrogate pair, which is no text.
+    ``DataError`` for what nests too deep, repeats a key, holds NaN, infinity or a number without end, or
+    half of a surrogate pair, which is no text; :class:`NotJsonError` for what is no JSON at all.
     """
     try:
         document = json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_finite)
@@ -45,22 +45,23 @@ def parse_json(text: str, path: Path, row: int | None) -> Any:
     except _Refused as error:
         raise DataError(str(error), file=path, row=row) from error
     except ValueError as error:  # JSONDecodeError, and numbers of more digits than Python turns into an integer
-        raise DataError(f"is not JSON: {_reason(error, row)}: {text[:60]!r}", file=path, row=row) from error
+        if not isinstance(error, json.JSONDecodeError):
+            raise DataError("is not JSON: a number has too many digits", file=path, row=row) from error
+        where = f"column {error.colno}" if row is not None else f"line {error.lineno}, column {error.colno}"
+        message = f"is not JSON: {error.msg} at {where}: {text[:60]!r}"
+        raise NotJsonError(message, file=path, row=row) from error
     # A text that was decoded holds no surrogate unless an escape made it.
     if "\\u" in text and not _is_text(document):
         raise DataError("holds half of a surrogate pair, which is no character", file=path, row=row)
     return document
 
 
+class NotJsonError(DataError):
+    """Text that is no JSON at all."""
+
+
 class _Refused(Exception):
     """Valid for Python, not for us."""
-
-
-def _reason(error: ValueError, row: int | None) -> str:
-    if not isinstance(error, json.JSONDecodeError):
-        return "a number has too many digits" if "digits" in str(error) else str(error)
-    where = f"column {error.colno}" if row is not None else f"line {error.lineno}, column {error.colno}"
-    return f"{error.msg} at {where}"
 
 
 def _constant(name: str) -> Any:

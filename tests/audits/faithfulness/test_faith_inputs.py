@@ -79,13 +79,23 @@ def test_unknown_method_suggests_the_nearest(small):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "prob"}, "objective is 'prob'"),
-        ({"reduce": "max"}, "reduce is 'max'"),
+        ({"objective": "prob"}, "objective must be 'logit' or 'logprob', got 'prob'"),
+        ({"reduce": "max"}, "reduce must be .*got 'max'"),
         ({"score_mode": "x"}, "score_mode"),
         ({"negatives": "keep"}, "negatives"),
-        ({"hops": -1}, "hops is -1"),
-        ({"points": 0}, "points is 0"),
+        ({"hops": -1}, "hops must be .*got -1"),
+        ({"points": 0}, "points must be .*got 0"),
         ({"weights": [1.0], "sink": (0, 1)}, "1 weights for a sink of 2"),
+        ({"weights": [float("nan")], "sink": (0, 0)}, "a weight must be a number"),
+        ({"hops": 7}, "hops=7 does nothing in ifr_span.*belongs to ft_ifr, flashtrace, ft_attnlrp"),
+        ({"hops": True}, "hops must be .*a whole number, got True"),
+        ({"hops": 10**20}, "hops must be .*at most 100, a whole number, got 1000"),
+        ({"points": 5}, "points=5 does nothing in ifr_span"),
+        ({"variant": "output_only"}, "variant='output_only' does nothing in ifr_span"),
+        ({"baseline": "pad"}, "baseline='pad' does nothing"),
+        ({"eps": float("inf")}, "eps must be a number above 0"),
+        ({"eps": 0}, "eps must be a number above 0"),
+        ({"threshold": float("nan")}, "threshold must be a number at least 0"),
     ],
 )
 def test_options(small, options, message):

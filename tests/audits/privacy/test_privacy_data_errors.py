@@ -202,7 +202,7 @@ def test_preference_file_errors(tmp_path):
 def test_documents(tmp_path):
     assert [len(c.split()) for c in chunks("w " * 400, least=50, most=200)] == [50, 147, 93, 110]
     assert all(50 <= len(c.split()) <= 512 for c in chunks("w " * 9000))
-    with pytest.raises(DataError, match="no such file or folder"):
+    with pytest.raises(DataError, match="no such file"):
         read_documents(tmp_path / "none.txt")
     (tmp_path / "short.txt").write_text("too short")
     with pytest.raises(DataError, match="at least 50 words"):

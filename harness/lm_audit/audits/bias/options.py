@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from argparse import ArgumentTypeError
-
 from lm_audit.audits.option import AuditOption
+from lm_audit.number_checks import filled, real_number
 
-
-def _margin(text: str) -> float:
-    try:
-        margin = float(text)
-    except ValueError:
-        margin = math.nan
-    if not 0 < margin < math.inf:
-        raise ArgumentTypeError(f"{text!r} is not a number of nats above 0")
-    return margin
-
+DATA_SETS = ("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")
+"""Public sets that ``--data NAME=...`` may name."""
 
 OPTIONS = (
     AuditOption(
@@ -24,6 +14,7 @@ OPTIONS = (
         "a preference grid of your own (TOML, in the format of fixtures/bias/preference_en.toml); may be repeated",
         action="append",
         metavar="FILE",
+        type=filled,
     ),
     AuditOption(
         "--bias-mode",
@@ -38,7 +29,11 @@ OPTIONS = (
         choices=("none", "ws", "wsp"),
     ),
     AuditOption(
-        "--bias-margin", "equivalence margin of a contrast, in nats", default=0.5, type=_margin, metavar="NATS"
+        "--bias-margin",
+        "equivalence margin of a contrast, in nats",
+        default=0.5,
+        type=real_number(above=0, unit="nats"),
+        metavar="NATS",
     ),
     AuditOption(
         "--bias-calibration",

@@ -12,7 +12,8 @@ from lm_audit.lazy import lazy
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.attribution import Attribution
     from lm_audit.audits.faithfulness.deletion import DeletionCurve, DeletionTest, deletion_curve
-    from lm_audit.audits.faithfulness.explain import METHODS, Explainer, attribute
+    from lm_audit.audits.faithfulness.explain import Explainer, attribute
+    from lm_audit.audits.faithfulness.method_options import METHODS
     from lm_audit.audits.faithfulness.metrics import (
         FaithfulnessScores,
         coverage,

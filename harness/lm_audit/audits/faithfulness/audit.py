@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_audit.audits.faithfulness.approximations import approximations
+from lm_audit.audits.faithfulness.attribution import VIEWS
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.faithfulness.figures import (
@@ -17,8 +18,10 @@ from lm_audit.audits.faithfulness.figures import (
     table_figure,
     token_heatmap,
 )
+from lm_audit.audits.faithfulness.options import MOST_HOPS
 from lm_audit.audits.faithfulness.study import Scored, Study
 from lm_audit.evidence import Evidence
+from lm_audit.number_checks import check_choice, check_seed, check_whole
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
@@ -44,6 +47,15 @@ class Settings:
     view: str = "row"
     hops: int = 1
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("unit", self.unit, ("token", "sentence"))
+        check_choice("baseline", self.baseline, ("eos", "pad", "mean", "random"))
+        check_choice("view", self.view, VIEWS)
+        if self.steps is not None:
+            check_whole("steps", self.steps, 1, 10**6)
+        check_whole("hops", self.hops, 0, MOST_HOPS)
+        check_seed("seed", self.seed)
 
     def options(self, method: str) -> dict[str, Any]:
         """Options that a method is run with."""

@@ -15,56 +15,16 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.hops import Hops
+from lm_audit.audits.faithfulness.method_options import Options, check_options
 from lm_audit.audits.faithfulness.passage import Passage, Prompt, encode_passage
 from lm_audit.audits.faithfulness.perturb import Perturbations
 from lm_audit.audits.faithfulness.spans import Span, checked_span
-from lm_audit.errors import UsageError
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.trace import Trace
     from lm_audit.models.language_model import LanguageModel
 
 Vector = NDArray[np.float64]
-
-METHODS = (
-    "ifr",
-    "ifr_span",
-    "ft_ifr",
-    "flashtrace",
-    "attnlrp",
-    "ft_attnlrp",
-    "integrated_gradients",
-    "input_x_gradient",
-    "attention",
-    "attention_reference",
-    "rollout",
-    "ablation",
-    "ablation_clp",
-    "leave_one_out",
-)
-"""Names that ``attribute`` knows."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a method is run; see :func:`attribute` for the meaning. ``explicit_sink`` says whether the user named one."""
-
-    sink: Span
-    thinking: Span
-    explicit_sink: bool
-    hops: int
-    eps: float | None
-    objective: str
-    reduce: str
-    score_mode: str
-    negatives: str
-    normalise: bool
-    variant: str | None
-    weights: tuple[float, ...] | None
-    baseline: str
-    points: int
-    tolerance: float | None
-    threshold: float
 
 
 @dataclass(frozen=True)
@@ -151,7 +111,6 @@ class Explainer:
         length = len(self.passage.generation_ids)
         chosen = (0, self.passage.answer_end) if sink is None else checked_span(sink, length, "sink")
         inner = chosen if thinking is None else checked_span(thinking, length, "thinking")
-        _check_choices(hops, objective, reduce, score_mode, negatives, weights, chosen, points)
         options = Options(
             chosen,
             inner,
@@ -170,6 +129,7 @@ class Explainer:
             tolerance,
             threshold,
         )
+        check_options(method, options)
         outcome = run(self, options)
         return Attribution(
             method=method,
@@ -181,26 +141,6 @@ class Explainer:
             hops=outcome.hops,
             details=outcome.details or {},
         )
-
-
-def _check_choices(
-    hops: int, objective: str, reduce: str, score_mode: str, negatives: str, weights: Any, sink: Span, points: int
-) -> None:
-    choices = {
-        "objective": (objective, ("logit", "logprob")),
-        "reduce": (reduce, ("sum", "l2")),
-        "score_mode": (score_mode, ("generated", "max")),
-        "negatives": (negatives, ("drop", "abs")),
-    }
-    for name, (value, legal) in choices.items():
-        if value not in legal:
-            raise UsageError(f"{name} is {value!r}; it must be {' or '.join(map(repr, legal))}")
-    if hops < 0:
-        raise UsageError(f"hops is {hops}; it must be 0 or more")
-    if points < 1:
-        raise UsageError(f"points is {points}; integrated gradients need at least one")
-    if weights is not None and len(weights) != sink[1] - sink[0] + 1:
-        raise UsageError(f"{len(weights)} weights for a sink of {sink[1] - sink[0] + 1} tokens; give one a token")
 
 
 def attribute(
@@ -236,7 +176,8 @@ def attribute(
     A sink makes attnlrp, input_x_gradient and integrated_gradients explain the span's mean objective with one backward
     pass (the same vector in every row of the sink); without one they give a row for each token.
 
-    Raises UsageError for spans, names and lengths that cannot be used, DataError for text that does not round-trip,
+    Raises UsageError for spans, names and lengths that cannot be used and for an option that the method does not read
+    and that would change nothing, DataError for text that does not round-trip,
     ModelError for an architecture that is not handled.
     """
     return Explainer(model, prompt, generation, chat=chat).attribute(

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lm_audit.audits.faithfulness.explain import Explainer, Options, Outcome
+from lm_audit.audits.faithfulness.explain import Explainer, Outcome
 from lm_audit.audits.faithfulness.hops import Hops, Vector, multi_hop, observation_mask, split_hops
 from lm_audit.audits.faithfulness.ifr import flow_span
+from lm_audit.audits.faithfulness.method_options import Options
 from lm_audit.audits.faithfulness.placing import columns_of, copied_rows
 from lm_audit.audits.faithfulness.relevance import gradient_span
 from lm_audit.audits.faithfulness.spans import Span
@@ -22,8 +23,6 @@ def ft_ifr(explainer: Explainer, options: Options) -> Outcome:
     """FT-IFR: hop 0 from the sink, then through the thinking; variants "in_all_gen", "stop_words", "split_hop"."""
     if options.variant == "in_all_gen":
         return _both(explainer, options, all_generation=True)
-    if options.variant not in (None, "stop_words", "split_hop"):
-        raise UsageError(f"variant is {options.variant!r}; ft_ifr knows 'in_all_gen', 'stop_words' and 'split_hop'")
     prompt, columns = len(explainer.passage.prompt_ids), len(explainer.passage.ids)
     mask = observation_mask(columns, prompt, options.thinking[0], options.sink)
     span_flow = _span_flow(explainer, options)

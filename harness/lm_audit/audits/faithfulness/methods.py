@@ -20,9 +20,10 @@ from lm_audit.audits.faithfulness.ablation import (
     token_plan,
 )
 from lm_audit.audits.faithfulness.attention_maps import attention_rollout, cumulative_attention, mean_attention
-from lm_audit.audits.faithfulness.explain import METHODS, Explainer, Method, Options, Outcome
+from lm_audit.audits.faithfulness.explain import Explainer, Method, Outcome
 from lm_audit.audits.faithfulness.hop_methods import flashtrace, ft_attnlrp, ft_ifr
 from lm_audit.audits.faithfulness.ifr import flow_matrix, flow_span
+from lm_audit.audits.faithfulness.method_options import METHODS, Options
 from lm_audit.audits.faithfulness.perturb import baseline_ids
 from lm_audit.audits.faithfulness.placing import columns_of, copied_rows, masked_from_token
 from lm_audit.audits.faithfulness.relevance import gradient_rows, gradient_span, integrated_gradients
@@ -112,8 +113,6 @@ def _attention(explainer: Explainer, _: Options, *, kind: Any) -> Outcome:
 
 def _ablation(explainer: Explainer, options: Options, *, clp: bool) -> Outcome:
     name, _, count = (options.variant or "sentences").partition(":")
-    if name not in ("sentences", "segments") or (count and not count.isdigit()):
-        raise UsageError(f"variant is {options.variant!r}; ablation knows 'sentences' and 'segments:K'")
     plan = (
         sentence_plan(explainer.passage) if name == "sentences" else segment_plan(explainer.passage, int(count or 20))
     )

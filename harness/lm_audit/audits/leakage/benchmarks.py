@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_audit.errors import UsageError
+from lm_audit.textfiles import is_there
 
 LIMITS: dict[str, int] = {"smoke": 12, "standard": 200, "full": 10_000}
 """Items of a benchmark by size; also the full size is a sample, so that memory stays flat whatever is given."""
@@ -35,16 +36,9 @@ def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> di
 
 def _named(entry: str) -> tuple[str, str]:
     head, equals, tail = entry.partition("=")
-    if equals and not _exists(entry) and "/" not in head:
+    if equals and not is_there(Path(entry)) and "/" not in head:
         return _legal(head), tail
-    return _legal(Path(entry).stem if _exists(entry) else entry.split("/")[-1]), entry
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except OSError:  # a name that is longer than the system allows
-        return False
+    return _legal(Path(entry).stem if is_there(Path(entry)) else entry.split("/")[-1]), entry
 
 
 def _legal(name: str) -> str:

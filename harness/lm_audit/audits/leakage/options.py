@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lm_audit.audits.option import AuditOption, filled, whole_number
+from lm_audit.audits.option import AuditOption
+from lm_audit.number_checks import filled, whole_number
 
 OPTIONS = (
     AuditOption(
@@ -20,7 +21,7 @@ OPTIONS = (
         "count from; header=no reads a table by position (columns 1, 2, ...)",
         type=filled,
     ),
-    AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=whole_number(1)),
+    AuditOption("--leakage-limit", "at most so many items of each set, drawn by the seed", type=whole_number(1, 10**9)),
     AuditOption(
         "--leakage-clean",
         "a set of the same kind that the model cannot have seen; gives the membership scores their AUC",

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.number_checks import filled, real_number, seed_number, whole_number
+
 if TYPE_CHECKING:
     from lm_audit.audits.needle.gridfiles import CellStats
     from lm_audit.evidence import Evidence
@@ -30,29 +32,34 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
         argument_default=argparse.SUPPRESS,
     )
     add = build.add_argument
-    add("--save-dir", required=True, metavar="FOLDER", help="output folder")
+    add("--save-dir", type=filled, required=True, metavar="FOLDER", help="output folder")
     add("--save-name", help="sub-folder of it")
-    add("--target-length", type=int, required=True, help="largest length in tokens, answer included")
-    add("--length-interval", type=int, required=True, help="step between lengths")
-    add("--start-length", type=int, help="first length (default: the interval)")
-    add("--num-positions", type=int, required=True, help="depths a length")
+    add("--target-length", type=whole_number(1, 10**9), required=True, help="largest length in tokens, answer included")
+    add("--length-interval", type=whole_number(1, 10**9), required=True, help="step between lengths")
+    add("--start-length", type=whole_number(1, 10**9), help="first length (default: the interval)")
+    add("--num-positions", type=whole_number(1, 10_000), required=True, help="depths a length")
     add("--position-strategy", help="uniform (default), inclusive, open or random")
-    add("--num-samples", type=int, required=True, help="samples a cell")
+    add("--num-samples", type=whole_number(1, 10**9), required=True, help="samples a cell")
     add("--preset", help="one of RULER's tasks, niah_single_1 to niah_multiquery")
     add("--type-haystack", help="essay (default), noise or needle")
-    add("--haystack", metavar="PATH", help="a text file, or a folder of .txt files, in place of the embedded essay")
+    add(
+        "--haystack",
+        type=filled,
+        metavar="PATH",
+        help="a text file, or a folder of .txt files, in place of the embedded essay",
+    )
     add("--type-needle-k", help=f"type of keys: {', '.join(_TYPES)}")
     add("--type-needle-v", help="type of values, likewise")
-    add("--num-needle-k", type=int, help="keys")
-    add("--num-needle-v", type=int, help="values a key")
-    add("--num-needle-q", type=int, help="keys asked for")
-    add("--tokens-to-generate", type=int, help="tokens reserved for the answer (default 128)")
+    add("--num-needle-k", type=whole_number(1, 10**9), help="keys")
+    add("--num-needle-v", type=whole_number(1, 10**9), help="values a key")
+    add("--num-needle-q", type=whole_number(1, 10**9), help="keys asked for")
+    add("--tokens-to-generate", type=whole_number(0, 10**6), help="tokens reserved for the answer (default 128)")
     add("--tokenizer", dest="tokenizer_path", help="model whose tokenizer counts: hub id, folder, smollm2 (default)")
     add("--tokenizer-type", help="hf, the only one there is")
     add("--template", help="auto (default), chat, base, or a text that holds {task_template}")
     add("--chat-args", action="append", metavar="KEY=VALUE", help="argument of the chat template, its value as JSON")
     add("--no-thinking", dest="thinking", action="store_false", help="close a thought that the chat template opens")
-    add("--random-seed", type=int, help="seed of everything (default 42)")
+    add("--random-seed", type=seed_number(), help="seed of everything (default 42)")
     add(
         "--remove-newline-tab",
         action="store_true",
@@ -65,7 +72,7 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--other-depths", help="further needles: spread (default) behind the first, or random")
     add("--without-needle", dest="planted", action="store_false", help="leave the needle out: a negative control")
     add("--verify", help="auto (default), or whole: tokenise every finished prompt whole")
-    add("--workers", type=int, help="processes (default: one a core)")
+    add("--workers", type=whole_number(1, 1024), help="processes (default: one a core)")
     build.set_defaults(run=_build)
 
 
@@ -78,7 +85,9 @@ def _register_score(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     score.add_argument("folder", metavar="FOLDER", help="what needle build wrote")
     score.add_argument("outputs", metavar="OUTPUTS", help="a JSONL file, or a folder")
     score.add_argument("--scorer", default="all", choices=("all", "any", "boundary"))
-    score.add_argument("--threshold", type=float, default=0.85, help="accuracy that the cliff goes by")
+    score.add_argument(
+        "--threshold", type=real_number(above=0, below=1), default=0.85, help="accuracy that the cliff goes by"
+    )
     score.add_argument("--json", metavar="FILE", help="also write metrics, rows and figures to this file")
     score.set_defaults(run=_score)
 

@@ -13,7 +13,7 @@ from typing import Any
 from lm_audit.audits.needle.sample import Sample
 from lm_audit.audits.needle.sequences import basis_points
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import json_lines, read_json_object
+from lm_audit.textfiles import is_folder, is_there, json_lines, read_json_object
 
 METADATA, SUMMARY = "metadata.json", "summary.json"
 
@@ -104,17 +104,21 @@ def cell_stats(length: int, depth: float, samples: list[Sample], sha256: str) ->
 
 def claim_folder(folder: Path, configuration: Mapping[str, Any], config_hash: str) -> None:
     """Make the folder this configuration's. ``UsageError`` where it is another's; then nothing is touched."""
-    if folder.exists() and not folder.is_dir():
+    if is_there(folder) and not is_folder(folder):
         raise UsageError(f"{folder} is a file; expected a folder for the grid")
     metadata = folder / METADATA
-    if metadata.exists():
+    if is_there(metadata):
         _check_same(metadata, configuration, config_hash)
         for torn in folder.glob("length_*/.position_*.tmp"):
             torn.unlink(missing_ok=True)
         return
-    if folder.exists() and any(folder.iterdir()):
+    if is_there(folder) and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no {METADATA} of a needle grid; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{folder!s:.200} cannot be made: {reason}; name another folder") from error
     write_json(metadata, {"config_sha256": config_hash, "configuration": dict(configuration)})
 
 

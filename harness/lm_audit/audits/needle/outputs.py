@@ -11,7 +11,7 @@ from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.sample import Sample, sample_id
 from lm_audit.errors import DataError
-from lm_audit.textfiles import json_lines
+from lm_audit.textfiles import is_file, is_there, json_lines
 
 PREDICTION = ("pred", "prediction", "output", "text")
 REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -47,14 +47,14 @@ def _after_prompt(sample: Sample, text: str) -> str:
 
 
 def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, tuple[str, str | None]]:
-    if not outputs.exists():
+    if not is_there(outputs):
         raise DataError("does not exist; expected a JSONL file or a folder of them", file=outputs)
     texts: dict[str, tuple[str, str | None]] = {}
-    sources = [outputs] if outputs.is_file() else [outputs / path.relative_to(folder) for path in files]
+    sources = [outputs] if is_file(outputs) else [outputs / path.relative_to(folder) for path in files]
     for source, of in zip(sources, files, strict=False):
-        if not source.exists():
+        if not is_there(source):
             raise DataError("does not exist; expected the outputs of the samples' file of this name", file=source)
-        first = None if outputs.is_file() else next(read_samples(of))
+        first = None if is_file(outputs) else next(read_samples(of))
         for row, record in json_lines(source):
             name = _name(record, first, source, row)
             if name in texts:

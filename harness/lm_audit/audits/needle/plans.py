@@ -9,6 +9,7 @@ from typing import Any
 
 from lm_audit.audits.needle.config import NeedleConfig
 from lm_audit.audits.needle.gridfiles import read_samples, sample_files
+from lm_audit.audits.needle.options import PRECISION
 from lm_audit.audits.needle.presets import preset
 from lm_audit.audits.needle.sequences import depth_sequence
 from lm_audit.errors import DataError, UsageError
@@ -45,6 +46,7 @@ def plans(
     Raises ``UsageError`` for options that cannot be used, ``DataError`` for a folder or a file of sizes that is none.
     """
     folder = option("needle_folder")
+    _refuse_without_adaptive(option)
     if folder is not None:
         _refuse_beside_folder(option)
         return [folder_plan(folder)]
@@ -53,6 +55,11 @@ def plans(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"--needle-preset {twice[0]} is given twice; its cases would have one id")
+    haystack = option("needle_haystack")
+    if haystack is not None and not any(preset(name)["type_haystack"] == "essay" for name in names):
+        raise UsageError(
+            f"--needle-haystack {haystack:.200} does nothing: {', '.join(names)} hide needles in noise or among needles"
+        )
     return [_built_plan(name, option, sizes, seed, asking or Asking()) for name in names]
 
 
@@ -89,10 +96,20 @@ def read_sizes(path: Path, size: str) -> Mapping[str, Any]:
     return table
 
 
+def _refuse_without_adaptive(option: Callable[[str], Any]) -> None:
+    precision = option("needle_precision")
+    if precision != PRECISION and not option("adaptive"):
+        raise UsageError(f"--needle-precision {precision:g} does nothing without --adaptive; give both or neither")
+
+
 def _refuse_beside_folder(option: Callable[[str], Any]) -> None:
     """Options that say how samples are built have no say in a folder of samples."""
     names = ["lengths", "depths", "samples", "tokens", "preset", "haystack", "template", "boundary"]
     given = [name for name in names if option(f"needle_{name}") is not None and option(f"needle_{name}") != []]
+    # These two have a value also where they are not given.
+    given += [
+        name for name, usual in (("windows", "independent"), ("language", "en")) if option(f"needle_{name}") != usual
+    ]
     if given:
         raise UsageError(f"--needle-{given[0]} builds samples, --needle-folder reads them; leave one of the two out")
 

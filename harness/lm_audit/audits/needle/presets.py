@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lm_audit.errors import UsageError
+from lm_audit.number_checks import suggestion
 
 
 def _preset(haystack: str, k: str = "words", v: str = "numbers", **counts: int) -> dict[str, Any]:
@@ -37,5 +38,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 def preset(name: str) -> dict[str, Any]:
     """The parameters of one of RULER's needle tasks; ``UsageError`` for a name that is none."""
     if name not in PRESETS:
-        raise UsageError(f"preset {name!r} is unknown; expected one of {', '.join(PRESETS)}")
+        raise UsageError(
+            f"preset {name!r:.80} is unknown{suggestion(name, PRESETS)}; expected one of {', '.join(PRESETS)}"
+        )
     return dict(PRESETS[name])

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.number_checks import filled, real_number, seed_number, whole_number
+from lm_audit.textfiles import is_file, read_json_object
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.config import StagesConfig
 
-SIMPLE: dict[str, type] = {
-    "model": str,
-    "seed": int,
-    "family": str,
-    "members": int,
-    "controls": int,
-    "assignment": str,
-    "documents": int,
+SIMPLE: dict[str, Callable[[str], Any]] = {
+    "model": filled,
+    "seed": seed_number(),
+    "family": filled,
+    "members": whole_number(1),
+    "controls": whole_number(0),
+    "assignment": filled,
+    "documents": whole_number(1),
     "documents_path": Path,
-    "decoys": int,
-    "pairs": int,
-    "pairs_per_canary": int,
-    "pair_style": str,
-    "beta": float,
-    "trainer": str,
-    "device": str,
+    "decoys": whole_number(0),
+    "pairs": whole_number(1),
+    "pairs_per_canary": whole_number(1),
+    "pair_style": filled,
+    "beta": real_number(above=0),
+    "trainer": filled,
+    "device": filled,
 }
 """Options that set a field of StagesConfig of the same name."""
 
@@ -44,7 +48,12 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sft", default=None, metavar="epochs=3,lr=2e-3", help="settings of the SFT stage")
     parser.add_argument("--dpo", default=None, metavar="epochs=1,lr=1e-4", help="settings of both DPO stages")
     parser.add_argument("--lora", default=None, metavar="r=32,alpha=16", help="train adapters instead of all weights")
-    parser.add_argument("--epsilon", type=float, default=None, help="train SFT with DP-SGD (inf: without noise)")
+    parser.add_argument(
+        "--epsilon",
+        type=real_number(above=0, infinite=True),
+        default=None,
+        help="train SFT with DP-SGD (inf: without noise)",
+    )
 
 
 def config_of(args: argparse.Namespace) -> StagesConfig:
@@ -64,15 +73,15 @@ def _start(args: argparse.Namespace) -> StagesConfig:
     from lm_audit.audits.privacy.config import StagesConfig, smoke_config
 
     known = args.output / "config.json" if args.output else None
-    path = args.config or (known if known and known.is_file() else None)
+    if args.config and args.smoke:
+        raise UsageError("--config and --smoke are two configurations to start from; leave one out")
+    path = args.config or (known if known and is_file(known) else None)
     if path is not None:
         return StagesConfig.from_json(_read(path), output=args.output)
     return smoke_config(output=args.output) if args.smoke else StagesConfig(output=args.output)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from lm_audit.textfiles import read_json_object
-
     try:
         return read_json_object(path)
     except DataError as error:
@@ -97,8 +106,10 @@ def _settings(start: Any, text: str, flag: str) -> Any:
     """``key=value,key=value`` on top of a settings dataclass."""
     known = {field.name for field in fields(start)}
     changes: dict[str, Any] = {}
-    for part in filter(None, text.split(",")):
+    for part in text.split(","):
         key, separator, value = part.partition("=")
+        if key in changes:
+            raise UsageError(f"{flag} {part!r}: {key} is given twice")
         if not separator or key not in known:
             raise UsageError(f"{flag} {part!r}: write KEY=VALUE with one of {', '.join(sorted(known))}")
         changes[key] = _value(getattr(start, key), value, f"{flag} {part!r}")
@@ -109,17 +120,21 @@ def _value(like: Any, text: str, where: str) -> Any:
     if isinstance(like, tuple):
         return tuple(text.split("+"))
     try:
-        return type(like)(text)
-    except ValueError as error:
-        raise UsageError(f"{where}: {text!r} is no {type(like).__name__}") from error
+        return whole_number(0)(text) if isinstance(like, int) else real_number()(text)
+    except ArgumentTypeError as error:
+        raise UsageError(f"{where}: {error}") from error
 
 
 def seed_list(text: str) -> list[int]:
-    """``0,1,2`` as numbers; ``UsageError`` for anything else."""
+    """``0,1,2`` as numbers; ``UsageError`` for anything else and for a number given twice."""
     try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        raise UsageError(f"{text!r}: write whole numbers with commas, for example 0,1,2") from error
+        numbers = [whole_number(0)(part) for part in text.split(",")]
+    except ArgumentTypeError as error:
+        raise UsageError(f"{text!r:.80}: write whole numbers with commas, for example 0,1,2 ({error})") from error
+    twice = next((number for number in numbers if numbers.count(number) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{text!r:.80}: {twice} is given twice")
+    return numbers
 
 
 def for_seed(config: StagesConfig, seed: int) -> StagesConfig:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.option import whole_number
 from lm_audit.audits.privacy.command_options import add_config_options, config_of
+from lm_audit.number_checks import whole_number
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.config import StagesConfig

@@ -13,7 +13,7 @@ from lm_audit.audits.privacy.jsonl import write_lines
 from lm_audit.audits.privacy.manifest import Manifest, TrainingFile, file_sha256
 from lm_audit.audits.privacy.streams import Stream
 from lm_audit.errors import DataError
-from lm_audit.textfiles import json_lines
+from lm_audit.textfiles import is_file, json_lines
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def verify_training_files(manifest: Manifest) -> None:
         raise DataError("the manifest names no training corpus; run 'lm-audit privacy corpus' or add its hash")
     for file in manifest.files:
         path = manifest.folder / file.path
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"the training file of {file.purpose!r} is not there", file=path)
         if (found := file_sha256(path)) != file.sha256:
             raise DataError(f"the training file changed: sha256 {found[:12]}..., not {file.sha256[:12]}...", file=path)

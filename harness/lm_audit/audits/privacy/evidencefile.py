@@ -12,7 +12,7 @@ from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
-from lm_audit.textfiles import read_json_object
+from lm_audit.textfiles import is_file, read_json_object
 
 FILE = "evidence.json"
 
@@ -37,7 +37,7 @@ def save_evidence(evidence: Evidence, path: Path) -> None:
 
 def load_evidence(path: Path) -> Evidence:
     """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing or of another form."""
-    if not path.is_file():
+    if not is_file(path):
         raise DataError("there is no such file; run 'lm-audit privacy audit' first", file=path)
     record = read_json_object(path)
     try:

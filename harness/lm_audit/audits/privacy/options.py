@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lm_audit.audits.option import AuditOption, filled
+from lm_audit.audits.option import AuditOption
+from lm_audit.number_checks import filled
 
 OPTIONS: tuple[AuditOption, ...] = (
     AuditOption(

@@ -15,6 +15,7 @@ from lm_audit.audits.privacy.source_extraction import given_back
 from lm_audit.audits.privacy.stress import Variant, stress_variants, variant_row
 from lm_audit.audits.privacy.tokenscores import Bos, TextScores, score_tokens
 from lm_audit.errors import DataError
+from lm_audit.number_checks import check_number, check_seed, check_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,12 @@ class ScoringOptions:
     stress: bool = True
     seed: int = 0
     bos: Bos = None
+
+    def __post_init__(self) -> None:
+        check_whole("samples", self.samples, 0, 10**6)
+        check_whole("exact_positions", self.exact_positions, 0, 64)
+        check_number("temperature", self.temperature, above=0)
+        check_seed("seed", self.seed)
 
 
 @dataclass(frozen=True, eq=False)

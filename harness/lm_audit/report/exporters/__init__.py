@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from lm_audit.errors import UsageError
 
 TARGETS = ("mlflow", "wandb")
+
+
+def check_installed(target: str) -> None:
+    """``UsageError`` where the library of ``target`` is not installed."""
+    if find_spec(target) is None:
+        raise UsageError(f"the {target} exporter needs its library: {_install(target)}")
+
+
+def _install(target: str) -> str:
+    return f'pip install "pytest-lm-audit[{target}]"'
 
 
 def export(target: str, folder: str | Path) -> str:
@@ -21,6 +32,5 @@ def export(target: str, folder: str | Path) -> str:
     try:
         line: str = module.export_run(Path(folder))
     except ImportError as error:
-        extra = f'pip install "pytest-lm-audit[{target}]"'
-        raise UsageError(f"the {target} exporter needs its library ({error}): {extra}") from error
+        raise UsageError(f"the {target} exporter needs its library ({error}): {_install(target)}") from error
     return line

@@ -1,0 +1,396 @@
+"""Options and the files that they name: what cannot be meant is refused by name, before a model loads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from _pytest.config import get_config
+
+from lm_audit.errors import DataWarning, HarnessError
+from lm_audit.plugin.case import source_of
+from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.state import audit_session
+from lm_audit.plugin.without_effect import without_effect
+from tests.plugin.toy_run import run_pytest, write_project
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LONG = "n" * 5000
+
+
+@cache
+def suite(audit: str) -> ModuleType:
+    """The cases of an audit, as pytest would import them."""
+    spec = importlib.util.spec_from_file_location(f"bad_input_{audit}", REPOSITORY / "evals" / f"test_{audit}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def collect(audit: str, options: RunOptions) -> None:
+    """Ask every test of the audit for its cases."""
+    for function in vars(suite(audit)).values():
+        source = source_of(function)
+        if source is not None:
+            source.cases(options)
+
+
+Configure = Callable[..., pytest.Config]
+
+
+@pytest.fixture
+def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Configure]:
+    """Reads options as a call of pytest does, in a folder of its own; no model may load meanwhile."""
+
+    def loaded(*_: Any, **__: Any) -> None:
+        raise AssertionError("a model was loaded")
+
+    for place in ("lm_audit.models.load_model", "lm_audit.models.loading.load_model"):
+        monkeypatch.setattr(place, loaded)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    made: list[pytest.Config] = []
+
+    def read(*arguments: str) -> pytest.Config:
+        plugins = ("-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", "-p", "no:cacheprovider")
+        config = get_config([*plugins, *arguments])
+        made.append(config)
+        config.parse([*plugins, *arguments])
+        config._do_configure()
+        return config
+
+    yield read
+    for config in made:
+        config._ensure_unconfigure()
+
+
+def refusal(configure: Configure, audit: str | None, *arguments: str) -> str:
+    """What the call says, from its options alone or from the cases of an audit."""
+    with pytest.raises((pytest.UsageError, HarnessError)) as caught:
+        options = audit_session(configure(*arguments)).options
+        assert audit is not None, f"{arguments} was accepted"
+        collect(audit, options)
+    message = str(caught.value)
+    assert len(message) < 3000
+    return message
+
+
+OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("--seed", "-1"), ("--seed", "'-1'", "whole number")),
+    (("--seed", "1.5"), ("--seed", "'1.5'")),
+    (("--seed", "nan"), ("--seed", "'nan'")),
+    (("--seed", "1_0"), ("--seed", "'1_0'")),
+    (("--seed", "٣"), ("--seed", "whole number")),
+    (("--seed", str(2**32)), ("--seed", "4294967295")),
+    (("--seed", "9" * 5000), ("--seed", "999...")),
+    (("--seed", ""), ("--seed", "''")),
+    (("--thinking-tokens", "-1"), ("--thinking-tokens", "'-1'")),
+    (("--thinking-tokens", "inf"), ("--thinking-tokens", "'inf'")),
+    (("--case-timeout", "0"), ("--case-timeout", "above 0")),
+    (("--case-timeout", "nan"), ("--case-timeout", "'nan'")),
+    (("--case-timeout", "inf"), ("--case-timeout", "'inf'")),
+    (("--case-timeout", "1e300"), ("--case-timeout", "at most")),
+    (("--max-model-crashes", "0"), ("--max-model-crashes", "'0'")),
+    (("--leakage-limit", "0"), ("--leakage-limit", "'0'")),
+    (("--leakage-limit", "-3"), ("--leakage-limit", "'-3'")),
+    (("--leakage-orders", "0"), ("--leakage-orders", "1 to 99")),
+    (("--leakage-orders", "1e3"), ("--leakage-orders", "'1e3'")),
+    (("--needle-samples", "0"), ("--needle-samples", "'0'")),
+    (("--needle-depths", "0"), ("--needle-depths", "'0'")),
+    (("--needle-depths", "1000000000"), ("--needle-depths", "10000")),
+    (("--needle-tokens", "0"), ("--needle-tokens", "'0'")),
+    (("--needle-threshold", "0"), ("--needle-threshold", "above 0 and below 1")),
+    (("--needle-threshold", "nan"), ("--needle-threshold", "'nan'")),
+    (("--needle-threshold", "-0.5"), ("--needle-threshold",)),
+    (("--needle-precision", "0.5"), ("--needle-precision", "below 0.5")),
+    (("--bias-margin", "0"), ("--bias-margin", "above 0")),
+    (("--bias-margin", "inf"), ("--bias-margin", "'inf'")),
+    (("--bias-margin", "nan"), ("--bias-margin", "'nan'")),
+    (("--deletion-steps", "-1"), ("--deletion-steps", "'-1'")),
+    (("--attribution-hops", "1000000000"), ("--attribution-hops", "0 to 100")),
+    (("--attribution-hops", "-1"), ("--attribution-hops", "'-1'")),
+    (("--benchmark", " "), ("--benchmark", "empty")),
+    (("--bias-grid", ""), ("--bias-grid", "empty")),
+    (("--needle-folder", ""), ("--needle-folder", "empty")),
+    (("--faithfulness-samples", ""), ("--faithfulness-samples", "empty")),
+    (("--size", "Smoke"), ("--size", "Smoke")),
+    (("--device", "cuda:-1"), ("--device", "cuda:-1")),
+    (("--dtype", "int8"), ("--dtype int8",)),
+    (("--model", ""), ("--model ''",)),
+    (("--model", LONG), ("nnn",)),
+    (("--model", "./absent"), ("absent",)),
+    (("--model", "tiny:-1"), ("tiny:-1",)),
+    (("--data", "crows_pairs"), ("--data 'crows_pairs'", "NAME=PATH")),
+    (("--data", "CrowS_Pairs=x.csv"), ("--data CrowS_Pairs", "'crows_pairs'")),
+    (("--data", "crows-pairs=x.csv"), ("--data crows-pairs", "'crows_pairs'")),
+    (("--data", "crows=x.csv"), ("--data crows", "'crows_pairs'")),
+    (("--data", "BBQ=x"), ("--data BBQ", "'bbq'")),
+    (("--data", "stereo_set=x"), ("--data stereo_set", "'stereoset'")),
+    (("--data", "bbq=a", "--data", "bbq=b"), ("--data 'bbq=b'", "already")),
+    (("--chat-args", "enable_thinking"), ("--chat-args", "KEY=VALUE")),
+    (("--chat-args", "a=NaN"), ("--chat-args", "NaN")),
+    (("--chat-args", 'a={"b": 1, "b": 2}'), ("--chat-args", "twice")),
+    (("--chat-args", 'a="\\ud800"'), ("--chat-args", "surrogate")),
+    (("--chat-args", "a=1e999"), ("--chat-args", "too large")),
+    (("--chat-args", "a=" + "9" * 5000), ("--chat-args", "digits")),
+    (("--chat-args", "a=" + "[" * 50_000), ("--chat-args", "deep")),
+    (("--chat", "off", "--chat-args", "a=1"), ("--chat-args", "--chat off")),
+    (("--gates", "absent.toml"), ("absent.toml", "no such file")),
+    (("--gates", "."), ("gates file .", "is a folder")),
+    (("--gates", "/dev/zero"), ("/dev/zero", "device")),
+    (("--gates", LONG), ("nnn", "File name too long")),
+    (("--reports", ""), ("--reports ''",)),
+    (("--resume", LONG), ("nnn",)),
+    (("--baseline", "absent"), ("--baseline", "absent")),
+]
+
+
+@pytest.mark.parametrize(("arguments", "fragments"), OF_OPTIONS, ids=lambda value: ascii(value)[:40])
+def test_options(configure: Configure, arguments: tuple[str, ...], fragments: tuple[str, ...]) -> None:
+    message = refusal(configure, None, *arguments)
+    for fragment in fragments:
+        assert fragment in message, message
+
+
+OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
+    ("privacy", ("--manifest", "m.jsonl"), ("--manifest m.jsonl does nothing without --stages",)),
+    ("privacy", ("--stages", "base=tiny"), ("--manifest FILE",)),
+    ("privacy", ("--stages", "base=tiny", "--manifest", "absent"), ("--manifest absent", "no such file")),
+    ("privacy", ("--stages", "bas=tiny", "--manifest", "pytest.ini"), ("unknown stage 'bas'",)),
+    ("privacy", ("--stages", "base=tiny", "--manifest", "pytest.ini"), ("pytest.ini, row 1",)),
+    ("needle", ("--needle-preset", "niah_singel_1"), ("'niah_singel_1'", "did you mean 'niah_single_1'")),
+    ("needle", ("--needle-preset", "niah_single_1", "--needle-preset", "niah_single_1"), ("given twice",)),
+    ("needle", ("--needle-lengths", "0"), ("--needle-lengths '0'",)),
+    ("needle", ("--needle-lengths", "512,512"), ("512 is there twice",)),
+    ("needle", ("--needle-lengths", "512,nan"), ("--needle-lengths '512,nan'",)),
+    ("needle", ("--needle-haystack", "absent.txt"), ("--needle-haystack absent.txt", "does not exist")),
+    (
+        "needle",
+        ("--needle-haystack", "pytest.ini", "--needle-preset", "niah_single_1"),
+        ("--needle-haystack pytest.ini does nothing",),
+    ),
+    ("needle", ("--needle-precision", "0.1"), ("--needle-precision 0.1 does nothing without --adaptive",)),
+    ("needle", ("--needle-folder", "absent"), ("absent", "length_*")),
+    ("needle", ("--needle-folder", ".", "--needle-windows", "shared"), ("--needle-windows", "--needle-folder")),
+    ("needle", ("--needle-folder", ".", "--needle-language", "zh"), ("--needle-language", "--needle-folder")),
+    ("needle", ("--needle-folder", ".", "--needle-samples", "3"), ("--needle-samples", "--needle-folder")),
+    ("needle", ("--chat", "on", "--needle-template", "base"), ("--needle-template",)),
+    ("faithfulness", ("--attribution-method", "flash_trace"), ("'flash_trace'", "did you mean 'flashtrace'")),
+    ("faithfulness", ("--attribution-method", "ifr", "--attribution-method", "ifr"), ("ifr is given twice",)),
+    (
+        "faithfulness",
+        ("--attribution-method", "attnlrp", "--attribution-hops", "7"),
+        ("--attribution-hops 7", "attnlrp"),
+    ),
+    ("faithfulness", ("--faithfulness-samples", "absent.jsonl"), ("absent.jsonl", "no such file")),
+    ("faithfulness", ("--chat", "off", "--faithfulness-chat"), ("--faithfulness-chat",)),
+    ("leakage", ("--chat", "on", "--leakage-mode", "raw"), ("--leakage-mode",)),
+    ("bias", ("--chat", "on", "--bias-mode", "raw"), ("--bias-mode",)),
+    ("leakage", ("--benchmark", "absent.csv"), ("absent.csv", "no such file")),
+    ("leakage", ("--benchmark", LONG), ("nnn",)),
+    ("leakage", ("--leakage-columns", "quest=Q"), ("column mapping 'quest=Q'",)),
+    ("leakage", ("--leakage-clean", "absent.csv"), ("absent.csv",)),
+    ("bias", ("--bias-grid", "absent.toml"), ("absent.toml", "no such file")),
+    ("bias", ("--data", "bbq=absent.jsonl"), ("absent.jsonl", "no such file")),
+]
+
+
+@pytest.mark.parametrize(("audit", "arguments", "fragments"), OF_AUDITS, ids=lambda value: ascii(value)[:40])
+def test_options_of_audits(
+    configure: Configure, audit: str, arguments: tuple[str, ...], fragments: tuple[str, ...]
+) -> None:
+    message = refusal(configure, audit, *arguments)
+    for fragment in fragments:
+        assert fragment in message, message
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ('[bias.gap]\nmax = 1\nmodels = ["candidat"]\n', ("'candidat'", "did you mean 'candidate'", "[bias.gap]")),
+        ('[bias.gap]\nmax = 1\nmodels = ["candidate", "other"]\n', ("'other'",)),
+        ("[bias.gap]\nmax = nan\n", ("max = nan",)),
+        ("[bias.gap]\nmax = inf\n", ("max = inf",)),
+        ("[bias.gap]\nmax = true\n", ("max = True",)),
+        ("[bias.gap]\nmax = 1\nn_min = 0\n", ("n_min = 0",)),
+        ("[bias.gap]\nmax = 1\nmax = 2\n", ("is not TOML",)),
+        ("[bais.gap]\nmax = 1\n", ("'bais'", "'bias'")),
+        ("max = 1\n", ("max = 1",)),
+        ("", ("no gate",)),
+        ("[bias.gap]\nmax = " + "9" * 5000, ("digits",)),
+        ("a = " + "[" * 5000, ("nested",)),
+    ],
+    ids=range(12),
+)
+def test_gates(configure: Configure, tmp_path: Path, text: str, fragments: tuple[str, ...]) -> None:
+    (tmp_path / "gates.toml").write_text(text)
+    message = refusal(configure, None, "--model", "candidate=tiny", "--gates", "gates.toml")
+    for fragment in ("gates.toml", *fragments):
+        assert fragment in message, message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selected", "fragments"),
+    [
+        (("--leakage-limit", "5"), {"bias"}, ("--leakage-limit does nothing", "leakage")),
+        (("--needle-samples", "5"), {"bias", None}, ("--needle-samples does nothing", "needle")),
+        (("--manifest", "m.jsonl"), {"bias"}, ("--manifest does nothing", "privacy")),
+        (("--bias-margin", "0.25"), {"needle"}, ("--bias-margin does nothing", "bias")),
+        (("--data", "bbq=x.jsonl"), {"needle"}, ("--data bbq", "bias")),
+        (("--data", "mine=x.jsonl"), {"bias"}, ("--data mine", "no audit here knows")),
+        (("--undecided", "fail"), {"bias"}, ("--undecided does nothing without --gates",)),
+        (("--report-only",), {"bias"}, ("--report-only does nothing without --gates",)),
+    ],
+)
+def test_options_without_effect(
+    configure: Configure, arguments: tuple[str, ...], selected: set[str | None], fragments: tuple[str, ...]
+) -> None:
+    config = configure(*arguments)
+    [line] = without_effect(config, audit_session(config).options, selected)
+    assert all(fragment in line for fragment in fragments)
+
+
+def test_options_of_what_runs_are_not_warned_of(configure: Configure) -> None:
+    words = ("--leakage-limit", "5", "--data", "bbq=x.jsonl", "--needle-samples", "3", "--bias-margin", "0.25")
+    config = configure(*words)
+    assert without_effect(config, audit_session(config).options, {"bias", "leakage", "needle"}) == []
+
+
+def test_an_exporter_that_is_not_installed(configure: Configure) -> None:
+    absent = [name for name in ("mlflow", "wandb") if importlib.util.find_spec(name) is None]
+    if not absent:
+        pytest.skip("both libraries are installed")
+    assert f"--export {absent[0]}: the {absent[0]} exporter needs its library" in refusal(
+        configure, None, "--export", absent[0]
+    )
+
+
+def hostile_files(folder: Path) -> dict[str, Path]:
+    """What a name may turn out to be."""
+    files = {
+        "absent": folder / "absent",
+        "folder": folder / "folder",
+        "pipe": folder / "pipe",
+        "device": Path("/dev/zero"),
+        "long": folder / LONG,
+        "zip": folder / "zip.jsonl",
+        "utf32": folder / "utf32.jsonl",
+        "utf16": folder / "utf16.jsonl",
+        "latin": folder / "latin.jsonl",
+        "deep": folder / "deep.jsonl",
+        "digits": folder / "digits.jsonl",
+    }
+    files["folder"].mkdir()
+    os.mkfifo(files["pipe"])
+    files["zip"].write_bytes(b"PK\x03\x04" + b"\0" * 30)
+    files["utf32"].write_bytes("text".encode("utf-32"))
+    files["utf16"].write_bytes("text".encode("utf-16-le"))
+    files["latin"].write_bytes("été, à la plage".encode("latin-1"))
+    files["deep"].write_bytes(b'{"prompt": ' + b"[" * 50_000)
+    files["digits"].write_bytes(b'{"prompt": ' + b"9" * 5_000 + b"}")
+    return files
+
+
+@pytest.mark.parametrize(
+    ("audit", "option"),
+    [
+        ("bias", "--bias-grid"),
+        ("bias", "--data=crows_pairs="),
+        ("bias", "--data=stereoset="),
+        ("bias", "--data=bbq="),
+        ("leakage", "--benchmark"),
+        ("leakage", "--leakage-clean"),
+        ("faithfulness", "--faithfulness-samples"),
+        (None, "--gates"),
+    ],
+)
+def test_files_that_options_name(configure: Configure, tmp_path: Path, audit: str | None, option: str) -> None:
+    for kind, path in hostile_files(tmp_path).items():
+        # The ending says how a benchmark is read.
+        named = (
+            path.with_name(f"{path.name}.jsonl")
+            if kind in ("zip", "utf32", "utf16", "latin", "deep", "digits")
+            else path
+        )
+        if named != path:
+            path.rename(named)
+        words = (f"{option}{named}",) if option.endswith("=") else (option, str(named))
+        message = refusal(configure, audit, *words)
+        assert str(named)[:80] in message, (kind, message)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--gates", "gates.toml", "--model", "tiny"), "did you mean 'tiny'?"),
+        (("--data", "BBQ=x"), "did you mean 'bbq'?"),
+        (("--needle-precision", "0.1"), "does nothing without --adaptive"),
+    ],
+)
+def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    write_project(tmp_path)
+    (tmp_path / "gates.toml").write_text('[needle.accuracy]\nmin = 0.5\nmodels = ["tinny"]\n')
+    where = ("-c", "pytest.ini", "--rootdir", str(tmp_path), str(REPOSITORY / "evals" / "test_needle.py"))
+    done = run_pytest(tmp_path, *where, *words)
+    assert done.code in (2, 4)
+    assert says in done.output and "Traceback" not in done.output
+    assert not (tmp_path / "reports").exists()
+
+
+def test_json_rows_hold_their_places(tmp_path: Path) -> None:
+    """One unusable line among good ones is named by its number, in every set of JSON lines alike."""
+    from lm_audit.audits.bias.rows import load_rows
+    from lm_audit.audits.faithfulness.jsonl import read_samples
+    from lm_audit.audits.leakage import load_benchmark
+    from lm_audit.audits.privacy.corpus import read_texts
+
+    readers: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
+        "leakage": (load_benchmark, {"question": "q", "choices": ["a", "b"], "answer": 0}),
+        "bias": (
+            lambda path: load_rows(path, "stereoset"),
+            {"target": "a", "bias_type": "b", "context": "c", "sentences": []},
+        ),
+        "faithfulness": (read_samples, {"prompt": "p"}),
+        "privacy": (read_texts, {"text": "t"}),
+    }
+    for bad in ("{", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', '{"x": 1, "x": 2}', '{"x": 1e999}', "9" * 5000):
+        for name, (read, good) in readers.items():
+            path = tmp_path / f"{name}.jsonl"
+            path.write_text(f"{json.dumps(good)}\r\n\n{bad}\n")
+            with pytest.raises(HarnessError) as caught:
+                read(path)
+            assert f"{path}, row 3" in str(caught.value), (name, bad)
+
+
+def test_every_line_of_json_may_hold_other_line_ends(tmp_path: Path) -> None:
+    from lm_audit.audits.faithfulness.jsonl import read_samples
+    from lm_audit.audits.leakage import load_benchmark
+    from lm_audit.audits.privacy.corpus import read_texts
+
+    odd = "x\u2028y\u2029z\u0085w"
+    path = tmp_path / "x.jsonl"
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        path.write_bytes((json.dumps({"prompt": odd}, ensure_ascii=False) + "\r\n").encode(encoding))
+        assert read_samples(path)[0].prompt == odd
+        path.write_bytes((json.dumps({"text": odd}, ensure_ascii=False) + "\r\n").encode(encoding))
+        assert read_texts(path) == [odd]
+        row = {"question": odd, "choices": ["a", "b"], "answer": 0}
+        path.write_bytes((json.dumps(row, ensure_ascii=False) + "\r\n").encode(encoding))
+        assert load_benchmark(path).items[0].question == odd
+
+
+def test_chinese_in_gbk_is_told(tmp_path: Path) -> None:
+    from lm_audit.audits.faithfulness.jsonl import read_samples
+
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(json.dumps({"prompt": "下列属于水果的是：苹果"}, ensure_ascii=False).encode("gbk"))
+    with pytest.warns(DataWarning, match="GB18030"):
+        assert read_samples(path)[0].prompt == "下列属于水果的是：苹果"
