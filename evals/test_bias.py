@@ -30,7 +30,8 @@ pytestmark = pytest.mark.bias
     [
         Case("published", {}),
         Case("corrected", {"leading_space": True, "first_token_only": False}),
-    ]
+    ],
+    needs=[Capability.LOGLIKELIHOOD],
 )
 def test_minimal_probe(case: Case, language_model: LanguageModel, evidence: Recorder) -> None:
     """One pair, one template: the published logic, and beside it whole words with their space."""
@@ -52,9 +53,11 @@ def grid_cases(options: RunOptions) -> list[Case]:
     """One case for each axis of each grid."""
     asked_mode(options)
     found = []
+    corrected = options.option("bias_boundary") != "none"
+    needs = (Capability.LOGLIKELIHOOD, *((Capability.NEXT_TOKEN,) if corrected else ()))
     for number, grid in enumerate(grids(options)):
         name = grid.language if number < 2 else Path(str(grid.source)).stem
-        found += [Case(f"{name}-{axis.name}", {"grid": grid, "axis": axis.name}) for axis in grid.axes]
+        found += [Case(f"{name}-{axis.name}", {"grid": grid, "axis": axis.name}, needs=needs) for axis in grid.axes]
     return found
 
 
@@ -98,7 +101,7 @@ def measured_grid() -> Callable[..., tuple[GridMeasurement, list[Any]]]:
     return measure
 
 
-@cases(grid_cases, preflight=separable)
+@cases(grid_cases, preflight=separable, needs=[Capability.LOGLIKELIHOOD])
 def test_preference_grid(
     case: Case,
     language_model: LanguageModel,
@@ -147,7 +150,7 @@ def public_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-@cases(public_cases)
+@cases(public_cases, needs=[Capability.LOGLIKELIHOOD])
 def test_public_benchmark(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -166,7 +169,41 @@ def test_public_benchmark(
     evidence.record(result)
 
 
-@cases([Case("gender-en", {"file": "counterfactual_en.toml"})])
+def generated_cases(options: RunOptions) -> list[Case]:
+    """The sets whose questions have answers to choose from."""
+    return [case for case in public_cases(options) if case.id in ("bbq", "cbbq")]
+
+
+@cases(generated_cases, needs=[Capability.GENERATE])
+def test_generated_choice(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """BBQ and CBBQ where the model writes the letter of its answer: another measurement than scoring the answers."""
+    from lm_audit.audits import bias
+
+    loaded = bias.load_set(case.params["source"], case.params["kind"])
+    stratum = bias.SETS[case.params["kind"]].stratum
+    chosen = bias.stratified_sample(loaded.rows, case.params["sample"], stratum, seed=audit_seed)
+    result = bias.bbq_generated(language_model, chosen, seed=audit_seed, usage=loaded.usage)
+    result.parameters.update({"rows": loaded.usage.n_read, "sampled": len(chosen)})
+    evidence.record(result)
+
+
+SWAPS = [Case("gender-en", {"file": "counterfactual_en.toml"})]
+
+
+@cases(SWAPS, needs=[Capability.CONTINUE])
+def test_counterfactual_continuation(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int
+) -> None:
+    """Does exchanging the gender change what the model writes more than any other change of wording does?"""
+    from lm_audit.audits.bias import counterfactual_continuations, load_swap_items
+
+    items = load_swap_items(FIXTURES / case.params["file"])
+    evidence.record(counterfactual_continuations(language_model, items, seed=audit_seed))
+
+
+@cases(SWAPS, needs=[Capability.LOGLIKELIHOOD])
 def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """Does exchanging the gender move what follows more than any other change of wording does?"""
     from lm_audit.audits.bias import counterfactual_swap, load_swap_items

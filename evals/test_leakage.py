@@ -10,6 +10,7 @@ import pytest
 
 from lm_audit.audits.leakage.benchmark import Benchmark, Drawn, cached_benchmark
 from lm_audit.audits.leakage.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
+from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
 SHIPPED = [FIXTURES / "general_en", FIXTURES / "general_zh"]
 
 pytestmark = pytest.mark.leakage
+
+FULL = (Capability.LOGLIKELIHOOD, Capability.NEXT_TOKEN)
+"""Ranks, the likeliest token under a penalty, entropy: the whole distribution is read."""
 
 
 def sources(options: RunOptions) -> dict[str, str]:
@@ -67,7 +71,7 @@ def opening_of(tokenizer: Any, options: RunOptions) -> str:
     return chat_opening(tokenizer, arguments=options.chat_args)
 
 
-@cases(benchmark_cases)
+@cases(benchmark_cases, needs=FULL)
 def test_published_memorisation(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -105,7 +109,7 @@ def measured_memorisation() -> Callable[..., Memorisation]:
     return measure
 
 
-@cases(benchmark_cases, preflight=has_template)
+@cases(benchmark_cases, preflight=has_template, needs=FULL)
 def test_memorisation(
     case: Case,
     language_model: LanguageModel,
@@ -129,7 +133,7 @@ def overview_cases(options: RunOptions) -> list[Case]:
     return [Case("all-benchmarks", {"sources": sources(options)}, cost=float(count))]
 
 
-@cases(overview_cases, preflight=has_template)
+@cases(overview_cases, preflight=has_template, needs=FULL)
 def test_benchmark_overview(
     case: Case,
     language_model: LanguageModel,
@@ -146,7 +150,7 @@ def test_benchmark_overview(
     evidence.record(overview_evidence(results, language_model.name))
 
 
-@cases(benchmark_cases)
+@cases(benchmark_cases, needs=[Capability.LOGLIKELIHOOD])
 def test_option_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -157,7 +161,7 @@ def test_option_order(
     evidence.record(option_order(language_model, benchmark, seed=audit_seed, on_rows=evidence.rows))
 
 
-@cases(benchmark_cases, preflight=has_template)
+@cases(benchmark_cases, preflight=has_template, needs=[Capability.CONTINUE])
 def test_completion(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -179,7 +183,7 @@ def text_cases(options: RunOptions) -> list[Case]:
     return benchmark_cases(options)
 
 
-@cases(text_cases)
+@cases(text_cases, needs=FULL)
 def test_text_likelihood(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -204,7 +208,7 @@ def row_order_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-@cases(row_order_cases)
+@cases(row_order_cases, needs=[Capability.LOGLIKELIHOOD])
 def test_row_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:

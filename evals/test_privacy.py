@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lm_audit.audits.privacy import evalcases
+from lm_audit.audits.privacy.manifest import read_manifest
+from lm_audit.audits.privacy.stage_option import manifest_path
+from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
     from lm_audit.plugin.recorder import Recorder
 
 pytestmark = pytest.mark.privacy
@@ -71,6 +75,26 @@ def test_transition(case: Case, evidence: Recorder, run_options: RunOptions) -> 
 def test_blind_baseline(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """The base model must not tell members from held-out twins."""
     evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options)))
+
+
+def extraction_cases(options: RunOptions) -> list[Case]:
+    """One case for the manifest that ``--extraction-manifest`` names; what is wrong with it is said here."""
+    named = options.option("extraction_manifest")
+    if named is None:
+        return [Case("manifest", skip="needs --extraction-manifest FILE, the canaries that the model may have seen")]
+    manifest = read_manifest(manifest_path(named, "--extraction-manifest"))
+    return [Case("manifest", {"manifest": manifest, "file": named}, cost=5.0)]
+
+
+@cases(extraction_cases, needs=[Capability.CONTINUE])
+def test_generated_extraction(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Does the model write out the secrets of a manifest, greedily or in samples, more often than their twins?"""
+    from lm_audit.audits.privacy.extraction_generated import generated_extraction
+
+    samples = {"smoke": 4, "standard": 16, "full": 64}[run_options.size]
+    evidence.record(generated_extraction(language_model, case.params["manifest"], samples=samples, seed=audit_seed))
 
 
 @cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])

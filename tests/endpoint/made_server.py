@@ -42,6 +42,7 @@ class Made:
     keys: list[str] = field(default_factory=list)
     delay_s: float = 0.0
     wanted_key: str | None = None
+    routes_missing: set[str] = field(default_factory=set)
     in_flight: int = 0
     most_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -94,7 +95,7 @@ def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None =
             if self.path in further:
                 self._say(200, json.dumps(further[self.path](self.path, body)))
                 return
-            if not self.path.endswith("/completions"):
+            if not self.path.endswith("/completions") or self.path in made.routes_missing:
                 self._say(404, '{"error": {"message": "not found"}}')
                 return
             with made.lock:

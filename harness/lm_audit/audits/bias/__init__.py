@@ -8,8 +8,10 @@ from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.audits.bias.bbq_audit import bbq
+    from lm_audit.audits.bias.bbq_written import bbq_generated
     from lm_audit.audits.bias.contrasts import Contrast, all_contrasts
     from lm_audit.audits.bias.counterfactual import counterfactual_swap, load_swap_items
+    from lm_audit.audits.bias.counterfactual_generated import counterfactual_continuations
     from lm_audit.audits.bias.crows_audit import crows_pairs
     from lm_audit.audits.bias.grid import GridMeasurement, measure_grid
     from lm_audit.audits.bias.grid_controls import control_evidence
@@ -42,7 +44,9 @@ __all__ = [
     "all_contrasts",
     "axis_evidence",
     "bbq",
+    "bbq_generated",
     "control_evidence",
+    "counterfactual_continuations",
     "counterfactual_swap",
     "crows_pairs",
     "decisions",

@@ -45,6 +45,12 @@ METRICS = (
       "The same where the exchange keeps the meaning: what any change of wording does."),
     M("bias.counterfactual_excess_shift", "What gender adds to any change of wording", "nats", "lower",
       "Shift when the gender is exchanged minus the shift when other words are: above 0 gender matters more."),
+    M("bias.counterfactual_generated_change", "Change of what is written when the gender is exchanged", "share",
+      "lower", "How many words of a written continuation change when the gender in the text before it is exchanged."),
+    M("bias.counterfactual_generated_noise_floor", "Change of what is written when other words are exchanged", "share",
+      None, "The same where the exchange keeps the meaning: what any change of wording does."),
+    M("bias.counterfactual_generated_excess", "What gender adds to what is written", "share", "lower",
+      "Change when the gender is exchanged minus the change when other words are: above 0 gender matters more."),
     M("bias.refusal_rate.{group}", "Requests refused, {group}", "%", "lower",
       "Share of requests about this group that the model refuses."),
     M("bias.refusal_no_answer", "Replies without an answer", "%", "lower",
@@ -107,7 +113,8 @@ METRICS = (
     M("bias.winogender_labour_correlation.{rule}", "Winogender: agreement with labour statistics ({rule})",
       "Pearson r", "target:0", "The same with candidates compared in another way."),
     *(
-        M(f"bias.bbq_{score}{part}", f"BBQ: {title}{of}", unit, direction, about)
+        M(f"bias.{name}_{score}{part}", f"{called}: {title}{of}", unit, direction, about)
+        for name, called in (("bbq", "BBQ"), ("bbq_generated", "BBQ, choice generated"))
         for part, of in (("", ""), (".category.{category}", ", {category}"), (".names_only", ", names only"))
         for score, title, unit, direction, about in (
             ("accuracy_ambig", "accuracy without the facts", "share", "higher",

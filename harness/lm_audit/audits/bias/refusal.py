@@ -16,6 +16,7 @@ from lm_audit.audits.bias.lexicon import SLOT, Axis
 from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.models.capabilities import Capability
 from lm_audit.textfiles import read_toml
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def refusal_rates(
             for reply in generated
         ]
         refused[:, :, draw] = np.array(answers).reshape(shape)
-    lean = _lean(model, refusals, prompts).reshape(shape)
+    scored = model.offers[Capability.LOGLIKELIHOOD].has
+    lean = _lean(model, refusals, prompts).reshape(shape) if scored else np.full(shape, np.nan)
     evidence = Evidence("bias", headline="bias.refusal_max_difference")
     unanswered = int(np.isnan(refused).sum())
     evidence.parameters.update(
@@ -119,6 +121,8 @@ def refusal_rates(
     evidence.extend_rows(_rows(refusals, axis, prompts, replies, refused, lean))
     tests = record_rates(evidence, RefusalTable(axis.groups, refused, lean), confidence=confidence, seed=seed)
     evidence.finding(*refusal_findings(evidence, tests, refusals.language, axis.name))
+    if not scored:
+        evidence.notes.append("No lean: the model gives no log-probabilities of a given text.")
     if unanswered:
         evidence.notes.append(
             f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought. They "
@@ -159,7 +163,7 @@ def _rows(
                     "thought": reply.thought,
                     "answered": float(reply.answer is not None),
                     "refused": None if np.isnan(score) else float(score),
-                    "lean": float(lean[r, g]),
+                    "lean": None if np.isnan(lean[r, g]) else float(lean[r, g]),
                 }
             )
     return rows

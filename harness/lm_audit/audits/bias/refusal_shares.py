@@ -24,7 +24,9 @@ CHANCE_DRAWS = 1000
 
 @dataclass(frozen=True)
 class RefusalTable:
-    """``refused`` (requests, groups, draws) is 1, 0, or NaN without an answer; ``lean`` (requests, groups) in nats."""
+    """``refused`` (requests, groups, draws) is 1, 0, or NaN without an answer; ``lean`` (requests, groups) in nats, NaN
+    where the model gives none.
+    """
 
     groups: Sequence[str]
     refused: Floats
@@ -73,6 +75,8 @@ def record_rates(
             replace(difference, note=note, **_DIFFERENCE),
             MetricSource.difference("refused", {"group": first}, {"group": second}, scale=100, **request),
         )
+        if np.isnan(table.lean).all():
+            continue
         evidence.metric(
             f"bias.refusal_lean.{first}|{second}",
             _lean(table.lean[:, b] - table.lean[:, a], confidence, seed),

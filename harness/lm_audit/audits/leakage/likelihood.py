@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lm_audit.errors import UsageError
-from lm_audit.models.context import context_window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +78,7 @@ def ngram_accuracy(
     """
     import pandas as pd
 
-    window = context_window(model.module.config)
+    window = model.context_window
     joined = [text if isinstance(text, str) else " ".join(text) for text in texts]
     encoded = model.tokenizer(joined, add_special_tokens=False)["input_ids"] if joined else []
     ids = [tokens[: window - 1] if window else tokens for tokens in encoded]

@@ -10,7 +10,6 @@ from lm_audit.audits.leakage.items import LETTERS, Item, full_text
 from lm_audit.audits.leakage.probing import Rule, probe_chunks
 from lm_audit.audits.leakage.style import is_sorted
 from lm_audit.audits.leakage.variants import BASELINES, Variant, exclude, strangers, variants_of
-from lm_audit.models.context import context_window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +29,7 @@ def usable_items(model: LanguageModel, items: Sequence[Item], opening: str = "")
 
 def fitting(model: LanguageModel, items: Sequence[Item], opening: str = "") -> list[bool]:
     """Whether each item's whole text, with some room for a BOS and other cuts, fits the model's context window."""
-    window = context_window(model.module.config)
+    window = model.context_window
     if window is None or not items:
         return [True] * len(items)
     encoded = model.tokenizer([opening + full_text(item) for item in items], add_special_tokens=False)["input_ids"]

@@ -14,7 +14,6 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.signs import paired_sign_flip
-from lm_audit.models.context import context_window
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def swap_test(
         if texts
         else []
     )
-    window = context_window(model.module.config) or 10**9
+    window = model.context_window or 10**9
     fits = [max(len(ids[2 * k]), len(ids[2 * k + 1])) < window for k in range(len(pairs))]
     scores = iter(model.loglikelihood([([], some) for k, some in enumerate(ids) if fits[k // 2]]))
     found: list[dict[str, Any]] = []

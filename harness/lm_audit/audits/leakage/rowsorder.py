@@ -11,7 +11,6 @@ import numpy as np
 from lm_audit.audits.leakage.averages import FEWEST
 from lm_audit.audits.leakage.signs import unreachable
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.context import context_window
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def sorted_reason(rows: Sequence[str]) -> str | None:
 
 def _totals(model: LanguageModel, rows: Sequence[str], orders: Sequence[Sequence[int]]) -> list[float]:
     ids = model.tokenizer([f"{row}\n\n" for row in rows], add_special_tokens=False)["input_ids"]
-    window = context_window(model.module.config) or 10**9
+    window = model.context_window or 10**9
     longest = max(range(len(ids)), key=lambda i: len(ids[i]))
     if len(ids[longest]) >= window:
         raise DataError(f"{len(ids[longest])} tokens; {model.name} reads {window}", row=longest + 1)

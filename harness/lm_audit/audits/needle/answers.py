@@ -118,6 +118,8 @@ class ModelAnswerer:
         for group in _by_budget(samples):
             for chat in (True, False):
                 some = [sample for sample in group if (sample.metadata.get("template") == MESSAGES) is chat]
+                if not some:
+                    continue
                 replies = self._model.generate(
                     [sample.prompt for sample in some], max_new_tokens=max(1, group[0].tokens_to_generate), chat=chat
                 )

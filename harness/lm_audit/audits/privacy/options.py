@@ -12,5 +12,10 @@ OPTIONS: tuple[AuditOption, ...] = (
         "dpo_with_canary=SPEC (hub ids, folders, LoRA adapters); needs --manifest",
         type=filled,
     ),
+    AuditOption(
+        "--extraction-manifest",
+        "a canary manifest (JSONL): ask --model to write its secrets, by generation alone",
+        type=filled,
+    ),
     AuditOption("--manifest", "the canary manifest (JSONL) that those checkpoints were trained with", type=filled),
 )

@@ -39,10 +39,10 @@ def _check_spec(stage: str, spec: str) -> None:
         raise type(error)(f"--stages {stage}: {error}") from error
 
 
-def manifest_path(value: str | None) -> Path:
-    """The manifest that goes with ``--stages``; ``UsageError`` where it is not given or not there."""
+def manifest_path(value: str | None, option: str = "--manifest") -> Path:
+    """The manifest that ``option`` names; ``UsageError`` where it is not given or not there."""
     if not value:
         raise UsageError("--stages needs --manifest FILE: without it nobody knows which canaries were trained on")
     if not os.path.isfile(value):
-        raise UsageError(f"--manifest {value[:200]}: there is no such file")
+        raise UsageError(f"{option} {value[:200]}: there is no such file")
     return Path(value)

@@ -1,0 +1,128 @@
+"""Log-probabilities of a prompt: exactly those of the model, or none at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.errors import ModelError
+from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.capabilities import Capability
+from lm_audit.models.endpoint.settings import EndpointSettings
+from tests.endpoint.made_server import Body, made_server, words
+from tests.endpoint.scoring_server import Scoring, Way, scoring_server
+
+QUICK = EndpointSettings(retries=1, timeout_s=30)
+REQUESTS: list[Any] = [
+    ("The capital of France is", " Paris"),
+    ("The capital of France is", " a large city in the north."),
+    ("naïve 東京", " x"),
+    ("", "Once upon a time"),
+    ([504, 3575, 282], [4649, 314]),
+]
+
+
+@pytest.fixture(scope="module")
+def local() -> LanguageModel:
+    return load_model("smollm2", device="cpu")
+
+
+@pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
+def test_scores_are_those_of_the_model(local: LanguageModel, way: Way) -> None:
+    with scoring_server(local, way) as made:
+        model = load_model(made.spec, endpoint=QUICK)
+        assert model.offers[Capability.LOGLIKELIHOOD].has
+        found = model.loglikelihood(REQUESTS)
+        with pytest.raises(ModelError, match="next-token distribution"):
+            model.loglikelihood(REQUESTS, stats=True)
+        with pytest.raises(ModelError, match="next-token distribution"):
+            model.next_token_log_mass([("a", "")], [1])
+    for here, there in zip(local.loglikelihood(REQUESTS), found, strict=True):
+        assert there.token_ids.tolist() == here.token_ids.tolist()
+        np.testing.assert_allclose(there.logprobs, here.logprobs, atol=1e-3)
+        assert there.greedy == here.greedy and there.boundary_merged == here.boundary_merged
+        known = there.ranks >= 0
+        assert (there.ranks[known] == here.ranks[known]).all() and (here.ranks[~known] > 0).all()
+
+
+def _change(edit: Callable[[Body], None], local: LanguageModel, way: Way) -> Callable[[str, Body], Body]:
+    scoring = Scoring(local, way)
+
+    def answer(route: str, body: Body) -> Body:
+        said = scoring.answer(route, body)
+        if "prompt_logprobs" in body or body.get("echo"):
+            edit(said["choices"][0])
+        return said
+
+    return answer
+
+
+def _swap_tokens(choice: Body) -> None:
+    if choice.get("logprobs"):
+        choice["logprobs"]["tokens"][1:3] = choice["logprobs"]["tokens"][2:0:-1]
+
+
+def _generated_alone(choice: Body) -> None:
+    if choice.get("logprobs"):
+        choice["logprobs"] = {name: values[-1:] for name, values in choice["logprobs"].items()}
+
+
+def _constant(choice: Body) -> None:
+    if choice.get("logprobs"):
+        choice["logprobs"]["token_logprobs"] = [None, *[-1.0] * (len(choice["logprobs"]["tokens"]) - 1)]
+
+
+def _without_one(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        choice["prompt_logprobs"].pop()
+
+
+def _not_a_number(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        for entry in choice["prompt_logprobs"][1:]:
+            next(iter(entry.values()))["logprob"] = math.nan
+
+
+def _above_zero(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        next(iter(choice["prompt_logprobs"][2].values()))["logprob"] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("way", "edit"),
+    [
+        ("echo", _swap_tokens),
+        ("echo", _generated_alone),
+        ("echo", _constant),
+        ("prompt_logprobs", _without_one),
+        ("prompt_logprobs", _not_a_number),
+        ("prompt_logprobs", _above_zero),
+    ],
+)
+def test_a_server_whose_scores_are_not_the_prompt_s_has_none(
+    local: LanguageModel, way: Way, edit: Callable[[Body], None]
+) -> None:
+    tokenize = {"/tokenize": Scoring(local, way).tokenize}
+    with made_server(_change(edit, local, way), routes=tokenize) as made:
+        offer = load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD]
+    assert not offer.has and way in offer.why
+
+
+@pytest.mark.parametrize("edit", [_not_a_number, _above_zero, _without_one])
+def test_scores_that_break_later_end_the_case_and_are_never_numbers(
+    local: LanguageModel, edit: Callable[[Body], None]
+) -> None:
+    with scoring_server(local, "prompt_logprobs") as made:
+        model = load_model(made.spec, endpoint=QUICK)
+        made.answer = _change(edit, local, "prompt_logprobs")
+        with pytest.raises(ModelError, match="log-probabilit"):
+            model.loglikelihood(REQUESTS[:2])
+
+
+def test_a_tokenizer_of_another_model_is_refused_with_both_numbers() -> None:
+    with made_server(words) as made, pytest.raises(ModelError, match=r"counts \d+ tokens in .*, the server 6"):
+        load_model(made.spec, endpoint=EndpointSettings(tokenizer="tiny", retries=0))

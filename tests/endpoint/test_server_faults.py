@@ -1,0 +1,186 @@
+"""What goes wrong at a server ends as a retry or as one clear error; no answer is lost and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import HarnessError, ModelError, ServerError, UsageError
+from lm_audit.models import load_model
+from lm_audit.models.endpoint.kept import KeptAnswers
+from lm_audit.models.endpoint.settings import EndpointSettings
+from tests.endpoint.made_server import Body, Fault, Made, made_server, words
+
+PROMPTS = [f"question number {number}" for number in range(8)]
+
+
+def settings(folder: Path | None = None, **more: Any) -> EndpointSettings:
+    return EndpointSettings(**{"retries": 2, "timeout_s": 1.0, "folder": folder, "repeat_checks": 0, **more})
+
+
+def ask(made: Made, faults: list[Fault], options: EndpointSettings) -> tuple[Any, list[Any]]:
+    """The model and its replies, where the faults come after it was asked what it can do."""
+    model = load_model(made.spec, endpoint=options)
+    made.asked.clear()
+    made.times.clear()
+    made.faults = list(faults)
+    return model, model.generate(PROMPTS, max_new_tokens=4, chat=True)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=429, headers={"retry-after": "1"}, body='{"error": {"message": "slow down"}}'),
+        Fault(status=500, body="<html>oops</html>"),
+        Fault(status=503, body=""),
+        Fault(drop=True),
+        Fault(hang_s=1.6),
+        Fault(half=True),
+        Fault(body="not JSON at all"),
+    ],
+    ids=["429", "500", "503", "drop", "hang", "half", "no-json"],
+)
+def test_what_passes_is_asked_again(fault: Fault, tmp_path: Path) -> None:
+    with made_server() as made:
+        model, replies = ask(made, [fault], settings(tmp_path))
+        assert [one.text for one in replies] == [" ".join(reversed(prompt.split())) for prompt in PROMPTS]
+        assert model.provenance()["endpoint.retries"] == 1
+        assert len(made.asked) == 9
+        if fault.status == 429:
+            first = next(number for number, body in enumerate(made.asked) if made.asked.count(body) == 2)
+            again = len(made.asked) - 1 - made.asked[::-1].index(made.asked[first])
+            assert made.times[again] - made.times[first] >= 0.95
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (Fault(status=500, body="oops"), ServerError, "500 after 2 tries: oops"),
+        (Fault(status=429, body='{"error": {"message": "busy"}}'), ServerError, "429 after 2 tries: busy"),
+        (Fault(drop=True), ServerError, "cannot be reached"),
+        (Fault(hang_s=0.6), ServerError, "no answer within 0.4 s, 2 times"),
+        (Fault(half=True), ServerError, "answered 2 times with what is no JSON"),
+        (Fault(body='{"error": {"message": "out of memory"}}'), ServerError, "200 with an error: out of memory"),
+        (Fault(body='{"choices": []}'), ServerError, "holds no choices"),
+        (Fault(body="[1, 2]"), ServerError, "holds no choices"),
+        (Fault(body="null"), ServerError, "holds no choices"),
+        (Fault(status=400, body='{"detail": "max context is 8"}'), ServerError, r"refuses the request \(400\)"),
+        (Fault(status=401, body="{}"), UsageError, "refuses the key"),
+        (Fault(status=302, headers={"location": "http://elsewhere/"}, body=""), UsageError, "redirects to"),
+    ],
+    ids=["500", "429", "drop", "hang", "half", "error-body", "empty", "list", "null", "400", "401", "302"],
+)
+def test_what_stays_is_one_clear_error_and_no_answer_is_lost(
+    fault: Fault, error: type[HarnessError], message: str, tmp_path: Path
+) -> None:
+    begun = time.monotonic()
+    with made_server() as made:
+        good = Fault()
+        options = settings(tmp_path, retries=1, timeout_s=0.4, concurrency=1)
+        with pytest.raises(error, match=message) as raised:
+            ask(made, [good, good, good, *[fault] * 30], options)
+        assert "\n" not in str(raised.value)
+        made.faults = []
+        made.asked.clear()
+        model = load_model(made.spec, endpoint=options)
+        replies = model.generate(PROMPTS, max_new_tokens=4, chat=True)
+    assert len(replies) == 8
+    questions = [body for _, body in made.asked if "question" in json.dumps(body)]
+    assert len(questions) == 5, "three were answered before, and are not asked again"
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": 7}, {"content": {"a": 1}}, "text", None], ids=["number", "mapping", "text", "none"]
+)
+def test_an_answer_that_is_no_text_is_an_error(message: Any) -> None:
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings())
+        made.answer = lambda route, body: {"model": "made", "choices": [{"message": message}]}
+        with pytest.raises(ModelError, match="expected"):
+            model.generate(["a"], max_new_tokens=1, chat=True)
+
+
+def test_an_answer_of_another_model_is_refused() -> None:
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings())
+        made.answer = lambda route, body: words(route, body) | {"model": "made-mini"}
+        with pytest.raises(ServerError, match="came from model 'made-mini', the earlier ones from 'made'"):
+            model.generate(["a"], max_new_tokens=1, chat=True)
+
+
+def test_a_thought_that_comes_apart_is_never_the_answer() -> None:
+    def thinking(route: str, body: Body) -> Body:
+        said = words(route, body)
+        said["choices"][0]["message"] = {"content": "four", "reasoning_content": "two and two"}
+        return said
+
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings())
+        made.answer = thinking
+        [reply] = model.generate(["2 + 2?"], max_new_tokens=4, chat=True)
+        assert (reply.answer, reply.thought) == ("four", "two and two")
+        made.answer = lambda route, body: {
+            "model": "made",
+            "choices": [{"message": {"content": "<think>two and two</think>\n\nfour"}, "finish_reason": "stop"}],
+        }
+        [reply] = model.generate(["2 + 2?"], max_new_tokens=4, chat=True)
+        assert (reply.answer, reply.thought) == ("four", "two and two")
+        made.answer = lambda route, body: {
+            "model": "made",
+            "choices": [{"message": {"content": "", "reasoning": "still thin"}, "finish_reason": "length"}],
+        }
+        [reply] = model.generate(["2 + 2?"], max_new_tokens=4, chat=True)
+        assert (reply.answer, reply.thought) == (None, "still thin")
+
+
+def test_a_server_that_answers_in_two_ways_is_told_with_the_rate() -> None:
+    turns = iter(range(1000))
+
+    def fickle(route: str, body: Body) -> Body:
+        said = words(route, body)
+        if "number 3" in json.dumps(body):
+            said["choices"][0]["message"]["content"] = f"answer {next(turns)}"
+        return said
+
+    with made_server(fickle) as made:
+        model = load_model(made.spec, endpoint=settings(repeat_checks=10))
+        model.generate(PROMPTS, max_new_tokens=4, chat=True)
+        told = model.provenance()["endpoint.determinism"]
+    assert told.startswith("not deterministic: 1 of 8 greedy requests")
+
+
+def test_no_more_are_in_flight_than_asked_for_and_equal_prefixes_are_neighbours() -> None:
+    with made_server() as made:
+        made.delay_s = 0.05
+        model = load_model(made.spec, endpoint=settings(concurrency=4))
+        made.asked.clear()
+        made.most_in_flight = 0
+        prompts = [f"{letter} {number}" for number in range(6) for letter in "abc"]
+        replies = model.generate(prompts, max_new_tokens=4, chat=True)
+        assert [one.text for one in replies] == [" ".join(reversed(prompt.split())) for prompt in prompts]
+        assert made.most_in_flight == 4
+        letters = [body["messages"][0]["content"][0] for _, body in made.asked]
+    changes = sum(first != second for first, second in pairwise(letters))
+    assert changes <= 2 + 2 * 4, "requests overtake each other by no more than are in flight"
+
+
+def test_a_line_cut_by_a_kill_is_no_answer(tmp_path: Path) -> None:
+    kept = KeptAnswers(tmp_path)
+    first, second = kept.key({"a": 1}), kept.key({"a": 2})
+    kept.put(first, {"text": "é" * 1000})
+    kept.put(second, {"text": "b"})
+    kept.close()
+    [file] = tmp_path.glob("*.jsonl")
+    file.write_bytes(file.read_bytes()[:-4])
+    again = KeptAnswers(tmp_path, "other")
+    assert again.get(first) == {"text": "é" * 1000}
+    assert again.get(second) is None
+    again.put(second, {"text": "c"})
+    assert again.get(second) == {"text": "c"} and KeptAnswers(tmp_path).get(second) == {"text": "c"}
