@@ -1,10 +1,11 @@
-"""The house's layers: who may import whom."""
+"""The house's layers: who may import whom, and that nobody imports in a circle."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,11 @@ def test_no_audit_leans_on_another(audit: str) -> None:
         if name.startswith(others)
     ]
     assert not broken
+
+
+def test_nobody_imports_in_a_circle() -> None:
+    graph = {module: {name for name in imported(module) if name in MODULES} for module in MODULES}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))

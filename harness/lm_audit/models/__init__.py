@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from lm_audit.models.cache import ModelCache
     from lm_audit.models.generation import Generation
     from lm_audit.models.language_model import LanguageModel
-    from lm_audit.models.loading import check_spec, load_model, load_tokenizer
+    from lm_audit.models.loading import load_model
     from lm_audit.models.scoring.results import TokenScores
+    from lm_audit.models.source import check_spec
+    from lm_audit.models.tokenizer_loading import load_tokenizer
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

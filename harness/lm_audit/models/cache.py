@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.models.devices import check_device_name, dtype_name
-from lm_audit.models.loading import Spec, find_source, load_model
+from lm_audit.models.loading import load_model
+from lm_audit.models.source import Spec, find_source
 from lm_audit.models.spec import parse_spec
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _offers(arguments: argparse.Namespace) -> int:
     """The table of capabilities of one model, and of a served one what its server said of itself."""
-    from lm_audit.models.loading import check_spec
+    from lm_audit.models.source import check_spec
 
     spec, offers, said = check_spec(arguments.spec), EVERYTHING, list[tuple[str, str]]()
     if spec.kind == "endpoint":

@@ -24,7 +24,7 @@ from lm_audit.models.weights_fit import check_finite, check_fit
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
-    from lm_audit.models.loading import Source
+    from lm_audit.models.source import Source
 
 
 def load_module(

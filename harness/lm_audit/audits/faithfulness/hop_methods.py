@@ -6,20 +6,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lm_audit.audits.faithfulness.explain import Explainer, Outcome
 from lm_audit.audits.faithfulness.hops import Hops, Vector, multi_hop, observation_mask, split_hops
 from lm_audit.audits.faithfulness.ifr import flow_span
 from lm_audit.audits.faithfulness.method_options import Options
 from lm_audit.audits.faithfulness.placing import columns_of, copied_rows
 from lm_audit.audits.faithfulness.relevance import gradient_span
 from lm_audit.audits.faithfulness.spans import Span
+from lm_audit.audits.faithfulness.traced import Outcome, TracedPassage
 from lm_audit.errors import UsageError
 
 STOP_TOKENS = frozenset({",", ".", ""})
 """Token texts, stripped, that FlashTrace leaves out."""
 
 
-def ft_ifr(explainer: Explainer, options: Options) -> Outcome:
+def ft_ifr(explainer: TracedPassage, options: Options) -> Outcome:
     """FT-IFR: hop 0 from the sink, then through the thinking; variants "in_all_gen", "stop_words", "split_hop"."""
     if options.variant == "in_all_gen":
         return _both(explainer, options, all_generation=True)
@@ -46,7 +46,7 @@ def ft_ifr(explainer: Explainer, options: Options) -> Outcome:
     return _placed(explainer, options, hops, keep)
 
 
-def flashtrace(explainer: Explainer, options: Options) -> Outcome:
+def flashtrace(explainer: TracedPassage, options: Options) -> Outcome:
     """FlashTrace: recursive hops over thinking and answer together, commas, full stops and white space left out."""
     if max(options.sink[1], options.thinking[1]) > explainer.passage.answer_end:
         raise UsageError(
@@ -56,7 +56,7 @@ def flashtrace(explainer: Explainer, options: Options) -> Outcome:
     return _both(explainer, options, all_generation=False)
 
 
-def _both(explainer: Explainer, options: Options, *, all_generation: bool) -> Outcome:
+def _both(explainer: TracedPassage, options: Options, *, all_generation: bool) -> Outcome:
     prompt, columns = len(explainer.passage.prompt_ids), len(explainer.passage.ids)
     through = (min(options.sink[0], options.thinking[0]), max(options.sink[1], options.thinking[1]))
     keep = np.ones(columns) if all_generation else _keep_mask(explainer)
@@ -75,7 +75,7 @@ def _both(explainer: Explainer, options: Options, *, all_generation: bool) -> Ou
     return _placed(explainer, options, hops, keep)
 
 
-def _span_flow(explainer: Explainer, options: Options):  # type: ignore[no-untyped-def]
+def _span_flow(explainer: TracedPassage, options: Options):  # type: ignore[no-untyped-def]
     def span_flow(span: Span, weights: Vector | None) -> Vector:
         if weights is not None and weights.sum() <= 0.0:
             return np.zeros(len(explainer.passage.ids))
@@ -88,7 +88,7 @@ def _span_flow(explainer: Explainer, options: Options):  # type: ignore[no-untyp
     return span_flow
 
 
-def _keep_mask(explainer: Explainer) -> Vector:
+def _keep_mask(explainer: TracedPassage) -> Vector:
     """1 for tokens that stay, 0 for stop tokens of the user's text and the generation; template tokens stay."""
     keep = np.ones(len(explainer.passage.ids))
     for position, text in zip(explainer.passage.columns, explainer.passage.tokens, strict=True):
@@ -101,7 +101,7 @@ def _sink_weights(options: Options, keep: Vector, prompt: int) -> Vector:
     return keep[prompt + options.sink[0] : prompt + options.sink[1] + 1]
 
 
-def _placed(explainer: Explainer, options: Options, hops: Hops, keep: Vector | None = None) -> Outcome:
+def _placed(explainer: TracedPassage, options: Options, hops: Hops, keep: Vector | None = None) -> Outcome:
     """Hops over all positions as columns of the attribution; stop tokens' rows stay undefined."""
     columns = explainer.passage.columns
     trimmed = Hops(hops.vectors[:, columns], hops.observed[:, columns], hops.ratios, hops.mask[columns], hops.segments)
@@ -112,7 +112,7 @@ def _placed(explainer: Explainer, options: Options, hops: Hops, keep: Vector | N
     return Outcome(matrix, trimmed.total, trimmed, details)
 
 
-def ft_attnlrp(explainer: Explainer, options: Options) -> Outcome:
+def ft_attnlrp(explainer: TracedPassage, options: Options) -> Outcome:
     """FT-AttnLRP in columns of the attribution: relevance of spans, negatives dropped or made positive at each hop."""
     features, columns = len(explainer.passage.user), len(explainer.passage.columns)
     kind = "max" if options.score_mode == "max" else "logit"

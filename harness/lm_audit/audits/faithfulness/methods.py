@@ -20,13 +20,13 @@ from lm_audit.audits.faithfulness.ablation import (
     token_plan,
 )
 from lm_audit.audits.faithfulness.attention_maps import attention_rollout, cumulative_attention, mean_attention
-from lm_audit.audits.faithfulness.explain import Explainer, Method, Outcome
 from lm_audit.audits.faithfulness.hop_methods import flashtrace, ft_attnlrp, ft_ifr
 from lm_audit.audits.faithfulness.ifr import flow_matrix, flow_span
 from lm_audit.audits.faithfulness.method_options import METHODS, Options
 from lm_audit.audits.faithfulness.perturb import baseline_ids
 from lm_audit.audits.faithfulness.placing import columns_of, copied_rows, masked_from_token
 from lm_audit.audits.faithfulness.relevance import gradient_rows, gradient_span, integrated_gradients
+from lm_audit.audits.faithfulness.traced import Method, Outcome, TracedPassage
 from lm_audit.errors import UsageError
 
 Vector = NDArray[np.float64]
@@ -41,7 +41,7 @@ def method_named(name: str) -> Method:
     raise UsageError(f"no attribution method {name!r}; {hint}")
 
 
-def _ifr(explainer: Explainer, options: Options) -> Outcome:
+def _ifr(explainer: TracedPassage, options: Options) -> Outcome:
     rows = explainer.positions(options.sink) if options.variant == "output_only" else explainer.rows
     flow = flow_matrix(explainer.trace, rows, eps=options.eps, threshold=options.threshold)
     matrix = np.full((len(explainer.rows), len(explainer.passage.columns)), np.nan)
@@ -50,7 +50,7 @@ def _ifr(explainer: Explainer, options: Options) -> Outcome:
     return Outcome(matrix, details=details)
 
 
-def _ifr_span(explainer: Explainer, options: Options) -> Outcome:
+def _ifr_span(explainer: TracedPassage, options: Options) -> Outcome:
     weights = None if options.weights is None else torch.tensor(options.weights)
     rows = explainer.positions(options.sink)
     flow = flow_span(explainer.trace, rows, weights, eps=options.eps, threshold=options.threshold)
@@ -64,7 +64,7 @@ def _ifr_span(explainer: Explainer, options: Options) -> Outcome:
     return Outcome(copied_rows(explainer, vector, options.sink), vector, details=details)
 
 
-def _gradient(explainer: Explainer, options: Options, *, lrp: bool) -> Outcome:
+def _gradient(explainer: TracedPassage, options: Options, *, lrp: bool) -> Outcome:
     kind = "max" if lrp and options.score_mode == "max" else "logit" if lrp else options.objective
     if options.explicit_sink or options.weights is not None:
         rows, weights = explainer.positions(options.sink), _span_weights(options)
@@ -83,7 +83,7 @@ def _span_weights(options: Options) -> Tensor:
     return weights / (weights.sum() + 1e-12)
 
 
-def _integrated(explainer: Explainer, options: Options) -> Outcome:
+def _integrated(explainer: TracedPassage, options: Options) -> Outcome:
     baseline = baseline_ids(explainer.model.tokenizer, options.baseline, 1)[0]
     whole = not options.explicit_sink and options.weights is None
     result = integrated_gradients(
@@ -106,12 +106,12 @@ def _integrated(explainer: Explainer, options: Options) -> Outcome:
     return Outcome(copied_rows(explainer, scores[0], options.sink), scores[0], details=details)
 
 
-def _attention(explainer: Explainer, _: Options, *, kind: Any) -> Outcome:
+def _attention(explainer: TracedPassage, _: Options, *, kind: Any) -> Outcome:
     predicting = [row - 1 for row in explainer.rows]
     return Outcome(masked_from_token(explainer, columns_of(explainer, kind(explainer.trace, predicting))))
 
 
-def _ablation(explainer: Explainer, options: Options, *, clp: bool) -> Outcome:
+def _ablation(explainer: TracedPassage, options: Options, *, clp: bool) -> Outcome:
     name, _, count = (options.variant or "sentences").partition(":")
     plan = (
         sentence_plan(explainer.passage) if name == "sentences" else segment_plan(explainer.passage, int(count or 20))
@@ -124,7 +124,7 @@ def _ablation(explainer: Explainer, options: Options, *, clp: bool) -> Outcome:
     return Outcome(matrix, details={"sequences": perturbations.sequences - before})
 
 
-def _leave_one_out(explainer: Explainer, options: Options) -> Outcome:
+def _leave_one_out(explainer: TracedPassage, options: Options) -> Outcome:
     perturbations = explainer.perturbations(options.baseline)
     return Outcome(ablation_matrix(perturbations, token_plan(explainer.passage)))
 

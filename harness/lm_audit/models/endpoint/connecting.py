@@ -62,7 +62,7 @@ def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSetting
 def _local_tokenizer(settings: EndpointSettings) -> Any:
     if settings.tokenizer is None:
         return None
-    from lm_audit.models.loading import load_tokenizer
+    from lm_audit.models.tokenizer_loading import load_tokenizer
 
     return load_tokenizer(settings.tokenizer)
 
