@@ -59,6 +59,11 @@ class CostModel:
         recorded = self.case_s.get(case)
         return recorded if recorded is not None else self.hint(case) * self.rate()
 
+    def parts(self, case: str) -> tuple[float, float]:
+        """What :meth:`case` is made of: recorded seconds, and units of declared cost at the current :meth:`rate`."""
+        recorded = self.case_s.get(case)
+        return (recorded, 0.0) if recorded is not None else (0.0, self.hint(case))
+
     def load(self, group: str) -> float:
         """Seconds that a load of the group's model is expected to take."""
         if group in self.load_s:
