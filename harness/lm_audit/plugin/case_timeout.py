@@ -50,7 +50,9 @@ class _Watch:
         """The clocks run."""
         self.item = item
         if hasattr(self.config, "workerinput"):
-            self._traces = self._traces or _open(_file(audit_session(self.config), audit_session(self.config).worker))
+            self._traces = self._traces or _open(
+                traces_file(audit_session(self.config), audit_session(self.config).worker)
+            )
             faulthandler.dump_traceback_later(self.limit + GRACE_S, exit=True, file=self._traces or 2)
         else:
             self._timer = threading.Timer(self.limit + GRACE_S, self._give_up)
@@ -132,8 +134,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 def traces_of(audit: AuditSession, worker: str) -> str | None:
     """Where a worker hung whose time was up, None for one that ended otherwise."""
     try:
-        text = _file(audit, worker).read_text(encoding="utf-8", errors="replace").strip()
-        _file(audit, worker).unlink()
+        text = traces_file(audit, worker).read_text(encoding="utf-8", errors="replace").strip()
+        traces_file(audit, worker).unlink()
     except OSError:
         return None
     return text or None
@@ -142,14 +144,15 @@ def traces_of(audit: AuditSession, worker: str) -> str | None:
 def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
     """Remove what the workers left."""
     if not hasattr(session.config, "workerinput"):
-        folder = _file(audit_session(session.config), "").parent
+        folder = traces_file(audit_session(session.config), "").parent
         for file in folder.glob("*.txt"):
             file.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
-def _file(audit: AuditSession, worker: str) -> Path:
+def traces_file(audit: AuditSession, worker: str) -> Path:
+    """Where a worker leaves the traces of a case whose time was up."""
     return audit.folder.path / "hangs" / f"{worker}.txt"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lm_audit.plugin.case_timeout import CAUSE, told, traces_of
-from lm_audit.plugin.state import audit_session
+from lm_audit.plugin.ray_options import on_ray
+from lm_audit.plugin.state import AuditSession, audit_session
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 
@@ -32,18 +33,23 @@ class CrashRecorder:
         if hung and limit is not None:
             message = f"{told(limit)}; {message}\n{hung}"
             report.longrepr = message
-        audit.ledger.write(
-            "case_end",
-            case_id=report.nodeid,
-            attempt=0,
-            outcome="error" if unrun else "crashed",
-            duration_s=None,
-            message=message,
-            **({"cause": CAUSE} if hung else {}),
-            by="controller",
-            worker=_worker(report),
-        )
-        audit.ledger.sync()
+        record_end(audit, report.nodeid, _worker(report), "error" if unrun else "crashed", message, hung=bool(hung))
+
+
+def record_end(audit: AuditSession, case: str, worker: str, outcome: str, message: str, *, hung: bool = False) -> None:
+    """Write the end of the attempt that a dead worker left open, or of a case that no worker was given."""
+    audit.ledger.write(
+        "case_end",
+        case_id=case,
+        attempt=0,
+        outcome=outcome,
+        duration_s=None,
+        message=message,
+        **({"cause": CAUSE} if hung else {}),
+        by="controller",
+        worker=worker,
+    )
+    audit.ledger.sync()
 
 
 def planned_ids(config: pytest.Config) -> frozenset[str]:
@@ -65,5 +71,5 @@ def _worker(report: Any) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Only a controller of workers sees crashes."""
-    if not hasattr(config, "workerinput") and config.pluginmanager.hasplugin("xdist"):
+    if not hasattr(config, "workerinput") and (config.pluginmanager.hasplugin("xdist") or on_ray(config)):
         config.pluginmanager.register(CrashRecorder(config), "lm-audit-crashes")

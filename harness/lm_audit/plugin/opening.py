@@ -12,6 +12,7 @@ from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.plugin import devices, fingerprints
 from lm_audit.plugin.endpoints import ask_servers, reused
 from lm_audit.plugin.gating import load_gates
+from lm_audit.plugin.ray_options import on_ray, promised_devices
 from lm_audit.plugin.resume import Earlier, check_same, inherited
 from lm_audit.plugin.run_options import RunOptions, from_config
 from lm_audit.plugin.state import AuditSession, reports_folder
@@ -40,9 +41,9 @@ def new_session(config: pytest.Config) -> AuditSession:
     session = AuditSession(
         options=options,
         folder=folder,
-        worker="controller" if getattr(config.option, "tx", None) else "main",
+        worker="controller" if getattr(config.option, "tx", None) or on_ray(config) else "main",
         is_worker=False,
-        present=devices.present(),
+        present=_present(config),
         required=frozenset(devices.kind_of(name) for name in _named(config, "require_device")),
         attempts=earlier.attempts if earlier is not None else {},
         number=earlier.run.sessions + 1 if earlier is not None else 1,
@@ -75,7 +76,11 @@ def _named(config: pytest.Config, option: str) -> list[str]:
 def _devices(config: pytest.Config) -> tuple[str, ...]:
     required = [devices.check_device(name, "--require-device") for name in _named(config, "require_device")]
     named = [devices.check_device(name, "--device") for name in _named(config, "device")]
-    return tuple(dict.fromkeys(named or required or [devices.best(devices.present())]))
+    return tuple(dict.fromkeys(named or required or [devices.best(_present(config))]))
+
+
+def _present(config: pytest.Config) -> frozenset[str]:
+    return devices.present() | promised_devices(config)
 
 
 def _check_specs(options: RunOptions, explicit: list[str]) -> None:
@@ -106,15 +111,19 @@ def for_worker(session: AuditSession) -> dict[str, Any]:
         "number": session.number,
         "facts": {name: facts.to_plain() for name, facts in session.facts.items()},
         "reused": [str(folder) for folder in session.reused],
+        "remote": False,
     }
 
 
 def worker_session(config: pytest.Config) -> AuditSession:
-    """The session of a worker, which looks nothing up that the controller found."""
+    """The session of a worker, which looks nothing up that the controller found.
+
+    A ``remote`` one shares no disk with it: it is also given the gates and the options of a resumed run.
+    """
     workerinput: dict[str, Any] = getattr(config, "workerinput")  # noqa: B009
     given = workerinput["lm_audit"]
     folder = RunFolder(Path(given["folder"]))
-    earlier = Earlier(read_run(folder.path)) if given["resumed"] else None
+    earlier = Earlier(read_run(folder.path)) if given["resumed"] and not given["remote"] else None
     if earlier is not None:  # A worker has the caller's arguments, not what its controller inherited.
         inherited(config, earlier.options)
     session = AuditSession(
@@ -129,5 +138,10 @@ def worker_session(config: pytest.Config) -> AuditSession:
         earlier=earlier,
         facts={name: EndpointFacts(**facts) for name, facts in given["facts"].items()},
         reused=tuple(map(Path, given["reused"])),
+        clock=given.get("clock", 0.0),
+        planned=given["remote"],
     )
-    return _judging(session, config)
+    _judging(session, config)
+    if given["remote"]:
+        session.gates = given["gates"]
+    return session

@@ -16,6 +16,7 @@ import pytest
 
 from lm_audit.plugin.case_progress import CaseProgress, Reporter
 from lm_audit.plugin.progress_display import Display
+from lm_audit.plugin.ray_options import on_ray
 from lm_audit.plugin.selection import is_audit_case
 from lm_audit.plugin.state import AuditSession, audit_session
 
@@ -47,7 +48,7 @@ def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
     if hasattr(config, "workerinput") or terminal is None or not wanted(config):
         return
     audit = audit_session(config)
-    if config.pluginmanager.hasplugin("dsession"):
+    if config.pluginmanager.hasplugin("dsession") or on_ray(config):
         _folder(audit).mkdir(parents=True, exist_ok=True) if audit.problem is None else None
     display = Display(lambda: _states(config), lambda: int(terminal._tw.width_of_current_line), sys.stdout.fileno())
     config.stash[_DISPLAY] = display

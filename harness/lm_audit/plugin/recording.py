@@ -93,7 +93,7 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         spec=selection.model.spec if selection.model else None,
         device=selection.device,
         control=control_role(item, selection.control),
-        fingerprint=case_fingerprint(item, session.options),
+        fingerprint=session.given_fingerprints.get(item.nodeid) or case_fingerprint(item, session.options),
         code_version=code_version(str(item.path), str(item.config.rootpath)),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=whole_number(1, 10**6),
         default=DEFAULT_MAX_CRASHES,
         metavar="N",
-        help=f"with -n: after N worker crashes in cases of one model, do not run its other cases (default "
+        help=f"with -n or --ray: after N worker crashes in cases of one model, do not run its other cases (default "
         f"{DEFAULT_MAX_CRASHES})",
     )
 
@@ -244,7 +244,7 @@ class AffinityScheduling:
         dropped = self._queue.dropped[self._reported :]
         self._reported += len(dropped)
         for item in dropped:
-            self.config.hook.pytest_runtest_logreport(report=_unrun_report(item.work.case, item.reason))
+            self.config.hook.pytest_runtest_logreport(report=unrun_report(item.work.case, item.reason))
 
     def report_unrun(self) -> None:
         """At the end of a run that was not stopped on purpose: report the cases for which no worker was left."""
@@ -307,7 +307,8 @@ def _interrupted(node: WorkerController) -> bool:
     return output.get("exitstatus") == pytest.ExitCode.INTERRUPTED
 
 
-def _unrun_report(case: str, reason: str) -> pytest.TestReport:
+def unrun_report(case: str, reason: str) -> pytest.TestReport:
+    """The report of a case that was given up."""
     path = case.split("::", 1)[0]
     report = pytest.TestReport(
         nodeid=case, location=(path, None, path), keywords={}, outcome="failed", longrepr=reason, when="setup"

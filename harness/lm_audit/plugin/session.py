@@ -32,6 +32,8 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
         return  # An error here would take the worker down; each case tells it at its set-up.
     if audit.problem:
         raise pytest.UsageError(audit.problem)
+    if audit.planned:
+        return
     try:
         if not audit.is_worker:
             _start(session.config, audit)
@@ -81,6 +83,7 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "data": dict(options.data),
         "shard": config.getoption("lm_audit_shard"),
         "workers": getattr(config.option, "numprocesses", None) or 0,
+        "ray": config.getoption("lm_audit_ray"),
         "gates": config.getoption("lm_audit_gates"),
         "report_only": audit.report_only,
         "undecided": "fail" if audit.undecided_fails else "pass",

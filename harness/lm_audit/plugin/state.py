@@ -44,6 +44,12 @@ class AuditSession:
     """What asking the servers has shown, by name of model."""
     reused: tuple[Path, ...] = ()
     """Folders of answers of earlier runs that may be used again."""
+    given_fingerprints: dict[str, str] = field(default_factory=dict)
+    """Of cases whose controller knows them: files that count by their time differ from machine to machine."""
+    clock: float = 0.0
+    """The monotonic clock of the run's controller less this machine's."""
+    planned: bool = False
+    """Whether a controller that collects itself has put the plan on record."""
     extra: dict[str, Any] = field(default_factory=dict)
     _ledger: Ledger | None = None
 
@@ -67,7 +73,7 @@ class AuditSession:
             if self.problem:
                 raise StoreError(self.problem)
             self.folder.create()
-            self._ledger = Ledger(self.folder.ledger, self.worker, self.number)
+            self._ledger = Ledger(self.folder.ledger, self.worker, self.number, self.clock)
         return self._ledger
 
     @property

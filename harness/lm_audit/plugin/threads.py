@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.plugin.ray_options import on_ray
+
 CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -42,7 +44,7 @@ def thread_settings(environment: MutableMapping[str, str], workers: int, cores: 
 def pytest_configure(config: pytest.Config) -> None:
     """Set threads and waiting in a worker, or in a run without workers; the controller computes nothing."""
     worker = getattr(config, "workerinput", None)
-    if worker is None and getattr(config.option, "tx", None):
+    if worker is None and (getattr(config.option, "tx", None) or on_ray(config)):
         return
     workers = int(worker["workercount"]) if worker is not None else 1
     settings = thread_settings(os.environ, workers, usable_cores())

@@ -78,11 +78,15 @@ def _ends_torn(path: Path) -> bool:
 
 
 class Ledger:
-    """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``, in the ``session``-th session of its run."""
+    """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``, in the ``session``-th session of its run.
 
-    def __init__(self, folder: Path, worker: str, session: int = 1):
+    ``clock`` is added to the monotonic clock: that of the run's controller less this machine's, where they differ.
+    """
+
+    def __init__(self, folder: Path, worker: str, session: int = 1, clock: float = 0.0):
         self.worker = worker
         self._session = session
+        self._clock = clock
         self.writer = f"{worker}-{os.getpid()}"
         self._file = LineFile(folder / f"{self.writer}.jsonl")
 
@@ -97,7 +101,7 @@ class Ledger:
             "v": SCHEMA_VERSION,
             "t": round(time.time(), 6),
             "s": self._session,
-            "m": round(time.monotonic(), 6),
+            "m": round(time.monotonic() + self._clock, 6),
             "kind": kind,
         }
         self._file.append(head | {name: plain(value, name) for name, value in fields.items()})

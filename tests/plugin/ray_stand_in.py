@@ -1,0 +1,114 @@
+"""A cluster without Ray, for ``pytest -p``: real actors and sessions, threads in the place of Ray's workers.
+
+Ray takes some 20 s to start two nodes, which the tests that need it pay once (``test_ray_cluster.py``). Faults are read
+from the environment: ``STAND_IN_LOSE=NODE:N`` takes a node away, with all that it runs, once N cases have ended, and
+``STAND_IN_LATE=NODE:N`` lets one join then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from lm_audit.plugin.cluster import loop
+from lm_audit.plugin.cluster.actor import SessionActor
+from lm_audit.plugin.cluster.cluster import WorkerLost
+from lm_audit.plugin.cluster.orders import Message, Order
+from lm_audit.plugin.cluster.places import Kind, Node
+
+RESOURCES = {"CPU": float(os.environ.get("STAND_IN_CPUS", "1")), "memory": 8.0 * (1 << 30)}
+
+
+class Remote:
+    """An actor in a thread of its own: calls are answered one after another."""
+
+    def __init__(self, cluster: Cluster, node: str, working: Path):
+        self.cluster, self.node = cluster, node
+        self.actor = SessionActor(str(working))
+        self.thread = ThreadPoolExecutor(1)
+        self.gone = False
+
+    def hello(self) -> Future[Any]:
+        return self._call(lambda: {"node": self.node, "pid": os.getpid()})
+
+    def clock(self) -> Future[Any]:
+        return self._call(self.actor.clock)
+
+    def begin(self, order: Order) -> Future[Any]:
+        return self._call(lambda: self.actor.begin(order))
+
+    def exchange(self, messages: list[Message], patience_s: float = 0.5) -> Future[Any]:
+        return self._call(lambda: self._counted(self.actor.exchange(messages, patience_s)))
+
+    def close(self) -> Future[Any]:
+        return self._call(self.actor.close)
+
+    def kill(self) -> None:
+        self.gone = True
+        self.actor.close()
+        self.thread.shutdown(wait=False, cancel_futures=False)
+
+    def _counted(self, events: list[Message]) -> list[Message]:
+        if self.gone:
+            raise WorkerLost("the node is gone")
+        self.cluster.ended += sum(event[0] == "done" for event in events)
+        return events
+
+    def _call(self, work: Any) -> Future[Any]:
+        if self.gone:
+            failed: Future[Any] = Future()
+            failed.set_exception(WorkerLost("the node is gone"))
+            return failed
+        return self.thread.submit(work)
+
+
+class Cluster:
+    """Two nodes, ``n1`` and ``n2``; takes the place of ``lm_audit.plugin.cluster.cluster.Cluster``."""
+
+    def __init__(self, address: str, working: Path, package: Path, timeout_s: float):
+        self.working = working
+        self.ended = 0
+        self.alive = [name for name in os.environ.get("STAND_IN_NODES", "n1 n2").split()]
+        self.remotes: list[Remote] = []
+
+    def nodes(self) -> list[Node]:
+        self._change("STAND_IN_LOSE", self._lose)
+        self._change("STAND_IN_LATE", self.alive.append)
+        return [Node(name, f"host-{name}", RESOURCES) for name in self.alive]
+
+    def free(self) -> dict[str, float]:
+        return dict(RESOURCES)
+
+    def place(self, kind: Kind, node: str | None) -> Remote:
+        assert node is not None
+        self.remotes.append(Remote(self, node, self.working))
+        return self.remotes[-1]
+
+    def wait(self, answers: Iterable[Any], timeout_s: float) -> list[Any]:
+        self.nodes()
+        return list(wait(list(answers), timeout_s, FIRST_COMPLETED).done)
+
+    def answer(self, reference: Any) -> Any:
+        return reference.result()
+
+    def close(self) -> None:
+        for remote in self.remotes:
+            remote.kill()
+
+    def _change(self, variable: str, change: Any) -> None:
+        node, _, count = os.environ.get(variable, "").partition(":")
+        if node and self.ended >= int(count):
+            del os.environ[variable]
+            change(node)
+
+    def _lose(self, node: str) -> None:
+        self.alive.remove(node)
+        for remote in self.remotes:
+            if remote.node == node:
+                remote.kill()
+
+
+loop.Cluster = Cluster  # type: ignore[assignment, misc]
