@@ -93,11 +93,11 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
 
 def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
     folder = project_in(tmp_path / "cluster")
-    process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="0.5")
+    process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
     deadline = time.monotonic() + 60
-    while ended(folder) < 2 and time.monotonic() < deadline:
+    while (ended(folder) < 2 or not running(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.kill(actor_of(folder), signal.SIGKILL)
+    os.kill(actor_of(running(folder)[0]), signal.SIGKILL)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output
     run = only_run(folder)
@@ -105,10 +105,15 @@ def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path, cluster, nodes
     assert "it is tried once more" in output
 
 
-def actor_of(folder: Path) -> int:
-    """The process id of an actor: the parent of a session that writes to the run."""
-    newest = max(folder.glob("reports/*/ledger/ray*.jsonl"), key=os.path.getmtime)
-    status = Path(f"/proc/{newest.stem.rpartition('-')[2]}/status").read_text(encoding="ascii")
+def running(folder: Path) -> list[Path]:
+    """The ledgers of workers that are within a case."""
+    ledgers = folder.glob("reports/*/ledger/ray*.jsonl")
+    return [file for file in ledgers if b'"kind":"case_end"' not in file.read_bytes().splitlines()[-1]]
+
+
+def actor_of(ledger: Path) -> int:
+    """The process id of an actor: the parent of the session that writes the ledger."""
+    status = Path(f"/proc/{ledger.stem.rpartition('-')[2]}/status").read_text(encoding="ascii")
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
 
 
