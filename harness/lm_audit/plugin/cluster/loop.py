@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import UsageError
+from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.affinity import AffinityQueue, Work
 from lm_audit.plugin.cluster.cluster import Cluster
@@ -79,6 +80,12 @@ def _check(session: pytest.Session) -> None:
 def _run(session: pytest.Session, items: list[pytest.Item], folder: Path) -> None:
     config = session.config
     audit = audit_session(config)
+    served = [model.name for model in audit.options.models if is_endpoint(model.spec)]
+    if served:
+        raise UsageError(
+            f"--ray: {', '.join(served)} is behind a server, whose requests in flight and tokens are counted on one "
+            "machine; leave out --ray, or run it with -n"
+        )
     options = _worker_options(config, audit)
     parcel = pack(config, items, options.values(), folder)
     queue = AffinityQueue(
