@@ -1,8 +1,8 @@
 """A cluster without Ray, for ``pytest -p``: real actors and sessions, threads in the place of Ray's workers.
 
 Ray takes some 20 s to start two nodes, which the tests that need it pay once (``test_ray_cluster.py``). Faults are read
-from the environment: ``STAND_IN_LOSE=NODE:N`` takes a node away, with all that it runs, once N cases have ended, and
-``STAND_IN_LATE=NODE:N`` lets one join then.
+from the environment: ``STAND_IN_LOSE=N`` takes a node away that runs a case once N cases have ended, with all that it
+runs, and ``STAND_IN_LATE=NODE:N`` lets one join then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Remote:
         self.cluster, self.node = cluster, node
         self.actor = SessionActor(str(working))
         self.thread = ThreadPoolExecutor(1)
-        self.gone = False
+        self.gone = self.running = False
 
     def hello(self) -> Future[Any]:
         return self._call(lambda: {"node": self.node, "pid": os.getpid()})
@@ -54,7 +54,9 @@ class Remote:
     def _counted(self, events: list[Message]) -> list[Message]:
         if self.gone:
             raise WorkerLost("the node is gone")
-        self.cluster.ended += sum(event[0] == "done" for event in events)
+        for event in events:
+            self.cluster.ended += event[0] == "done"
+            self.running = event[0] == "started" or (self.running and event[0] != "done")
         return events
 
     def _call(self, work: Any) -> Future[Any]:
@@ -75,8 +77,8 @@ class Cluster:
         self.remotes: list[Remote] = []
 
     def nodes(self) -> list[Node]:
-        self._change("STAND_IN_LOSE", self._lose)
-        self._change("STAND_IN_LATE", self.alive.append)
+        self._lose()
+        self._join()
         return [Node(name, f"host-{name}", RESOURCES) for name in self.alive]
 
     def free(self) -> dict[str, float]:
@@ -98,16 +100,21 @@ class Cluster:
         for remote in self.remotes:
             remote.kill()
 
-    def _change(self, variable: str, change: Any) -> None:
-        node, _, count = os.environ.get(variable, "").partition(":")
+    def _join(self) -> None:
+        node, _, count = os.environ.get("STAND_IN_LATE", "").partition(":")
         if node and self.ended >= int(count):
-            del os.environ[variable]
-            change(node)
+            del os.environ["STAND_IN_LATE"]
+            self.alive.append(node)
 
-    def _lose(self, node: str) -> None:
-        self.alive.remove(node)
+    def _lose(self) -> None:
+        count = os.environ.get("STAND_IN_LOSE")
+        running = [remote.node for remote in self.remotes if remote.running and not remote.gone]
+        if count is None or self.ended < int(count) or not running:
+            return
+        del os.environ["STAND_IN_LOSE"]
+        self.alive.remove(running[-1])
         for remote in self.remotes:
-            if remote.node == node:
+            if remote.node == running[-1]:
                 remote.kill()
 
 
