@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ import pytest
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models import LanguageModel
+from lm_audit.models import LanguageModel, slot_decoding
 from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.sampling import Picker
+from lm_audit.models.seats import Work
+from lm_audit.models.slot_decoding import decode_in_slots
+from lm_audit.models.stopping import Continuation, Room
 from tests.models.small_models import small_llama
 
 PROMPTS = ["a", "some words", "z" * 30, "some words", "é"]
@@ -88,19 +93,61 @@ def test_an_answer_does_not_depend_on_the_batch(model: LanguageModel) -> None:
 
 
 def test_prompts_are_read_once_and_tokens_one_by_one(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    forward, shapes = model.module.forward, []
-
-    @functools.wraps(forward)
-    def watched(*_: Any, input_ids: Any, **arguments: Any) -> Any:
-        output = forward(input_ids=input_ids, **arguments)
-        shapes.append((tuple(input_ids.shape), output.logits.shape[1]))
-        return output
-
-    monkeypatch.setattr(model.module, "forward", watched)
-    answers = model.generate(["a", "some words", "z" * 30], max_new_tokens=6)
+    read, logits = watched_shapes(model, monkeypatch)
+    answers = model.generate(["a", "some words", "z" * 12], max_new_tokens=6)
 
     assert {answer.finish_reason for answer in answers} == {"length"}
-    assert shapes == [((3, 31), 1), *[((3, 1), 1)] * 5]
+    assert read == [(3, 13), *[(3, 1)] * 5]
+    assert logits == [3] * 6
+
+
+def test_a_place_that_is_left_goes_to_the_next_prompt(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two slots, five prompts: a row joins while the other goes on, and no answer changes by it."""
+    prompts = ["a", "some words", "z" * 30, "go on", "é"]
+    limits = {"a": 2, "some words": 9, "z" * 30: 3, "go on": 4, "é": 1}
+    expected = [model.generate([prompt], max_new_tokens=limits[prompt])[0].token_ids for prompt in prompts]
+    assert [len(ids) for ids in expected] == list(limits.values())
+    sound = slot_decoding.groups
+    monkeypatch.setattr(slot_decoding, "groups", lambda *given: [replace(group, slots=2) for group in sound(*given)])
+    read, _ = watched_shapes(model, monkeypatch)
+    found: dict[int, tuple[int, ...]] = {}
+    ids = [model.tokenizer(prompt).input_ids for prompt in prompts]
+
+    def begin(index: int) -> Continuation:
+        return Continuation(model.tokenizer, frozenset([2]), (), Room(limits[prompts[index]]))
+
+    picker = Picker(ids, temperature=0.0, seed=0)
+    work = Work(ids, begin, picker, lambda index, row: found.update({index: tuple(row.ids)}))
+    assert decode_in_slots(model, work, [len(one) + 9 for one in ids]) == []
+
+    assert [found[index] for index in range(5)] == expected
+    joined = [rows for rows, tokens in read if tokens > 1]
+    assert sum(joined) == 5 and max(rows for rows, _ in read) == 2 and 1 in joined
+    assert (2, 1) in read[len(read) // 2 :]
+
+
+def watched_shapes(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, int]], list[int]]:
+    """Shapes of the ids that the body reads, and rows of logits that the head computes, from now on."""
+    body, forward = model.module.model, model.module.forward
+    own = body.forward
+    read: list[tuple[int, int]] = []
+    logits: list[int] = []
+    _ = model.slots  # its trial is no part of a decoding
+
+    @functools.wraps(own)
+    def reading(*given: Any, input_ids: Any, **arguments: Any) -> Any:
+        read.append(tuple(input_ids.shape))
+        return own(*given, input_ids=input_ids, **arguments)
+
+    @functools.wraps(forward)
+    def answering(*given: Any, **arguments: Any) -> Any:
+        output = forward(*given, **arguments)
+        logits.append(output.logits.shape[1])
+        return output
+
+    monkeypatch.setattr(body, "forward", reading)
+    monkeypatch.setattr(model.module, "forward", answering)
+    return read, logits
 
 
 def test_a_module_without_a_cache_reads_rows_whole(model: LanguageModel) -> None:
@@ -329,18 +376,24 @@ class TestBadInput:
 
 def test_memory_that_runs_out_halves_the_batch(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = model.generate(PROMPTS, max_new_tokens=6)
-    forward, sizes = model.module.forward, []
+    forward, sizes, holds = model.module.model.forward, [], [2]
 
     def little_memory(*_: Any, input_ids: Any, **arguments: Any) -> Any:
         sizes.append(len(input_ids))
-        if len(input_ids) > 2:
+        if len(input_ids) > holds[0]:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(input_ids=input_ids, **arguments)
 
-    monkeypatch.setattr(model.module, "forward", functools.wraps(forward)(little_memory))
+    monkeypatch.setattr(model.module.model, "forward", functools.wraps(forward)(little_memory))
 
-    assert model.generate(PROMPTS, max_new_tokens=6) == expected
-    assert max(sizes) == 5 and sizes.count(5) == 1
+    for rows in (2, 1):
+        holds[0] = rows
+        sizes.clear()
+        assert model.generate(PROMPTS, max_new_tokens=6) == expected
+        assert max(sizes) > 2
+    holds[0] = 0
+    with pytest.raises(ModelError, match=r"model small: no memory for prompt [0-4] alone"):
+        model.generate(PROMPTS, max_new_tokens=6)
 
 
 def test_progress_is_reported(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Continuing prompts: batched decoding with cached keys and values."""
+"""Continuing prompts: decoding in preallocated slots, and by a plain loop what has no such cache."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from lm_audit.models.context import context_window, uniform_rotation
 from lm_audit.models.decoding import StepModel
 from lm_audit.models.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.sampling import Picker
+from lm_audit.models.seats import Work
+from lm_audit.models.slot_decoding import decode_in_slots
 from lm_audit.models.stepping import Stepping
 from lm_audit.models.stopping import Continuation, Room, end_ids
 from lm_audit.models.thinking import Reply, ThoughtMarkers, may_think, split_reply
@@ -27,7 +29,9 @@ Begin = Callable[[int], Continuation]
 """The empty continuation of a prompt, by its index."""
 
 _BATCH_TOKENS = 16_384
-"""Cached positions a batch may hold: rows times (longest prompt + new tokens)."""
+"""Cached positions a batch of the plain loop may hold: rows times (longest prompt + new tokens)."""
+_CLOSING_TOKENS = 64
+"""Tokens that opening and closing a thought may take beyond the room that it has."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,14 @@ def generate(
     begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop))
     longest = max_new_tokens + (_room_to_think(model, encoded, thinking_tokens) if thinking_tokens else 0)
     done: dict[int, Generation] = {}
-    for batch in _batches(model, ids, longest):
+
+    def finish(index: int, row: Continuation) -> None:
+        done[index] = _generation(row)
+        _report(model, done, ids)
+
+    needs = [columns(model, len(one), longest, thinking_tokens) for one in ids]
+    left = decode_in_slots(model, Work(ids, begin, picker, finish), needs)
+    for batch in _batches(model, ids, left, longest):
         done |= _decode_batch(model, ids, batch, begin, picker)
         _report(model, done, ids)
     return [done[index] for index in range(len(encoded))]
@@ -138,15 +149,30 @@ def _check(max_new_tokens: int, stop: Sequence[str], temperature: float) -> None
         raise UsageError(f"temperature is {temperature}; expected 0 (greedy) or a positive number")
 
 
-def _batches(model: LanguageModel, encoded: Sequence[Sequence[int]], max_new_tokens: int) -> Iterator[list[int]]:
+def columns(model: LanguageModel, prompt: int, new: int, thinking_tokens: int | None) -> int:
+    """Tokens that a prompt of so many may come to: a thought that is closed from outside takes some more."""
+    context = context_window(model.module.config)
+    most = prompt + new + (_CLOSING_TOKENS if thinking_tokens is not None else 0)
+    return most if context is None else min(most, max(context, prompt))
+
+
+def _generation(row: Continuation) -> Generation:
+    return Generation(*row.result(), row.opened, row.thought_cut)
+
+
+def _batches(
+    model: LanguageModel, encoded: Sequence[Sequence[int]], indices: Sequence[int], max_new_tokens: int
+) -> Iterator[list[int]]:
     """Prompts of like length together, longest first, so that memory runs out at the start if at all.
 
     Of equal length alone where the model cannot pass padding over; one by one where a row may grow beyond the length
     at which its rotation changes.
     """
+    if not indices:
+        return
     turn, padded = uniform_rotation(model.module.config), model.stepping is Stepping.PADDED
     batch: list[int] = []
-    for index in sorted(range(len(encoded)), key=lambda i: -len(encoded[i])):
+    for index in sorted(indices, key=lambda i: -len(encoded[i])):
         longest = len(encoded[batch[0]]) if batch else 0
         full = (len(batch) + 1) * (longest + max_new_tokens) > _BATCH_TOKENS
         unequal = not padded and len(encoded[index]) != longest
@@ -196,7 +222,7 @@ def _decode(
         alive = [alive[place] for place in kept]
         if alive:
             steps.feed([chosen[place] for place in kept], kept)
-    return {index: Generation(*row.result(), row.opened, row.thought_cut) for index, row in rows.items()}
+    return {index: _generation(row) for index, row in rows.items()}
 
 
 def _check_finite(model: LanguageModel, logits: torch.Tensor, indices: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import EVERYTHING, Offers
 from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
 from lm_audit.models.context import context_window
+from lm_audit.models.evaluating import evaluating
 from lm_audit.models.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
@@ -23,6 +24,7 @@ from lm_audit.models.scoring.results import TokenScores
 if TYPE_CHECKING:
     from lm_audit.models.generation import Generation
     from lm_audit.models.shared_prefix import Completion
+    from lm_audit.models.slot_check import Slots
     from lm_audit.models.stepping import Stepping
     from lm_audit.models.thinking import ThoughtMarkers
 
@@ -115,6 +117,14 @@ class LanguageModel:
         from lm_audit.models.stepping import find_stepping
 
         return find_stepping(self.module, self.device)
+
+    @cached_property
+    def slots(self) -> Slots | None:
+        """The model over preallocated keys and values, found on first use; ``None`` where it cannot be decoded so."""
+        from lm_audit.models.slot_check import find_slots
+
+        with evaluating(self.module):
+            return find_slots(self.module, self.device)
 
     @property
     def text_splitter(self) -> TextSplitter:

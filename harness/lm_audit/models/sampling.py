@@ -19,15 +19,24 @@ class Picker:
 
     def pick(self, logits: torch.Tensor, indices: Sequence[int], steps: Sequence[int]) -> list[int]:
         """The next token of each row; ``indices`` are the prompts of the rows, ``steps`` their tokens so far."""
-        if self._temperature == 0:
-            greedy: list[int] = logits.argmax(dim=-1).tolist()
-            return greedy
-        draws = [self._draw(index, step) for index, step in zip(indices, steps, strict=True)]
-        probabilities = torch.softmax(logits.cpu().double() / self._temperature, dim=-1)
-        below = probabilities.cumsum(dim=-1)
-        points = torch.tensor(draws, dtype=torch.float64).unsqueeze(1) * below[:, -1:]
-        chosen: list[int] = torch.searchsorted(below, points, right=True).flatten().tolist()
+        chosen: list[int] = self.choose(logits, list(zip(indices, steps, strict=True))).tolist()
         return chosen
+
+    def choose(self, logits: torch.Tensor, rows: Sequence[tuple[int, int] | None]) -> torch.Tensor:
+        """The same as a tensor where the logits are, which nothing waits for; ``None`` is a row that nobody reads."""
+        if self._temperature == 0:
+            return logits.argmax(dim=-1)
+        draws = torch.tensor([0.0 if row is None else self._draw(*row) for row in rows], dtype=torch.float64)
+        if logits.device.type == "mps":  # it has no float64
+            return self._drawn(logits.cpu(), draws).to(logits.device)
+        return self._drawn(logits, draws.to(logits.device, non_blocking=True))
+
+    def _drawn(self, logits: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+        below = torch.softmax(logits.double() / self._temperature, dim=-1).cumsum_(dim=-1)
+        points = draws[:, None] * below[:, -1:]
+        # A point that rounds up to the sum of all would lie behind the last token.
+        chosen: torch.Tensor = torch.searchsorted(below, points, right=True).flatten()
+        return chosen.clamp_(max=logits.shape[-1] - 1)
 
     def _draw(self, index: int, step: int) -> float:
         """A uniform number in [0, 1) that a row gets at a step, whatever happened in other rows."""

@@ -17,7 +17,11 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.context import attention_reach, context_window, rotates_by_length, uniform_rotation
+from lm_audit.models.generation import columns
+from lm_audit.models.sampling import Picker
 from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.seats import NotANumber, Work
+from lm_audit.models.slot_decoding import decode_in_slots
 from lm_audit.models.stepping import Stepping
 from lm_audit.models.stopping import Continuation, Room, end_ids
 from lm_audit.models.text_ids import check_ids
@@ -65,10 +69,12 @@ def complete(
     not fit the context with its target and continuation, ``ModelError`` for NaN.
     """
     _check(model, prompts, targets, max_new_tokens)
-    reader = Reader(model)
     done: dict[int, Completion] = {}
-    tokens = 0
-    for index in sorted(range(len(prompts)), key=lambda number: list(prompts[number])):
+    left = _in_slots(model, prompts, targets, max_new_tokens, enough, opened, thinking_tokens, done)
+    tokens = sum(len(prompts[index]) + len(one.token_ids) for index, one in done.items())
+    reader = Reader(model) if left else None
+    for index in sorted(left, key=lambda number: list(prompts[number])):
+        assert reader is not None
         with torch.inference_mode():
             logits = reader.read(prompts[index])
             scores = reader.score(logits, targets[index]) if len(targets[index]) else None
@@ -79,6 +85,72 @@ def complete(
         if model.on_progress is not None:
             model.on_progress(len(done), len(prompts), tokens)
     return [done[index] for index in range(len(prompts))]
+
+
+def _in_slots(
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    enough: Enough | None,
+    opened: Sequence[ThoughtMarkers | None] | None,
+    thinking_tokens: int | None,
+    done: dict[int, Completion],
+) -> list[int]:
+    """Fills ``done`` with what the model completes in slots; the indices of the other prompts."""
+    ends, context = end_ids(model), context_window(model.module.config)
+    scores: dict[int, TokenScores] = {}
+    seen_enough: set[int] = set()
+    tokens = 0
+
+    def begin(index: int) -> Continuation:
+        left = None if context is None else context - len(prompts[index]) + 1
+        room = Room(max_new_tokens, thought=thinking_tokens, context=left)
+        return Continuation(model.tokenizer, ends, (), room, opened=opened[index] if opened else None)
+
+    def is_enough(index: int, row: Continuation) -> bool:
+        if enough is not None and not (row.finished or row.thinking):
+            answer = split_reply(row.text_of(row.ids), opened=row.opened).answer
+            if answer is not None and enough(index, answer):
+                seen_enough.add(index)
+        return index in seen_enough
+
+    def score(index: int, table: torch.Tensor) -> None:
+        if torch.isnan(table).any():
+            raise NotANumber(index)
+        scores[index] = target_scores(table, targets[index])
+
+    def finish(index: int, row: Continuation) -> None:
+        nonlocal tokens
+        done[index] = Completion(*_outcome(row, index in seen_enough), scores.get(index), row.thought_cut)
+        tokens += len(prompts[index]) + len(done[index].token_ids)
+        if model.on_progress is not None:
+            model.on_progress(len(done), len(prompts), tokens)
+
+    picker = Picker(prompts, temperature=0.0, seed=0)
+    new = max_new_tokens + (thinking_tokens or 0)
+    needs = [
+        max(columns(model, len(prompt), new, thinking_tokens), len(prompt) + len(target))
+        for prompt, target in zip(prompts, targets, strict=True)
+    ]
+    work = Work(prompts, begin, picker, finish, is_enough if enough else None, targets, score)
+    return decode_in_slots(model, work, needs)
+
+
+def _outcome(row: Continuation, enough: bool) -> tuple[str, tuple[int, ...], Literal["eos", "length", "enough"]]:
+    if enough:
+        return row.text_of(row.ids), tuple(row.ids), "enough"
+    text, ids, finish = row.result()
+    return text, ids, "eos" if finish == "eos" else "length"
+
+
+def target_scores(table: torch.Tensor, target: Sequence[int]) -> TokenScores:
+    """Scores of a target's tokens by the logits [tokens, vocabulary] in the answer's place."""
+    table = table.cpu().double()
+    chosen = table.gather(1, torch.tensor(list(target), dtype=torch.long)[:, None])
+    logprobs = (chosen[:, 0] - table.logsumexp(dim=-1)).numpy()
+    ranks = (table > chosen).sum(dim=-1).numpy().astype(np.int64)
+    return TokenScores(np.array(target, dtype=np.int64), logprobs, ranks, not ranks.any(), False)
 
 
 class Reader:
@@ -115,12 +187,7 @@ class Reader:
             rows = [self._whole([*self._ids, *target[:-1]], len(target))]
         elif len(target) > 1:
             rows.append(self._aside(target[:-1]))
-        table = torch.cat(rows)[: len(target)].double()
-        wanted = torch.tensor(list(target), device=table.device, dtype=torch.long)
-        chosen = table.gather(1, wanted[:, None])
-        logprobs = (chosen[:, 0] - table.logsumexp(dim=-1)).cpu().numpy()
-        ranks = (table > chosen).sum(dim=-1).cpu().numpy().astype(np.int64)
-        return TokenScores(np.array(target, dtype=np.int64), logprobs, ranks, not ranks.any(), False)
+        return target_scores(torch.cat(rows)[: len(target)], target)
 
     def begin(self, max_new_tokens: int, thinking_tokens: int | None, opened: ThoughtMarkers | None) -> Continuation:
         """The empty continuation of the prompt that was read last."""
@@ -144,10 +211,7 @@ class Reader:
             if not row.finished:
                 logits = self._extend([token], keep=1)[-1]
         self._crop(min(length, len(self._ids)) if self._may_crop(len(self._ids)) else 0)
-        if reason == "enough":
-            return row.text_of(row.ids), tuple(row.ids), "enough"
-        text, ids, finish = row.result()
-        return text, ids, "eos" if finish == "eos" else "length"
+        return _outcome(row, reason == "enough")
 
     @staticmethod
     def _answered(row: Continuation, enough: Callable[[str], bool]) -> bool:

@@ -94,8 +94,8 @@ def _targets_one_late(sound: Any, model: Any, prompts: Any, targets: Any, **name
 
 def _score(change: Callable[[Any], Any]) -> Fault:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        sound = shared_prefix.Reader.score
-        patch.setattr(shared_prefix.Reader, "score", lambda *given: change(sound(*given)))
+        sound = shared_prefix.target_scores
+        patch.setattr(shared_prefix, "target_scores", lambda *given: change(sound(*given)))
 
     return apply
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation
+from lm_audit.models.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
@@ -72,7 +71,7 @@ class ScoringEngine:
         progress = _Progress(self._model, distinct, inverse)
         output = Output.empty(offsets[-1], stats, top=top_penalty is not None)
         job = Job(distinct, offsets, output, progress, token_set, 1.0 if top_penalty is None else top_penalty)
-        with _evaluating(self._model.module):
+        with evaluating(self._model.module):
             self._run(job, firsts)
         return inverse, offsets, job.output
 
@@ -151,17 +150,6 @@ class _Progress:
         self._tokens += tokens
         if self._tell is not None:
             self._tell(self._done, self._total, self._tokens)
-
-
-@contextmanager
-def _evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """Dropout off, and on again afterwards where it was on."""
-    training = module.training
-    module.eval()
-    try:
-        yield
-    finally:
-        module.train(training)
 
 
 def _assemble(

@@ -1,0 +1,86 @@
+"""How many rows are decoded at once: as many as memory holds, in groups of like length."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lm_audit.models.scoring.limits import device_limits
+
+_CACHE_SHARE = 0.6
+"""Of the memory that is free on a GPU, for keys and values; the rest is for what a pass needs."""
+_CPU_SHARE = 0.25
+_UNKNOWN = 4 * 2**30
+_LOGITS = 24
+"""Bytes a logit of every row needs: in float32, in float64 and their sums where tokens are drawn."""
+_SPARE_COLUMNS = 16_384
+"""So many columns may stay empty before rows of other lengths are decoded apart."""
+_CPU_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Sizes of a pass: ``tokens`` read at once, ``head_rows`` whose logits are computed at once, and the ``worth`` in
+    tokens of a pass of its own."""
+
+    tokens: int
+    head_rows: int
+    worth: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Prompts that are decoded together, and the columns that each one's slot needs."""
+
+    indices: tuple[int, ...]
+    capacity: int
+    slots: int
+
+
+def budget(module: Any, device: torch.device) -> Budget:
+    """Sizes that suit the device."""
+    limits = device_limits(module, device)
+    if device.type == "cpu":
+        return Budget(_CPU_TOKENS, limits.head_rows, 32)
+    return Budget(limits.tokens, limits.head_rows, 512)
+
+
+def groups(needs: Sequence[tuple[int, int]], token_bytes: int, vocabulary: int, free: int) -> list[Group]:
+    """(prompt, columns) in groups, the longest first, each with as many slots as ``free`` bytes hold."""
+    order = sorted(needs, key=lambda need: -need[1])
+    parts: list[list[tuple[int, int]]] = []
+    for need in order:
+        if parts and not _wasteful(parts[-1], need):
+            parts[-1].append(need)
+        else:
+            parts.append([need])
+    made = []
+    for part in parts:
+        capacity = max(1, part[0][1])
+        slots = free // ((capacity + 1) * token_bytes + _LOGITS * vocabulary)
+        made.append(Group(tuple(index for index, _ in part), capacity, max(1, min(len(part), slots))))
+    return made
+
+
+def _wasteful(part: Sequence[tuple[int, int]], need: tuple[int, int]) -> bool:
+    """Whether a row of this length leaves most of its slot empty, in a group that is not small."""
+    longest = part[0][1]
+    return 2 * need[1] < longest and longest * len(part) > _SPARE_COLUMNS
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes of the device that rows may take."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(_CACHE_SHARE * (free + kept))
+    if device.type == "cpu":
+        try:
+            return int(_CPU_SHARE * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (ValueError, OSError):  # not on macOS
+            return int(_CPU_SHARE * _UNKNOWN)
+    return int(_CPU_SHARE * _UNKNOWN)
