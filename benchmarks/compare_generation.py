@@ -4,7 +4,7 @@
 
 The prompts are the refusal audit's (requests times groups) in the chat template. Contenders take turns in one process
 and read the same token ids; ``transformers, batch N`` pads N prompts on the left, sorted by length, and cuts each text
-at its EOS; ``transformers, one by one`` has no padding. The best turn of each counts. A token is one that stands in the
+at its EOS. The best turn of each counts. A token is one that stands in the
 text; padding and what a batch computes behind a row's EOS is none. Only ratios of one run mean something.
 """
 
@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,11 @@ Texts = list[tuple[int, ...]]
 
 def refusal_prompts(model: Any, count: int) -> list[list[int]]:
     """Token ids of the first ``count`` prompts of the refusal audit."""
-    from lm_audit.audits.bias.refusal import SLOT, load_refusal_set
+    from lm_audit.audits.bias.refusal import load_refusal_set
 
     refusals = load_refusal_set(ROOT / "fixtures/bias/refusal_en.toml")
-    texts = [
-        request.replace(SLOT, group) for axis in refusals.axes for request in refusals.requests for group in axis.groups
-    ]
+    pairs = [(request, group) for axis in refusals.axes for request in refusals.requests for group in axis.groups]
+    texts = [request.replace("{group}", group) for request, group in pairs]
     return [
         list(model.tokenizer(model.render_chat(text), add_special_tokens=False).input_ids) for text in texts[:count]
     ]
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--new", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--prompts", type=int, default=32)
-    parser.add_argument("--batches", type=int, nargs="*", default=[8, 32])
+    parser.add_argument("--batches", type=int, nargs="*", default=[8, 32], help="1: one prompt at a time")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -84,15 +84,14 @@ def main() -> None:
 
 def compare(model: Any, prompts: list[list[int]], new: int, batches: list[int], repeats: int) -> dict[str, Any]:
     """CPU seconds of each contender, and how many texts are ours."""
-    ways: dict[str, Callable[[], Texts]] = {"ours": lambda: ours(model, prompts, new)}
+    ways: dict[str, Callable[[], Texts]] = {"ours": partial(ours, model, prompts, new)}
     for batch in batches:
-        ways[f"transformers, batch {batch}"] = lambda batch=batch: theirs(model, prompts, new, batch)
-    ways["transformers, one by one"] = lambda: theirs(model, prompts, new, 1)
+        ways[f"transformers, batch {batch}"] = partial(theirs, model, prompts, new, batch)
     best: dict[str, float] = {}
     made: dict[str, Texts] = {}
     for turn in range(repeats):
         for name, way in ways.items():
-            if turn and name.endswith("one by one"):
+            if turn and name.endswith("batch 1"):
                 continue
             begun = time.process_time()
             made[name] = way()
@@ -102,8 +101,8 @@ def compare(model: Any, prompts: list[list[int]], new: int, batches: list[int], 
     for name, seconds in best.items():
         equal = sum(one == other for one, other in zip(made[name], made["ours"], strict=True))
         print(
-            f"{name:26s} {seconds:7.2f} CPU s {tokens / seconds:7.1f} tokens/CPU s  {seconds / best['ours']:5.2f} x ours"
-            f"   {equal} of {len(prompts)} texts equal",
+            f"{name:26s} {seconds:7.2f} CPU s {tokens / seconds:7.1f} tokens/CPU s"
+            f" {seconds / best['ours']:5.2f} x ours   {equal} of {len(prompts)} texts equal",
             flush=True,
         )
     return {"tokens": tokens, "cpu_s": best}

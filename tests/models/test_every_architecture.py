@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from lm_audit.models import memory, slot_decoding
 from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.causality import prove_causal
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.memory import Budget
 from lm_audit.models.shared_prefix import complete
 from tests.models.architectures import ARCHITECTURES, QUICK, architecture
 
@@ -74,6 +78,59 @@ def test_continuations_are_those_of_transformers(name: str) -> None:
 
     assert together == want
     assert alone == want
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_join_late_and_read_on_behind_others(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two slots for seven prompts: places change hands, beginnings are taken from slots that were left."""
+    module = architecture(name)
+    model = wrapped(module)
+    trunk, other = rows(40, 6)
+    prompts = [trunk[:36], [*trunk[:34], *other], trunk[:39], other, [*other, 9], trunk[:36], [*trunk[:12], 7]]
+    want = [own_generate(module, prompt, 9) for prompt in prompts]
+    sound = memory.groups
+    monkeypatch.setattr(slot_decoding, "groups", lambda *given: [replace(one, slots=2) for one in sound(*given)])
+    monkeypatch.setattr(slot_decoding, "budget", lambda *_: Budget(tokens=48, head_rows=2, worth=4))
+
+    assert [one.token_ids for one in model.generate(prompts, max_new_tokens=9)] == want
+
+
+IN_SLOTS = {
+    *("llama", "llama_bias", "llama3", "llama_linear", "llama_yarn", "llama_dynamic", "qwen2_swa", "qwen3", "gemma2"),
+    *("mistral_swa", "gemma3_text", "gpt2", "gpt_neox", "gptj", "phi", "phi3_longrope", "olmo2", "olmo3", "falcon"),
+    *("opt", "mixtral", "qwen3_moe", "granite", "cohere2", "smollm3", "gpt_oss", "deepseek_v3", "llama4_text"),
+    *("exaone4", "nemotron", "gpt_bigcode", "xglm", "diffllama"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_decoded_in_slots_and_what_says_why_not(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        slots = wrapped(architecture(name)).slots
+
+    assert (slots is not None) == (name in IN_SLOTS)
+    assert ("is decoded by the plain loop: " in caplog.text) == (name not in IN_SLOTS)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral_swa", "gpt2", "llama4_text"])
+def test_bfloat16_parts_from_transformers_at_a_near_tie_only(name: str) -> None:
+    """Where the texts part, the two tokens' logits differ by less than the steps of bfloat16 add up to."""
+    module = copy.deepcopy(architecture(name)).to(torch.bfloat16)
+    model = wrapped(module)
+    prompts = rows(12, 5, 12, 20, 1)
+
+    for prompt, answer in zip(prompts, model.generate(prompts, max_new_tokens=10), strict=True):
+        want = own_generate(module, prompt, 10)
+        parts = [place for place, (one, other) in enumerate(zip(answer.token_ids, want, strict=False)) if one != other]
+        if answer.token_ids != want:
+            place = parts[0] if parts else min(len(answer.token_ids), len(want))
+            ids = torch.tensor([[*prompt, *want[:place]]])
+            with torch.no_grad():
+                logits = module(input_ids=ids, use_cache=False).logits[0, -1].float()
+            ours, theirs = (made[place] if place < len(made) else EOS for made in (answer.token_ids, want))
+            step = float(logits.abs().max()) * 2**-7
+            assert abs(float(logits[ours] - logits[theirs])) <= 2 * step, (name, place)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models import LanguageModel, slot_decoding
+from lm_audit.models import LanguageModel, memory, slot_decoding
 from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.sampling import Picker
 from lm_audit.models.seats import Work
@@ -107,7 +107,7 @@ def test_a_place_that_is_left_goes_to_the_next_prompt(model: LanguageModel, monk
     limits = {"a": 2, "some words": 9, "z" * 30: 3, "go on": 4, "é": 1}
     expected = [model.generate([prompt], max_new_tokens=limits[prompt])[0].token_ids for prompt in prompts]
     assert [len(ids) for ids in expected] == list(limits.values())
-    sound = slot_decoding.groups
+    sound = memory.groups
     monkeypatch.setattr(slot_decoding, "groups", lambda *given: [replace(group, slots=2) for group in sound(*given)])
     read, _ = watched_shapes(model, monkeypatch)
     found: dict[int, tuple[int, ...]] = {}

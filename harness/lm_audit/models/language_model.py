@@ -15,6 +15,7 @@ from lm_audit.models.capabilities import EVERYTHING, Offers
 from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
 from lm_audit.models.context import context_window
 from lm_audit.models.evaluating import evaluating
+from lm_audit.models.proofs import Proofs
 from lm_audit.models.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
@@ -95,6 +96,11 @@ class LanguageModel:
         return self._fingerprint
 
     @property
+    def known_fingerprint(self) -> str | None:
+        """The fingerprint where it is known without reading all weights: of a model that came from files."""
+        return self._fingerprint
+
+    @property
     def chat_template(self) -> ChatTemplate:
         """The chat template with the arguments of ``chat_settings``; ``UsageError`` where the tokenizer has none."""
         return ChatTemplate(self.tokenizer, self.chat_settings.arguments, name=self.name)
@@ -114,17 +120,27 @@ class LanguageModel:
     @cached_property
     def stepping(self) -> Stepping:
         """How rows are continued together, found on first use."""
-        from lm_audit.models.stepping import find_stepping
+        from lm_audit.models.stepping import Stepping, find_stepping
 
-        return find_stepping(self.module, self.device)
+        proofs = Proofs(self)
+        known = proofs.get("stepping")
+        if known in Stepping.__members__:
+            return Stepping[known]
+        found = find_stepping(self.module, self.device)
+        proofs.put("stepping", found.name)
+        return found
 
     @cached_property
     def slots(self) -> Slots | None:
         """The model over preallocated keys and values, found on first use; ``None`` where it cannot be decoded so."""
         from lm_audit.models.slot_check import find_slots
 
+        proofs = Proofs(self)
+        known = proofs.get("slots")
         with evaluating(self.module):
-            return find_slots(self.module, self.device)
+            slots = find_slots(self.module, self.device, proven=known if isinstance(known, bool) else None)
+        proofs.put("slots", slots is not None)
+        return slots
 
     @property
     def text_splitter(self) -> TextSplitter:

@@ -253,7 +253,8 @@ class Loop:
         """The next token of each row on the device, ``NOT_A_NUMBER`` for one that holds NaN."""
         drawn = [None if seat is None else (seat.index, seat.chosen + seat.ahead) for seat in seats]
         chosen = self._work.picker.choose(logits, drawn)
-        return torch.where(logits.isnan().any(dim=-1), NOT_A_NUMBER, chosen)
+        # The largest of logits of which one is NaN is NaN.
+        return torch.where(logits.amax(dim=-1).isnan(), NOT_A_NUMBER, chosen)
 
     def _sent(self, chosen: torch.Tensor, rows: list[tuple[int, Seat]], picked: list[int] | None = None) -> Launch:
         """The tokens on their way to this thread."""

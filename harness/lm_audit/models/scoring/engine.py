@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation
 from lm_audit.models.evaluating import evaluating
+from lm_audit.models.proofs import Proofs
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
@@ -111,10 +112,16 @@ class ScoringEngine:
     def _checked_way(self) -> Way:
         """The fastest exact way, found on first use; one sequence at a time while the model answers NaN."""
         if self._way is None:
+            proofs = Proofs(self._model)
+            known = proofs.get("scoring")
+            if known in Way.__members__:
+                self._way = Way[known]
+                return self._way
             try:
                 self._way = fastest_way(self._runner, self._vocabulary)
             except Unusable:
                 return Way.ALONE
+            proofs.put("scoring", self._way.name)
         return self._way
 
     def _blame(self, suspects: Sequence[int], job: Job, firsts: Sequence[int]) -> ModelError:
