@@ -81,7 +81,7 @@ def test_a_damaged_or_unwritable_proof_is_no_proof(
     llama_folder: Path, own_cache: Path, trials: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = asked(load_model(str(llama_folder), device="cpu"))
-    for text in ("{", "[]", '{"slots": 3, "scoring": "FASTEST"}'):
+    for text in ("{", "[]", '{"slots": 3, "scoring": ["TREE"]}'):
         for path in (own_cache / "proofs").glob("*.json"):
             path.write_text(text)
         trials.clear()

@@ -124,7 +124,7 @@ class LanguageModel:
 
         proofs = Proofs(self)
         known = proofs.get("stepping")
-        if known in Stepping.__members__:
+        if isinstance(known, str) and known in Stepping.__members__:
             return Stepping[known]
         found = find_stepping(self.module, self.device)
         proofs.put("stepping", found.name)

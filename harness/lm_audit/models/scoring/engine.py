@@ -114,7 +114,7 @@ class ScoringEngine:
         if self._way is None:
             proofs = Proofs(self._model)
             known = proofs.get("scoring")
-            if known in Way.__members__:
+            if isinstance(known, str) and known in Way.__members__:
                 self._way = Way[known]
                 return self._way
             try:
