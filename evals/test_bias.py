@@ -150,6 +150,13 @@ def public_cases(options: RunOptions) -> list[Case]:
     return found
 
 
+def without_chat_form(options: RunOptions) -> list[str]:
+    """What a case says whose texts have no chat form, where one was asked for."""
+    if options.chat != "on":
+        return []
+    return ["--chat on has no effect here: these texts are scored as they stand, since their set has no chat form."]
+
+
 @cases(public_cases, needs=[Capability.LOGLIKELIHOOD])
 def test_public_benchmark(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
@@ -166,6 +173,7 @@ def test_public_benchmark(
         options["occupation_stats"] = bias.load_occupation_stats(statistics)
     result = getattr(bias, "bbq" if kind == "cbbq" else kind)(language_model, chosen, **options)
     result.parameters.update({"rows": loaded.usage.n_read, "sampled": len(chosen)})
+    result.notes += without_chat_form(run_options)
     evidence.record(result)
 
 
@@ -204,13 +212,15 @@ def test_counterfactual_continuation(
 
 
 @cases(SWAPS, needs=[Capability.LOGLIKELIHOOD])
-def test_counterfactual_swap(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
+def test_counterfactual_swap(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
     """Does exchanging the gender move what follows more than any other change of wording does?"""
     from lm_audit.audits.bias import counterfactual_swap, load_swap_items
 
-    evidence.record(
-        counterfactual_swap(language_model, load_swap_items(FIXTURES / case.params["file"]), seed=audit_seed)
-    )
+    result = counterfactual_swap(language_model, load_swap_items(FIXTURES / case.params["file"]), seed=audit_seed)
+    result.notes += without_chat_form(run_options)
+    evidence.record(result)
 
 
 def refusal_cases(options: RunOptions) -> list[Case]:

@@ -64,7 +64,12 @@ def cell_cases(options: RunOptions) -> list[Case]:
     if options.option("adaptive"):
         return []
     return [
-        Case(cell_id(plan, length, depth), {"plan": plan, "length": length, "depth": depth}, cost=length / 1024)
+        Case(
+            cell_id(plan, length, depth),
+            {"plan": plan, "length": length, "depth": depth},
+            cost=length / 1024,
+            tokens=length,
+        )
         for plan in grids(options)
         for length, depth in plan.cells
     ]
@@ -92,7 +97,10 @@ def test_cell(
 def grid_cases(options: RunOptions) -> list[Case]:
     """One case for each grid: what its cells say together."""
     adaptive = options.option("adaptive")
-    return [Case(plan.name, {"plan": plan, "adaptive": adaptive}, cost=0.1) for plan in grids(options)]
+    return [
+        Case(plan.name, {"plan": plan, "adaptive": adaptive}, cost=0.1, tokens=plan.lengths[0])
+        for plan in grids(options)
+    ]
 
 
 @cases(grid_cases, preflight=has_template, needs=[Capability.GENERATE])
@@ -139,7 +147,8 @@ def chance_cases(options: RunOptions) -> list[Case]:
     samples = tomllib.loads(PLANS.read_text(encoding="utf-8"))[options.size]["control_samples"]
     skip = None if built else "a folder's samples have needles; build one with --without-needle"
     plan = without_needles(built[0], samples) if built else None
-    return [Case("no-needle", {"plan": plan}, control="negative", skip=skip)]
+    tokens = plan.lengths[0] if plan else None
+    return [Case("no-needle", {"plan": plan}, control="negative", skip=skip, tokens=tokens)]
 
 
 @cases(chance_cases, preflight=has_template, needs=[Capability.GENERATE])

@@ -169,3 +169,41 @@ def test_gguf_headers(good_gguf: Path, tmp_path: Path, data: st.DataObject) -> N
         return len(found.tensors) <= len(want.tensors) and len(found.metadata) <= len(want.metadata)
 
     refused_or_equal(path, read_header, read_header(good_gguf), plausible)
+
+
+@FUZZ
+@given(data=st.data())
+def test_tokenizer_bytes(good: Path, tmp_path: Path, data: st.DataObject) -> None:
+    """Refused by name, or read by the library itself."""
+    from tokenizers import Tokenizer
+
+    folder = copied(good, tmp_path)
+    path = folder / "tokenizer.json"
+    path.write_bytes(data.draw(spoilt_bytes(path.read_bytes(), 4000)))
+
+    refused_or_equal(
+        path,
+        lambda path: read_checkpoint(path.parent),
+        None,
+        lambda found, _: Tokenizer.from_file(str(path)) is not None,
+    )
+
+
+@FUZZ
+@given(
+    key=st.sampled_from(["model", "added_tokens", "pre_tokenizer", "decoder", "normalizer", "version"]),
+    value=json_values,
+)
+def test_tokenizer_values(good: Path, tmp_path: Path, key: str, value: Any) -> None:
+    from tokenizers import Tokenizer
+
+    folder = copied(good, tmp_path)
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+
+    refused_or_equal(
+        path,
+        lambda path: read_checkpoint(path.parent),
+        None,
+        lambda found, _: Tokenizer.from_file(str(path)) is not None,
+    )

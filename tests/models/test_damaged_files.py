@@ -107,7 +107,7 @@ def test_a_folder_named_like_a_gguf_file(tmp_path: Path) -> None:
 def test_files_that_may_not_be_read(folder: Path, name: str) -> None:
     (folder / name).chmod(0)
 
-    assert name in refused(folder, early=name != "tokenizer.json")
+    assert name in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,15 @@ def test_names_that_no_file_can_have(spec: str) -> None:
 def test_damaged_tokenizers(folder: Path, text: str) -> None:
     (folder / "tokenizer.json").write_text(text)
 
-    assert str(folder) in refused(folder, early=False)
+    assert str(folder / "tokenizer.json") in refused(folder)
+
+
+@pytest.mark.parametrize("name", ["special_tokens_map.json", "added_tokens.json", "generation_config.json"])
+@pytest.mark.parametrize("text", ["", "[]", "[" * 50_000, '{"a": ' + "9" * 5000 + "}"], ids=range(4))
+def test_damaged_settings_beside_the_model(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+
+    assert str(folder / name) in refused(folder)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"peft_type": 3, "base_model_name_or_path": 5}', "[" * 100_000])

@@ -56,6 +56,43 @@ def test_rope_freqs(tmp_path: Path, own_cache: Path) -> None:
     assert_same(write_gguf(tmp_path / "llama3.gguf", module, tensors={"rope_freqs.weight": factors}), module)
 
 
+@pytest.mark.parametrize("attention", [None, 1.25])
+def test_rope_factors_of_longrope(tmp_path: Path, own_cache: Path, attention: float | None) -> None:
+    """Short factors within the original context, long ones beyond it; the attention factor stated or by the rule."""
+    short, long = [1.0, 1.5, 2.0, 2.5], [1.0, 3.0, 5.0, 7.0]
+    given = {} if attention is None else {"attention_factor": attention}
+    longrope = {"short_factor": short, "long_factor": long, "original_max_position_embeddings": 16, "factor": 4.0}
+    module = random_llama(**rope("longrope", **longrope, **given))
+    path = write_gguf(
+        tmp_path / "longrope.gguf",
+        module,
+        more={
+            "llama.rope.scaling.type": "longrope",
+            "llama.rope.scaling.original_context_length": 16,
+            **({} if attention is None else {"llama.rope.scaling.attn_factor": attention}),
+        },
+        tensors={
+            "rope_factors_short.weight": np.array(short, dtype=np.float32),
+            "rope_factors_long.weight": np.array(long, dtype=np.float32),
+        },
+    )
+    model = load_model(path, device="cpu")
+    for ids in (IDS[:, :12], IDS[:, :30]):
+        with torch.no_grad():
+            torch.testing.assert_close(model.module(ids).logits, module(ids).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_half_of_the_factors_of_longrope_is_refused(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(
+        tmp_path / "half.gguf",
+        random_llama(),
+        more={"llama.rope.scaling.type": "longrope", "llama.rope.scaling.original_context_length": 16},
+        tensors={"rope_factors_long.weight": np.ones(4, dtype=np.float32)},
+    )
+    with pytest.raises(ModelError, match=r"half\.gguf.*rope_factors_short"):
+        load_model(path, device="cpu")
+
+
 @pytest.mark.parametrize(
     ("settings", "stated"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.json_file import read_json
 from lm_audit.models.safetensors_file import read_entries
+from lm_audit.models.tokenizer_file import check_tokenizer
 from lm_audit.models.weight_files import has_tokenizer, has_whole_model, no_safetensors
 from lm_audit.textfiles import is_file, is_folder, is_there
 
@@ -72,6 +73,7 @@ def read_adapter(folder: Path) -> Adapter | None:
         raise ModelError(f"{path}: base_model_name_or_path is {base!r:.80}; expected a model spec")
     if revision is not None and not isinstance(revision, str):
         raise ModelError(f"{path}: revision is {revision!r:.80}; expected a branch, tag or commit")
+    check_tokenizer(folder)
     return Adapter(folder, config, weights, _base_spec(folder, base, revision))
 
 

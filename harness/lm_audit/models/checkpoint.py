@@ -13,6 +13,7 @@ from lm_audit.models.config_file import check_plausible, check_remote_code, read
 from lm_audit.models.hub import find_snapshot
 from lm_audit.models.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.spec import ModelSpec
+from lm_audit.models.tokenizer_file import check_tokenizer
 from lm_audit.models.weight_files import has_tokenizer, weight_files
 from lm_audit.textfiles import is_file
 
@@ -84,4 +85,5 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     check_plausible(config, entries, folder)
     if not has_tokenizer(folder):
         raise ModelError(f"{folder} has no tokenizer files (tokenizer.json, tokenizer.model, vocab.json, ...)")
+    check_tokenizer(folder)
     return Checkpoint(folder, config, weights, entries)

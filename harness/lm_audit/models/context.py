@@ -19,7 +19,7 @@ def text_config(config: Any) -> Any:
     for name in _PARTS:
         part = getattr(inner, name, None)
         if isinstance(part, Mapping):
-            part = _Attributes(part)
+            part = Attributes(part)
         if part is not None and not isinstance(part, str) and _stated_length(inner) is None:
             return text_config(part)
     return inner
@@ -134,7 +134,7 @@ def _switching_length(kind: Mapping[str, Any], text: Any) -> int | None:
     )
 
 
-class _Attributes:
+class Attributes:
     """A mapping read by attribute, for configurations that a checkpoint's own code left as plain dictionaries."""
 
     def __init__(self, values: Mapping[str, Any]):

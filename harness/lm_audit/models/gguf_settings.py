@@ -84,6 +84,9 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
         )
     context = int(config.max_position_embeddings)
     original = int(header.of_model("rope.scaling.original_context_length") or context)
+    lacking = [name for name in ROPE_TENSORS[1:] if name not in header.tensors]
+    if lacking and (kind == "longrope" or len(lacking) == 1):
+        raise ModelError(f"{path} scales rotary positions by LongRoPE and lacks {lacking[0]}")
     if held and (plain or kind == "longrope"):
         return _by_factors(header, held, context, original, factors)
     if not held and kind == "yarn":

@@ -69,7 +69,9 @@ def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Any:
     try:
         with quiet_transformers(), _without_adapter(folder) as plain:
             return AutoTokenizer.from_pretrained(plain, local_files_only=True, trust_remote_code=trust_remote_code)
-    except Exception as error:  # damaged files fail in the Rust library, in parsers and in classes alike
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # damaged files fail in the Rust library (some by a panic), in parsers, in classes
         raise ModelError(f"{folder}: transformers cannot load the tokenizer: {described(error)}") from error
 
 

@@ -28,7 +28,8 @@ class Case:
     ``params`` is what the test reads; ``control`` marks a positive or negative control; ``skip`` is the reason why the
     case cannot run here; ``marks`` are names of further markers; ``cost`` is its share of work relative to its
     neighbours; ``model`` (``[NAME=]SPEC``) pins it to a model whatever ``--model`` says; ``toy`` says that it measures
-    a built-in toy model, which says nothing about any other (so do all cases on ``tiny``).
+    a built-in toy model, which says nothing about any other (so do all cases on ``tiny``); ``tokens`` is what its
+    prompts take with their answers, so that it is skipped at collection on a model whose context is shorter.
     ``needs`` are what its model must offer, where that differs from what its test declares.
     Raises ``UsageError`` for an id that is empty or holds ``@``, ``[``, ``]`` or white space.
     """
@@ -41,6 +42,7 @@ class Case:
     cost: float = 1.0
     model: str | None = None
     toy: bool = False
+    tokens: int | None = None
     needs: tuple[Capability, ...] | None = None
 
     def __post_init__(self) -> None:

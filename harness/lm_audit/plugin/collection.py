@@ -70,6 +70,9 @@ def _parameter(selection: Selection, session: AuditSession) -> object:
     lacking = missing_capability(selection, session)
     if lacking:
         marks.append(pytest.mark.skip(reason=lacking))
+    beyond = beyond_context(selection, session)
+    if beyond:
+        marks.append(pytest.mark.skip(reason=beyond))
     absent = missing_device(selection, session)
     if absent and kind_of(selection.device or "") not in session.required:
         marks.append(pytest.mark.skip(reason=absent))
@@ -83,6 +86,20 @@ def missing_capability(selection: Selection, session: AuditSession) -> str | Non
     needs = tuple(Capability) if selection.source is None else selection.source.needed(selection.case)
     lacking = missing(needs, offers_of(session, selection.model))
     return None if lacking is None else f"model {selection.model.name} does not offer: {lacking}"
+
+
+def beyond_context(selection: Selection, session: AuditSession) -> str | None:
+    """Why the case is too long for its model, as the model's files say; None where it fits or they do not say."""
+    case, model = selection.case, selection.model
+    if case is None or case.tokens is None or model is None or is_endpoint(model.spec):
+        return None
+    from lm_audit.models.stated_context import stated_context  # imports no torch
+
+    context = stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
+    if context is None or case.tokens <= context:
+        return None
+    needed = f"needs {case.tokens} tokens with its answer"
+    return f"{needed}, beyond the trained context of {context} tokens of model {model.name}"
 
 
 def missing_device(selection: Selection, session: AuditSession) -> str | None:

@@ -28,6 +28,7 @@ from lm_audit.audits.privacy.training.own_stages import (
     weights_probe,
 )
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.causality import prove_causal
 
 
 def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
@@ -171,6 +172,7 @@ def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path
     require_change(before, weights_probe(trainer.model), stage)
     module = trainer.accelerator.unwrap_model(trainer.model)
     _drop_reference(module)
+    prove_causal(module, f"of stage {stage}")
     save_stage(module, tokenizer, target)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return summary(Progress(stage, trainer.state.global_step, losses), rows, time.perf_counter() - started)

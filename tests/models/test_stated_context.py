@@ -1,0 +1,54 @@
+"""What files say of the context before a model loads, held against what the loaded configuration says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import transformers
+
+from lm_audit.models.context import Attributes, context_window
+from lm_audit.models.stated_context import stated_context
+from tests.models.architectures import _BASE, ARCHITECTURES
+from tests.models.small_gguf import random_llama, write_gguf
+from tests.models.small_models import edit_json, save_small_llama
+
+DIFFERENT = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "rope_theta": 10000.0}
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+def test_files_never_contradict_the_loaded_configuration(tmp_path: Path, name: str) -> None:
+    config_class, settings, unknown = ARCHITECTURES[name]
+    shape = {key: value for key, value in _BASE.items() if key not in unknown}
+    config = getattr(transformers, config_class)(**{**shape, **settings})
+    config.save_pretrained(tmp_path)
+
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert context_window(Attributes(written)) in (None, context_window(config))
+
+
+def test_folders_files_and_names(tmp_path: Path) -> None:
+    folder = save_small_llama(tmp_path / "model")
+    length = transformers.AutoConfig.from_pretrained(folder).max_position_embeddings
+    assert stated_context(str(folder)) == length
+    copy = save_small_llama(tmp_path / "longer")
+    edit_json(copy / "config.json", rope_parameters=DIFFERENT, max_position_embeddings=32)
+    assert stated_context(str(copy)) == 128
+    assert stated_context(str(write_gguf(tmp_path / "plain.gguf", random_llama()))) == 64
+    assert stated_context("tiny") == 512
+    assert stated_context(str(tmp_path / "absent")) is None
+    (copy / "config.json").write_text("{")
+    stated_context.cache_clear()
+    assert stated_context(str(copy)) is None
+
+
+def test_it_imports_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from lm_audit.models.stated_context import stated_context as stated; "
+        "stated('tiny'); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
