@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.audits.metric_info import with_direction
 from lm_audit.code_version import code_version
@@ -13,6 +13,12 @@ from lm_audit.findings.controls import control_finding
 from lm_audit.findings.record import Finding
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
+from lm_audit.visible import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lm_audit.frames import What
 
 ControlRole = Literal["positive", "negative"]
 """A positive control holds a planted effect that must be found, a negative one has none and must stay silent."""
@@ -43,6 +49,15 @@ class Figure:
     kind: FigureKind
     data: Mapping[str, Any]
     caption: str = ""
+
+    def __repr__(self) -> str:
+        """Name, kind and title, without the data."""
+        return visible(f"<Figure {self.name}: {self.title} ({self.kind})>")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        from lm_audit.notebook import figure_bundle
+
+        return figure_bundle(self)
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,23 @@ class Evidence:
     sources: dict[str, MetricSource] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     code_version: str = field(default_factory=code_version)
+
+    def __repr__(self) -> str:
+        """One short line: counts, and the headline metric."""
+        from lm_audit.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from lm_audit.notebook import evidence_html
+
+        return str(evidence_html(self))
+
+    def to_frame(self, what: What = "metrics") -> pd.DataFrame:
+        """The metrics as a data frame, or the ``"items"`` or the ``"findings"``."""
+        from lm_audit.frames import evidence_frame
+
+        return evidence_frame(self, what)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; a control that failed stays, whatever a later one of the same audit shows."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lm_audit.stats.estimate import Estimate
+from lm_audit.visible import visible
 
 Kind = Literal["claim", "control"]
 """A claim about the model, or what a control showed of the audit itself."""
@@ -65,6 +66,15 @@ class Finding:
     def statement(self) -> str:
         """The sentence of the verdict."""
         return {"found": self.found, "not found": self.absent, "cannot tell": self.unknown}[self.verdict]
+
+    def __repr__(self) -> str:
+        """Key, verdict and statement."""
+        return visible(f"<Finding {self.key}: {self.verdict}: {self.statement}>")
+
+    def _repr_html_(self) -> str:
+        from lm_audit.notebook import finding_html
+
+        return str(finding_html(self))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without what is not said; ``statement`` is added for readers of other languages."""

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["write_reports"]
+from lm_audit.lazy import lazy
+
+if TYPE_CHECKING:
+    from lm_audit.report.standalone import report
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
+
+__all__ = ["report", "write_reports"]
 
 
 def write_reports(run_folder: str | Path) -> Path:

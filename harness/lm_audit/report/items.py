@@ -90,7 +90,7 @@ def write_items(tables: list[Any], *, csv: Path, parquet: Path) -> int:
     import pyarrow.parquet as pq
 
     full = [table for table in tables if table.num_rows]
-    table = _joined(full) if full else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
+    table = joined(full) if full else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
     pq.write_table(table, parquet, compression="zstd")
     pa_csv.write_csv(_visible(table), csv)
     return int(table.num_rows)
@@ -147,7 +147,8 @@ def _text(value: Any) -> str:
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _joined(tables: list[Any]) -> Any:
+def joined(tables: list[Any]) -> Any:
+    """The tables as one, with the union of their columns; one whose types differ is text."""
     import pyarrow as pa
 
     kinds: dict[str, set[Any]] = {}

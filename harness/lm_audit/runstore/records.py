@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
+from lm_audit.visible import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = 1
 
@@ -165,6 +169,32 @@ class Run:
     plan: tuple[PlannedCase, ...] = ()
     sessions: int = 0
     """How many sessions have written to it, 0 where an older version did not count."""
+
+    def __repr__(self) -> str:
+        """Id, folder and counts."""
+        audits = len({case.audit for case in self.cases})
+        return visible(f"<Run {self.run_id}: {len(self.cases)} cases of {audits} audits in {self.folder}>")
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """One row a metric, as in ``metrics.csv``."""
+        from lm_audit.frames import run_metrics
+
+        return run_metrics(self)
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """One row an item of any case, as in ``items.parquet``; read from the run folder on each call."""
+        from lm_audit.frames import run_items
+
+        return run_items(self)
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """One row a claim, the strongest first."""
+        from lm_audit.frames import run_findings
+
+        return run_findings(self)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ baseline, a noise floor); ``None`` says nothing."""
 _LATER = ("units", "fewest")
 """Fields that older ledgers lack: left out where they say nothing, so that old and new records look alike."""
 
+_TOLD = ("low", "high", "n", "method", "unit", "better", "note", "chance", "units", "fewest")
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -61,6 +63,16 @@ class Estimate:
             raise ValueError(
                 f"Estimate.better must be 'higher', 'lower', 'neither', 'target:NUMBER' or None, got {self.better!r}"
             )
+
+    def __repr__(self) -> str:
+        """The value and every field that says something."""
+        told = [f"{name}={getattr(self, name)!r}" for name in _TOLD if getattr(self, name) not in (None, "")]
+        return f"Estimate({', '.join([repr(self.value), *told])})"
+
+    def _repr_html_(self) -> str:
+        from lm_audit.notebook import estimate_html
+
+        return str(estimate_html(self))
 
     @classmethod
     def not_estimable(cls, reason: str, *, n: int | None = None, method: str = "", **fields: Any) -> Estimate:
