@@ -12,7 +12,7 @@ def absence(spec: str) -> str | None:
 
     A hub id that is not in the cache counts as absent though it could be fetched.
     """
-    from lm_audit.models.loading import check_spec
+    from lm_audit.models.source import check_spec
 
     try:
         parsed = parse_spec(spec)
