@@ -80,7 +80,7 @@ def test_every_cell_of_the_documented_notebook_runs(tmp_path: Path, monkeypatch:
     space: dict[str, Any] = {}
     shown = [run_cell("".join(cell["source"]), space) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert shown[1].startswith("<div><h4>bias</h4>") and "<table" in shown[2]
-    assert "iframe" in shown[4] and shown[-1].startswith("(12, ")
+    assert "iframe" in shown[4] and shown[-1].startswith("(8, ")
     assert (tmp_path / "notebook-run" / "index.html").is_file()
     assert not any(cell.get("outputs") for cell in notebook["cells"])
 
