@@ -19,8 +19,13 @@ def register(subparsers: Any) -> None:
     report = subparsers.add_parser("report", help="rebuild all reports of a run from its run store alone")
     report.add_argument("which", metavar="RUN", help="a run folder, the id of a run under --reports, or latest")
     report.add_argument("--export", action="append", default=[], choices=("mlflow", "wandb"), help="also send it there")
+    report.add_argument("--plots", action="store_true", help="also write each chart as PNG and SVG into plots/")
     _reports_option(report)
     report.set_defaults(run=run_report)
+    view = subparsers.add_parser("view", help="serve the reports folder on this machine, with an index that refreshes")
+    view.add_argument("--port", type=int, default=8765, help="port on 127.0.0.1 (default 8765; 0: any that is free)")
+    _reports_option(view)
+    view.set_defaults(run=run_view)
     compare = subparsers.add_parser(
         "compare",
         help="what changed from one run to another; exit code 1 where it got worse",
@@ -58,8 +63,29 @@ def run_report(args: argparse.Namespace) -> int:
     folder = _find(args.which, args.reports)
     print(write_reports(folder))
     print(write_index(folder.parent))
+    if args.plots:
+        from lm_audit.report.plots import plots_line
+
+        print(plots_line(folder))
     for target in args.export:
         print(export(target, folder))
+    return 0
+
+
+def run_view(args: argparse.Namespace) -> int:
+    """Serve the reports folder until Ctrl-C; ``UsageError`` where there is none or the port is taken."""
+    from lm_audit.errors import UsageError
+    from lm_audit.report.viewing import ReportsServer
+
+    if not args.reports.is_dir():
+        raise UsageError(f"no reports folder at {args.reports}; name it with --reports DIR")
+    try:
+        server = ReportsServer(args.reports, args.port)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot listen on 127.0.0.1:{args.port} ({error}); choose another --port") from error
+    print(f"{server.address} (Ctrl-C ends it)", flush=True)
+    with server:
+        server.serve_forever()
     return 0
 
 

@@ -41,6 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=TARGETS,
         help="send metrics and report there at the end; repeatable",
     )
+    declare(
+        group,
+        "--plots",
+        dest="lm_audit_plots",
+        action="store_true",
+        help="write each chart as PNG and SVG into the run folder's plots/",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,7 +75,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
     audit = config.stash.get(SESSION, None)
     if audit is not None and audit.recorded and not audit.is_worker:
         lines = config.stash.setdefault(_LINES, [])
-        for step in (_allure, _index, _export, _baseline):
+        for step in (_allure, _index, _plots, _export, _baseline):
             try:
                 lines += step(session, audit)
             except Exception as error:
@@ -94,6 +101,14 @@ def _index(session: pytest.Session, audit: AuditSession) -> list[str]:
 
     write_index(audit.folder.path.parent)
     return []
+
+
+def _plots(session: pytest.Session, audit: AuditSession) -> list[str]:
+    if not session.config.getoption("lm_audit_plots", False):
+        return []
+    from lm_audit.report.plots import plots_line
+
+    return [plots_line(audit.folder.path)]
 
 
 def _export(session: pytest.Session, audit: AuditSession) -> list[str]:

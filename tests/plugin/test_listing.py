@@ -1,0 +1,32 @@
+"""``lm-audit list``: audits, cases, needs, sizes and options, without loading anything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lm_audit.cli import main
+from lm_audit.listing.catalogue import catalogue
+from lm_audit.listing.commands import lines
+from lm_audit.plugin.suite import suite_arguments
+
+PLUGINS = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]
+
+
+def test_the_list_names_audits_cases_needs_sizes_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "-m", "needle", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (needle,) = found["audits"]
+    assert needle["audit"] == "needle" and needle["page"] == "docs/needle.md" and needle["about"]
+    assert 0 < found["sizes"]["smoke"] <= found["sizes"]["standard"] <= found["sizes"]["full"]
+    assert len(needle["cases"]) == found["sizes"]["smoke"]
+    assert "--needle-lengths" in {option["flag"] for option in needle["options"]}
+    assert {"positive", "negative"} <= {case["control"] for case in needle["cases"]}
+    assert any("generate" in case["needs"] for case in needle["cases"])
+    text = "\n".join(lines(found))
+    assert "cases by --size: smoke" in text and "positive" in text and "needs: " in text
+
+
+def test_nothing_selected_is_an_empty_list() -> None:
+    assert catalogue([*PLUGINS, *suite_arguments(), "-k", "no_such_case_at_all"])["audits"] == []
