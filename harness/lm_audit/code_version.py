@@ -99,8 +99,18 @@ def _conftests(folder: Path, root: Path) -> Iterator[Path]:
 
 
 def _homes(path: Path, eval_file: Path, root: Path) -> list[Path]:
-    """The folders in which absolute imports are looked for, as pytest and Python do: the root, and the files' own."""
-    return list(dict.fromkeys([path.parent, eval_file.parent, root]))
+    """The folders in which absolute imports are looked for, as pytest and Python do: the root, the files' own, and of
+    a package the one in which it lies (an audit that another distribution installed lies outside of the root).
+    """
+    return list(dict.fromkeys([path.parent, eval_file.parent, _package_home(eval_file), root]))
+
+
+def _package_home(path: Path) -> Path:
+    """The folder that holds the outermost package of a file."""
+    home = path.parent
+    while (home / "__init__.py").is_file() and home != home.parent:
+        home = home.parent
+    return home
 
 
 def _imported(path: Path, homes: Iterable[Path]) -> list[Path]:

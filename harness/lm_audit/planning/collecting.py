@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 from lm_audit.audits.design import Design
+from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import UsageError
 from lm_audit.gates import Gate
 from lm_audit.plugin.markers import audit_of, control_role
@@ -99,7 +100,10 @@ def _designs(item: pytest.Item, options: RunOptions) -> Iterable[PlannedDesign]:
 
 def _home(audit: str) -> str | None:
     """The module in which an audit declares its designs, None where it declares none."""
-    name = f"lm_audit.audits.{audit}.planning"
+    package = audit_packages().get(audit)
+    if package is None:
+        return None
+    name = f"{package}.planning"
     try:
         return name if find_spec(name) is not None else None
     except ModuleNotFoundError:

@@ -53,8 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _suite() -> Sequence[str]:
-    """Where the audits' cases are: ``evals`` here, else those of the checkout."""
-    import lm_audit
+    """Where the audits' cases are: ``evals`` here, else those that are installed, or of the checkout."""
+    from lm_audit.plugin.suite import suite_arguments
 
-    checkout = Path(lm_audit.__file__).resolve().parents[2] / "evals"
-    return ["-p", "lm_audit.plugin", "evals" if Path("evals").is_dir() else str(checkout)]
+    if Path("evals").is_dir():
+        return ["-p", "lm_audit.plugin", "evals"]
+    return ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", *suite_arguments()]

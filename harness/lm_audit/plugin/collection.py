@@ -9,6 +9,7 @@ import pytest
 from lm_audit.errors import HarnessError
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.plugin.audit_marker import missing_audit_marker, require_marker
 from lm_audit.plugin.case import Case, CaseSource, source_of
 from lm_audit.plugin.devices import kind_of
 from lm_audit.plugin.endpoints import DEVICE, offers_of
@@ -27,12 +28,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     try:
         session = audit_session(metafunc.config)
+        audit = missing_audit_marker(metafunc) if source is not None else None
+        if source is not None and audit is None:
+            require_marker(metafunc, source, session.options)
         selections = list(_selections(source, on_model, session))
     except HarnessError as error:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
     metafunc.parametrize(
         "lm_audit_case",
-        [_parameter(selection, session) for selection in selections],
+        [_parameter(selection, session, audit) for selection in selections],
         indirect=True,
         ids=[selection.id for selection in selections],
     )
@@ -56,8 +60,8 @@ def _models(case: Case | None, models: tuple[ModelChoice, ...]) -> tuple[ModelCh
     return (parse_choice(case.model),) if case is not None and case.model is not None else models
 
 
-def _parameter(selection: Selection, session: AuditSession) -> object:
-    marks: list[pytest.MarkDecorator] = []
+def _parameter(selection: Selection, session: AuditSession, audit: str | None) -> object:
+    marks: list[pytest.MarkDecorator] = [getattr(pytest.mark, audit)] if audit is not None else []
     case = selection.case
     if selection.device is not None:
         marks.append(getattr(pytest.mark, kind_of(selection.device)))

@@ -10,11 +10,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lm_audit.audits.registry import audit_packages
 from lm_audit.code_version import code_version
 from lm_audit.code_version import forget as forget_code
 from lm_audit.models.identity import file_state, folder_state, model_identity
@@ -45,9 +47,16 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "data": {name: [where, file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),
         "code": code_version(str(item.path), str(item.config.rootpath)),
-        "fixtures": folder_state(str(item.config.rootpath / "fixtures" / audit)) if audit else None,
+        "fixtures": [folder_state(folder) for folder in _fixtures(item, audit)] if audit else None,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _fixtures(item: pytest.Item, audit: str) -> list[str]:
+    """Where an audit's data lie: ``fixtures/<audit>`` of the project, and ``fixtures`` in the package of the audit."""
+    spec = find_spec(audit_packages()[audit]) if audit in audit_packages() else None
+    own = [Path(place) / "fixtures" for place in (spec.submodule_search_locations or ())] if spec else []
+    return [str(folder) for folder in (item.config.rootpath / "fixtures" / audit, *own)]
 
 
 def forget() -> None:

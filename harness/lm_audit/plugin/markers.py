@@ -6,7 +6,7 @@ import pytest
 
 from lm_audit.plugin.audit_options import audit_names
 
-_MARKERS = {
+MARKERS = {
     "control": "shows that an audit finds a planted effect, or stays silent without one",
     "cpu": "runs on the CPU",
     "cuda": "runs on an NVIDIA GPU",
@@ -21,7 +21,7 @@ def register(config: pytest.Config) -> None:
     """Register one marker an audit, those that come with further audits included, and the others."""
     for audit in dict.fromkeys((*AUDITS, *audit_names())):
         config.addinivalue_line("markers", f"{audit}: belongs to the {audit} audit")
-    for name, meaning in _MARKERS.items():
+    for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
