@@ -43,13 +43,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lm_audit(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """``lm-audit WORDS`` with the distribution installed, in a folder of its own."""
+def called(site: Path, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """``python -m MODULE WORDS`` with the distribution installed, in a folder of its own."""
     path = os.pathsep.join([str(site), str(ROOT / "harness")])
     home = site.parent / "project"
     home.mkdir(exist_ok=True)
     (home / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "lm_audit.cli", *words]
+    command = [sys.executable, "-m", module, *words]
     return subprocess.run(
         command, cwd=home, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
@@ -59,7 +59,7 @@ def lm_audit(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def run(site: Path) -> Run:
     """What ``lm-audit run -m repetition`` left."""
     reports = site.parent / "reports"
-    done = lm_audit(site, "run", "-m", "repetition", "--model", "tiny", "-q", "--reports", str(reports))
+    done = called(site, "lm_audit.cli", "run", "-m", "repetition", "--model", "tiny", "-q", "--reports", str(reports))
     assert done.returncode == 0, done.stdout + done.stderr
     return read_run(next(path for path in reports.iterdir() if path.is_dir()))
 
@@ -85,7 +85,7 @@ def test_its_finding_and_the_direction_of_its_metric_are_recorded(run: Run) -> N
 
 
 def test_its_plan_is_read(site: Path) -> None:
-    done = lm_audit(site, "plan", "-m", "repetition", "--model", "tiny")
+    done = called(site, "lm_audit.cli", "plan", "-m", "repetition", "--model", "tiny")
     assert "repetition.rate" in done.stdout, done.stdout + done.stderr
 
 
@@ -94,8 +94,9 @@ def test_cases_that_no_audit_claims_are_an_error_when_an_audit_is_asked_for(site
     home.mkdir(exist_ok=True)
     text = "from lm_audit.plugin import Case, cases\n\n@cases([Case('a')])\ndef test_x(case, evidence): ...\n"
     (home / "test_other.py").write_text(text)
-    done = lm_audit(site, "run", "-m", "bias", "--model", "tiny", "--collect-only", "-q", "test_other.py")
-    assert done.returncode != 0 and "bear no audit marker" in done.stdout and "test_other.py" in done.stdout
+    words = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", "-m", "bias", "--collect-only", "-q"]
+    done = called(site, "pytest", *words, "test_other.py")
+    assert done.returncode != 0 and "the cases in test_other.py bear no audit marker" in done.stdout, done.stdout
     (home / "test_other.py").rename(home / "test_bias.py")
-    again = lm_audit(site, "run", "-m", "bias", "--model", "tiny", "--collect-only", "-q", "test_bias.py")
+    again = called(site, "pytest", *words, "test_bias.py")
     assert "test_bias.py::test_x[a]" in again.stdout, again.stdout

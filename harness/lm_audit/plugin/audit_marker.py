@@ -42,8 +42,8 @@ def require_marker(metafunc: pytest.Metafunc, source: CaseSource, options: RunOp
     if any(names.intersection(case.marks) for case in source.cases(options)):
         return
     raise UsageError(
-        f"these cases bear no audit marker, so -m {expression!r} can never select them; put "
-        f"`pytestmark = pytest.mark.AUDIT` at the top of the file, AUDIT being one of {', '.join(sorted(names))} "
+        f"the cases in {metafunc.definition.path.name} bear no audit marker, so -m {expression!r} can never select "
+        f"them; put `pytestmark = pytest.mark.AUDIT` at the top of the file, AUDIT being one of {', '.join(sorted(names))} "
         f"(an audit is a package in lm_audit/audits, or one that an entry point of the group {GROUP} names)"
     )
 
