@@ -43,8 +43,9 @@ def require_marker(metafunc: pytest.Metafunc, source: CaseSource, options: RunOp
         return
     raise UsageError(
         f"the cases in {metafunc.definition.path.name} bear no audit marker, so -m {expression!r} can never select "
-        f"them; put `pytestmark = pytest.mark.AUDIT` at the top of the file, AUDIT being one of {', '.join(sorted(names))} "
-        f"(an audit is a package in lm_audit/audits, or one that an entry point of the group {GROUP} names)"
+        f"them; put `pytestmark = pytest.mark.AUDIT` at the top of the file, AUDIT being one of "
+        f"{', '.join(sorted(names))} (an audit is a package in lm_audit/audits, or one that an entry point of the "
+        f"group {GROUP} names)"
     )
 
 
