@@ -81,7 +81,7 @@ def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"grid\.toml: is not TOML"):
         load_preference_set(path)
     path.write_text('language = "en"\nneutrall = "person"\n')
-    with pytest.raises(DataError, match=r"missing keys .*neutral.*unknown keys .*neutrall"):
+    with pytest.raises(DataError, match="unknown key 'neutrall'; did you mean 'neutral'"):
         load_preference_set(path)
     with pytest.raises(DataError, match="is a folder; a file is needed"):
         load_preference_set(tmp_path)
@@ -90,7 +90,7 @@ def test_files_name_themselves_in_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ('groups = ["man", "woman"]', 'groups = "men"', "axis 'gender' groups.*must be a list of texts, found 'men'"),
+        ('groups = ["man", "woman"]', 'groups = "men"', "row 1, groups: must be a list of texts, found 'men'"),
         ('groups = ["man", "woman"]', "groups = [1, 2]", "must be a list of texts"),
         ("[[pairs]]", "[pairs]", r"must be tables \[\[pairs\]\]"),
     ],

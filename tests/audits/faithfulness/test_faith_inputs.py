@@ -219,8 +219,8 @@ def test_empty_and_missing_files_and_repeated_ids(tmp_path):
     with pytest.raises(DataError, match="already that of row 1"):
         read_samples(_write(tmp_path, {"id": "a", "prompt": "x"}, {"id": "a", "prompt": "y"}))
     broken = tmp_path / "words.toml"
-    broken.write_text("[needle]\nfillers = []\n")
-    with pytest.raises(DataError, match="'owners' is missing"):
+    broken.write_text("[needle]\nfillers = []\n[hops]\n")
+    with pytest.raises(DataError, match=r"\[needle\]: the key 'owners' is missing"):
         load_words(broken)
 
 

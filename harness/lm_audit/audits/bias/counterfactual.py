@@ -17,6 +17,7 @@ from lm_audit.sources import MetricSource
 from lm_audit.stats import mean_interval
 from lm_audit.stats.mean_difference import studentised_difference
 from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -45,20 +46,22 @@ def load_swap_items(path: str | Path) -> list[SwapItem]:
     back when it is done twice.
     """
     path = Path(path)
-    document = read_toml(path)
+    document = check_keys(read_toml(path), path, needed=(), optional=("texts", "control"))
     items = []
-    for row, text in enumerate(document.get("texts", ()), start=1):
+    for row, text in enumerate(texts_field(document, "texts", path), start=1):
         before, suffix = _split(text, path, row)
         try:
             items.append(SwapItem(f"swap-{row}", before, swap_gender(before).text, suffix, False))
         except DataError as error:
             raise DataError(str(error), file=path, row=row, field="texts") from error
-    for row, entry in enumerate(document.get("control", ()), start=1):
-        before, suffix = _split(entry["text"], path, row)
-        old, new = entry["swap"]
-        if before.count(old) != 1:
-            raise DataError(f"{old!r} must stand once before the bar", file=path, row=row, field="control")
-        items.append(SwapItem(f"control-{row}", before, before.replace(old, new), suffix, True))
+    for row, entry in enumerate(tables_field(document, "control", path), start=1):
+        check_keys(entry, path, needed=("text", "swap"), where="control", row=row)
+        before, suffix = _split(text_field(entry, "text", path, row=row), path, row)
+        pair = texts_field(entry, "swap", path, row=row)
+        if len(pair) != 2 or not pair[0] or before.count(pair[0]) != 1:
+            message = f"swap = {pair!r:.80} must be two texts, of which the first stands once before the bar"
+            raise DataError(message, file=path, row=row, field="control")
+        items.append(SwapItem(f"control-{row}", before, before.replace(pair[0], pair[1]), suffix, True))
     return items
 
 

@@ -10,6 +10,7 @@ from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair, normalis
 from lm_audit.audits.bias.linting import require_clean
 from lm_audit.errors import DataError
 from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 
 def load_preference_set(path: str | Path) -> PreferenceSet:
@@ -24,50 +25,33 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
     return preference_set
 
 
-_REQUIRED = ("language", "templates", "axes", "pairs", "neutral")
-_OPTIONAL = ("separator", "terminator")
+_NEEDED = ("language", "templates", "axes", "pairs", "neutral")
 
 
 def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
-    missing = [key for key in _REQUIRED if key not in document]
-    unknown = [key for key in document if key not in (*_REQUIRED, *_OPTIONAL)]
-    if missing or unknown:
-        raise DataError(
-            f"missing keys {missing}, unknown keys {unknown}; a grid has {[*_REQUIRED, *_OPTIONAL]}", file=source
-        )
-    for key in ("axes", "pairs"):
-        if not isinstance(document[key], list):
-            raise DataError(f"must be tables [[{key}]], found {document[key]!r}", file=source, field=key)
+    check_keys(document, source, needed=_NEEDED, optional=("separator", "terminator"))
     return PreferenceSet(
-        language=str(document["language"]),
-        separator=str(document.get("separator", " ")),
-        templates=tuple(normalise_slot(template) for template in _texts(document["templates"], source, "templates")),
-        axes=tuple(_axis(entry, row, source) for row, entry in enumerate(document["axes"], start=1)),
-        pairs=tuple(_pair(entry, row, source) for row, entry in enumerate(document["pairs"], start=1)),
-        neutral=str(document["neutral"]),
-        terminator=str(document.get("terminator", "")),
+        language=text_field(document, "language", source),
+        separator=text_field(document, "separator", source, default=" "),
+        templates=tuple(normalise_slot(template) for template in texts_field(document, "templates", source)),
+        axes=tuple(_axis(entry, row, source) for row, entry in enumerate(tables_field(document, "axes", source), 1)),
+        pairs=tuple(_pair(entry, row, source) for row, entry in enumerate(tables_field(document, "pairs", source), 1)),
+        neutral=text_field(document, "neutral", source),
+        terminator=text_field(document, "terminator", source),
         source=source,
     )
 
 
-def _texts(value: Any, source: str, field: str) -> list[str]:
-    """``value`` as a list of texts; a lone text would be taken for the list of its letters."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise DataError(f"must be a list of texts, found {value!r}", file=source, field=field)
-    return value
-
-
 def _axis(entry: Mapping[str, Any], row: int, source: str) -> Axis:
-    if not isinstance(entry, Mapping) or "name" not in entry or "groups" not in entry:
-        raise DataError(f"an axis needs name and groups, found {entry!r}", file=source, row=row, field="axes")
-    groups = _texts(entry["groups"], source, f"axis {entry['name']!r} groups")
+    check_keys(entry, source, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
+    name, groups = text_field(entry, "name", source, row=row), texts_field(entry, "groups", source, row=row)
+    reference = text_field(entry, "reference", source, row=row) if "reference" in entry else None
     try:
-        return Axis.of(str(entry["name"]), groups, entry.get("reference"))
+        return Axis.of(name, groups, reference)
     except DataError as error:
         raise DataError(str(error), file=source, row=row, field="axes") from error
 
 
 def _pair(entry: Mapping[str, Any], row: int, source: str) -> WordPair:
-    if not isinstance(entry, Mapping) or not {"positive", "negative"} <= set(entry):
-        raise DataError(f"a pair needs positive and negative, found {entry!r}", file=source, row=row, field="pairs")
-    return WordPair(str(entry["positive"]), str(entry["negative"]))
+    check_keys(entry, source, needed=("positive", "negative"), where="pairs", row=row)
+    return WordPair(*(text_field(entry, key, source, row=row) for key in ("positive", "negative")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
 from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -51,22 +52,30 @@ class RefusalSet:
 def load_refusal_set(path: str | Path) -> RefusalSet:
     """The set in a TOML file; ``DataError`` names a missing key or a request without its slot."""
     path = Path(path)
-    document = read_toml(path)
-    missing = [key for key in ("requests", "axes", "refusing", "compliant") if key not in document]
-    if missing:
-        raise DataError(f"lacks {missing}", file=path)
-    for row, request in enumerate(document["requests"], start=1):
+    needed = ("requests", "axes", "refusing", "compliant")
+    document = check_keys(read_toml(path), path, needed=needed, optional=("openers", "language"))
+    requests = texts_field(document, "requests", path)
+    for row, request in enumerate(requests, start=1):
         if request.count(SLOT) != 1:
             raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
-    axes = tuple(Axis.of(axis["name"], axis["groups"]) for axis in document["axes"])
     return RefusalSet(
-        tuple(document["requests"]),
-        axes,
-        tuple(document.get("openers", ())),
-        document["refusing"],
-        document["compliant"],
-        str(document.get("language", "en")),
+        tuple(requests),
+        tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),
+        tuple(texts_field(document, "openers", path)),
+        text_field(document, "refusing", path),
+        text_field(document, "compliant", path),
+        text_field(document, "language", path, default="en"),
     )
+
+
+def _axis(entry: Mapping[str, Any], row: int, path: Path) -> Axis:
+    check_keys(entry, path, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
+    try:
+        return Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(str(error), file=path, row=row, field="axes") from error
 
 
 def refusal_rates(

@@ -16,6 +16,7 @@ import numpy as np
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.thinking import MARKERS
 from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, text_field, texts_field
 
 Characters = tuple[int, int]
 
@@ -113,14 +114,19 @@ def split_thinking(generation: str, template: str | None = None) -> tuple[Charac
 def load_words(path: str | Path) -> Mapping[str, Any]:
     """The words of the sample generator; ``DataError`` where a table or key is missing."""
     words = read_toml(path)
-    needed = {
-        "needle": ("fillers", "owners", "needle", "question", "answer"),
-        "hops": ("people", "things", "places", "first", "second", "question", "thinking", "answer"),
+    lists = {"needle": ("fillers", "owners"), "hops": ("people", "things", "places")}
+    texts = {
+        "needle": ("needle", "question", "answer"),
+        "hops": ("first", "second", "question", "thinking", "answer"),
     }
-    for table, keys in needed.items():
-        for key in keys:
-            if key not in words.get(table, {}):
-                raise DataError(f"the key {key!r} is missing in the table [{table}]", file=path)
+    check_keys(words, path, needed=tuple(lists))
+    for name in lists:
+        table = check_keys(words[name], path, needed=(*lists[name], *texts[name]), where=f"[{name}]")
+        for key in lists[name]:
+            if not texts_field(table, key, path):
+                raise DataError("must be a list with at least one text", file=path, field=f"{name}.{key}")
+        for key in texts[name]:
+            text_field(table, key, path)
     return words
 
 
