@@ -12,19 +12,21 @@ from lm_audit.errors import DataError
 from lm_audit.textfiles.plain import lines_of, text_of
 
 
-def json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(path: str | Path, *, nan_is_null: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """Pairs (line from 1, object) of a JSON Lines file, blank lines passed over; ``DataError`` as :func:`parse_json`.
 
     Also for a line that holds no object.
     """
-    yield from objects_of_lines(lines_of(path), Path(path))
+    yield from objects_of_lines(lines_of(path), Path(path), nan_is_null=nan_is_null)
 
 
-def objects_of_lines(lines: Iterable[tuple[int, str]], path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def objects_of_lines(
+    lines: Iterable[tuple[int, str]], path: Path, *, nan_is_null: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of numbered lines."""
     for number, line in lines:
         if line.strip():
-            yield number, _object(parse_json(line, path, number), path, number)
+            yield number, _object(parse_json(line, path, number, nan_is_null=nan_is_null), path, number)
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
@@ -32,14 +34,15 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     return _object(parse_json(text_of(path), Path(path), None), Path(path), None)
 
 
-def parse_json(text: str, path: Path | None, row: int | None) -> Any:
-    """The document in ``text``.
+def parse_json(text: str, path: Path | None, row: int | None, *, nan_is_null: bool = False) -> Any:
+    """The document in ``text``; ``nan_is_null`` for rows of a table, where ``NaN`` is how pandas writes an empty cell.
 
     ``DataError`` for what nests too deep, repeats a key, holds NaN, infinity or a number without end, or
     half of a surrogate pair, which is no text; :class:`NotJsonError` for what is no JSON at all.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_finite)
+        constant = _null if nan_is_null else _constant
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=constant, parse_float=_finite)
     except RecursionError as error:
         raise DataError("is nested too deeply to be read", file=path, row=row) from error
     except _Refused as error:
@@ -66,6 +69,11 @@ class _Refused(Exception):
 
 def _constant(name: str) -> Any:
     raise _Refused(f"holds {name}, which is no JSON value; write null, or leave the key out")
+
+
+def _null(name: str) -> None:
+    if name != "NaN":
+        _constant(name)
 
 
 def _finite(text: str) -> float:

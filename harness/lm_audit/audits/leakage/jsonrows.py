@@ -14,14 +14,14 @@ Rows = Iterator[tuple[int, Mapping[str, Any]]]
 
 def jsonl_rows(path: Path) -> Rows:
     """One object a line; blank lines are passed over. A line that holds whole columns as lists gives their rows."""
-    for number, document in json_lines(path):
+    for number, document in json_lines(path, nan_is_null=True):
         for row in _table_of(document) or [document]:
             yield number, row
 
 
 def json_rows(path: Path) -> Rows:
     """An array of objects, an object of equally long lists (columns), or either under "data" or "rows"."""
-    document = parse_json(text_of(path), path, None)
+    document = parse_json(text_of(path), path, None, nan_is_null=True)
     if isinstance(document, dict):
         inner = next((document[key] for key in ("data", "rows", "examples", "questions") if key in document), None)
         document = inner if isinstance(inner, list | dict) else document
