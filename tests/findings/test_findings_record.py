@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_audit.evidence import Control, Evidence
-from lm_audit.findings import Finding, claim
+from lm_audit.findings import Finding, Side, claim
 from lm_audit.findings.family import corrected
 from lm_audit.plugin.recorder import Recorder
 from lm_audit.report.junit import write_junit
 from lm_audit.report.told import told_findings
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger
-from lm_audit.stats import Estimate
+from lm_audit.stats import Estimate, clopper_pearson, share_limits
 from tests.runstore.sample_ledger import begin, new_run
 
 TEXTS: dict[str, Any] = {"found": "it does", "absent": "it does not", "unknown": "does it?"}
@@ -120,3 +121,23 @@ def test_a_ledger_without_findings_is_read_as_one_without(tmp_path: Path) -> Non
 def test_fields_of_a_later_version_are_ignored() -> None:
     record = stated(0.05, 0.4).to_json() | {"mood": "good"}
     assert Finding.from_json(json.loads(json.dumps(record))) == stated(0.05, 0.4)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(5, 6), (50, 60), (0, 15), (15, 15), (3, 20)])
+@pytest.mark.parametrize("side", ["above", "below", "either"])
+def test_as_many_units_of_a_share_do_tell(hits: int, n: int, side: Side) -> None:
+    share = replace(clopper_pearson(hits, n), fewest=1)
+    finding = claim("k", share, null=0.5, margin=0.05, side=side, **TEXTS)
+    if finding.verdict == "cannot tell":
+        assert finding.needed is not None and finding.needed > n and share.value is not None
+        low, high = share_limits(share.value, finding.needed)
+        more = Estimate(share.value, low, high, n=finding.needed, fewest=1)
+        assert claim("k", more, null=0.5, margin=0.05, side=side, **TEXTS).verdict != "cannot tell"
+
+
+def test_many_findings_are_read_at_once() -> None:
+    one = stated(-0.3, 0.4)
+    answers = corrected([(f"case {i}", one) for i in range(20_000)])
+    assert {(finding.verdict, finding.adjusted, finding.needed) for finding in answers} == {
+        ("cannot tell", 1.0, one.needed)
+    }

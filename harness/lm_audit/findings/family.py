@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -29,11 +30,12 @@ def corrected(family: Sequence[Placed]) -> list[Finding]:
 
 
 def _holm(tests: Sequence[int], family: Sequence[Placed]) -> list[tuple[int, float]]:
-    from lm_audit.stats.families import family_weights, weighted_holm
+    from lm_audit.stats.families import weighted_holm
 
     if not tests:
         return []
-    weights = family_weights([(family[i][0], family[i][1].key) for i in tests])
+    own = Counter(family[i][0] for i in tests)
+    weights = [1 / (len(own) * own[family[i][0]]) for i in tests]
     return list(zip(tests, weighted_holm([family[i][1].p or 0.0 for i in tests], weights), strict=True))
 
 

@@ -14,8 +14,9 @@ MOST = 10**7
 def units_that_would_tell(finding: Finding) -> int | None:
     """The number of independent units, in all, with which a value as measured would be found or excluded.
 
-    At least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`); ``None`` where no
-    spread is known, or more than ten million would be needed.
+    Of a share by its exact interval. Of anything else by the width of its interval, which goes with the root of the
+    number, and at least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`). ``None``
+    where no spread is known, or more than ten million would be needed.
     """
     effect, null = finding.effect, finding.null
     units = None if effect is None else independent_units(effect)
@@ -24,7 +25,10 @@ def units_that_would_tell(finding: Finding) -> int | None:
     if units < fewest_units(effect):
         # The width of an interval that does not cover says nothing of the spread.
         return fewest_units(effect)
-    half = _half(effect, null)
+    if _is_share(effect):
+        exact = _share_units(finding, effect.value, null, units)
+        return None if exact is None else max(exact, units + 1)
+    half = _half(effect)
     if not half:
         return None
     distance = abs(effect.value - null)
@@ -35,7 +39,36 @@ def units_that_would_tell(finding: Finding) -> int | None:
     return needed if needed <= MOST else None
 
 
-def _half(effect: Estimate, null: float) -> float | None:
+def _is_share(effect: Estimate) -> bool:
+    """Whether the interval is the exact one of a share, whose width does not go with the root of the number."""
+    return effect.fewest == 1 and effect.value is not None and 0 <= effect.value <= 1 and effect.confidence is not None
+
+
+def _share_units(finding: Finding, share: float, null: float, units: int) -> int | None:
+    """The fewest units with which a share as measured lies beyond ``null``, or nearer to it than the margin."""
+    from lm_audit.stats import share_limits
+
+    def tells(n: int) -> bool:
+        low, high = share_limits(share, n)
+        margin = finding.margin
+        up, down = max(0.0, high - null), max(0.0, null - low)
+        far = {"above": up, "below": down, "either": max(up, down)}[finding.side]
+        found = {"above": low > null, "below": high < null, "either": low > null or high < null}[finding.side]
+        return found or (margin is not None and far <= margin)
+
+    high = units
+    while not tells(high):
+        high *= 2
+        if high > MOST:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tells(middle) else (middle, high)
+    return high
+
+
+def _half(effect: Estimate) -> float | None:
     assert effect.value is not None
     halves = [abs(effect.value - bound) for bound in (effect.low, effect.high) if bound is not None]
     return max(halves, default=None)
@@ -51,16 +84,12 @@ def _planned(finding: Finding, effect: Estimate, units: int, half: float, null: 
     from lm_audit.gates import Gate
     from lm_audit.planning.forecast import units_needed
 
-    share = effect.fewest == 1 and effect.low is not None and effect.high is not None and 0 < null < 1
-    sd = half * math.sqrt(units) / float(stdtrit(max(1, units - 1), 0.975))
     design = Design(
         metric=finding.metric or finding.key,
-        kind="share" if share else "mean",
+        kind="mean",
         units=units,
-        sd=sd,
+        sd=half * math.sqrt(units) / float(stdtrit(max(1, units - 1), 0.975)),
         chance=null,
-        low=0.0 if share else None,
-        high=1.0 if share else None,
         fewest=effect.fewest,
     )
     low = -math.inf if finding.side == "above" else null - finding.margin
