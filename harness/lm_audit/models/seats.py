@@ -95,13 +95,18 @@ class Table:
         return [slot for slot, seat in enumerate(self.seats) if seat is None]
 
 
+def runs_beside(device: torch.device) -> bool:
+    """Whether the device works while this thread takes tokens in: then it is always a step ahead."""
+    return device.type == "cuda"
+
+
 class Loop:
     """Decodes the prompts ``order`` in slots of ``capacity`` columns, at most ``slots`` at once."""
 
     def __init__(self, model: SlotModel, work: Work, budget: Budget, *, slots: int, capacity: int):
         self._model, self._work, self._budget = model, work, budget
         self._slots, self._capacity = slots, capacity
-        self._gpu = model.device.type == "cuda"
+        self._ahead = runs_beside(model.device)
         self._table = Table.of(slots)
         model.allocate(slots, capacity)
         self._tokens = torch.zeros(slots, dtype=torch.long, device=model.device)
@@ -125,7 +130,7 @@ class Loop:
             if launched is not None:
                 self._land(launched)
             launched = ahead
-            if not self._gpu and launched is not None:  # nothing runs beside this thread: take the tokens at once
+            if not self._ahead and launched is not None:  # nothing runs beside this thread: take the tokens at once
                 self._land(launched)
                 launched = None
 
@@ -260,7 +265,7 @@ class Loop:
         """The tokens on their way to this thread."""
         places = picked if picked is not None else list(range(len(rows)))
         seats = [(place, seat, seat.age) for place, (_, seat) in zip(places, rows, strict=True)]
-        if not self._gpu:
+        if chosen.device.type != "cuda":
             return Launch(seats, chosen, None)
         host = torch.empty(chosen.shape, dtype=chosen.dtype, pin_memory=True)
         host.copy_(chosen, non_blocking=True)
@@ -301,9 +306,9 @@ class Loop:
         taken = self._table.taken
         if not taken or len(taken) == self._width:
             return
-        if self._gpu and (pending or 2 * len(taken) > self._width):
+        if self._ahead and (pending or 2 * len(taken) > self._width):
             return
-        width = len(taken) if not self._gpu else -(-self._width // 2)
+        width = len(taken) if not self._ahead else -(-self._width // 2)
         free = [slot for slot in range(width) if self._table.seats[slot] is None]
         for slot in [slot for slot in taken if slot >= width]:
             self._move(slot, free.pop())

@@ -1,0 +1,283 @@
+"""Generation and scoring on one CUDA device, on an 8B-shaped model with random bf16 weights: figures as ratios.
+
+    python benchmarks/gpu_generation.py [--check] [--only generate needle scoring] [--small] [--json FILE]
+
+The model is Qwen3-8B's shape, its weights made on the device. Every figure is wall seconds of one call after a warm-up
+call, beside transformers' own ``generate`` (one padded batch) in the same run, and the share of the limit: the time of
+reading the weights, and the cached keys and values, once a step at the copy bandwidth measured first, plus the prompts
+at the rate of a dense forward pass. ``--check`` first compares greedy texts with transformers' on small float32 models
+of several architectures, by graphs and without, and in bf16 asks that texts part at near-ties alone. ``--small`` takes
+a small model in place of the large one, to try the script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
+
+VOCABULARY = 151_936
+SHAPE = {
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+}
+SMALL = {**SHAPE, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "head_dim": 16}
+CHECKED = (
+    "llama",
+    "qwen3",
+    "mistral_swa",
+    "gemma3_text",
+    "gpt2",
+    "gpt_neox",
+    "deepseek_v3",
+    "qwen3_moe",
+    "llama4_text",
+)
+
+
+def random_model(small: bool, device: str) -> Any:
+    """The random model as a LanguageModel; no token ends a text, so that every row is as long as asked."""
+    from transformers import AutoModelForCausalLM, Qwen3Config
+
+    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.language_model import LanguageModel
+
+    shape, size = (SMALL, 4096) if small else (SHAPE, VOCABULARY)
+    config = Qwen3Config(
+        vocab_size=size, max_position_embeddings=40960, tie_word_embeddings=False, eos_token_id=None, **shape
+    )
+    torch.manual_seed(0)
+    with torch.device(device):
+        module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
+    module.generation_config.eos_token_id = None
+    tokenizer = byte_tokenizer(40960)
+    tokenizer.eos_token = None
+    return LanguageModel(module, tokenizer, name="8B-shaped")
+
+
+def ids(*shape: int, size: int, seed: int = 1) -> Any:
+    return torch.randint(10, size, shape, generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
+    """Wall seconds of a call, the best of some."""
+    best = float("inf")
+    for _ in range(repeats):
+        synchronize()
+        begun = time.perf_counter()
+        call()
+        synchronize()
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class Limits:
+    """What this device does at best: bytes a second, and tokens a second of a dense forward pass."""
+
+    def __init__(self, model: Any):
+        module, device = model.module, model.device
+        table = torch.empty(2**28 if device.type == "cuda" else 2**20, dtype=torch.float32, device=device)
+        other = torch.empty_like(table)
+        self.bytes = 2 * table.nbytes / seconds(lambda: other.copy_(table), 5)
+        row = torch.tensor([ids(4096 if device.type == "cuda" else 64, size=module.config.vocab_size)], device=device)
+        with torch.inference_mode():
+            whole = lambda: module(input_ids=row, use_cache=False, logits_to_keep=1)  # noqa: E731
+            whole()
+            self.tokens = row.numel() / seconds(whole, 3)
+        embedding = module.get_input_embeddings().weight.nbytes
+        self.weights = sum(one.nbytes for one in module.parameters()) - embedding
+        self.token = model.slots.model.shape.token_bytes
+
+    def generation(self, rows: int, prompt: int, new: int, read: int | None = None) -> float:
+        """Seconds of reading the prompts and of each step's weights, keys and values."""
+        cached = rows * self.token * (new * prompt + new * new / 2)
+        return (rows * prompt if read is None else read) / self.tokens + (new * self.weights + cached) / self.bytes
+
+
+@torch.inference_mode()
+def theirs(module: Any, prompts: Any, new: int) -> Any:
+    rows = torch.tensor(prompts, device=module.device)
+    return module.generate(
+        rows,
+        attention_mask=torch.ones_like(rows),
+        max_new_tokens=new,
+        min_new_tokens=new,
+        do_sample=False,
+        pad_token_id=0,
+    )
+
+
+def generation(model: Any, limits: Limits, plan: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
+    """``generate`` of so many prompts, tokens and new tokens."""
+    made = []
+    for rows, prompt, new in plan:
+        prompts = ids(rows, prompt, size=model.module.config.vocab_size)
+        model.generate(prompts, max_new_tokens=4)
+        ours = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n))
+        stops = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n, stop=["\n\n\n\n", "no such text"]))
+        drawn = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n, temperature=1.0))
+        beside = seconds(lambda p=prompts, n=new: theirs(model.module, p, n))
+        limit = limits.generation(rows, prompt, new)
+        made.append(
+            line(f"generate, {rows} x {prompt} + {new}", ours, beside, limit, rows * new)
+            | {"with_stop_strings_s": stops, "sampled_s": drawn}
+        )
+        print(f"    with stop strings {stops:.2f} s, sampled {drawn:.2f} s", flush=True)
+    return made
+
+
+def needle(model: Any, limits: Limits, prompt: int, new: int) -> list[dict[str, Any]]:
+    """``complete`` of four long prompts of their own, and of four that share three quarters."""
+    from lm_audit.models.shared_prefix import complete
+
+    size = model.module.config.vocab_size
+    own = ids(4, prompt, size=size)
+    shared = [own[0][: prompt * 3 // 4] + row[prompt * 3 // 4 :] for row in own]
+    targets = ids(4, 8, size=size, seed=2)
+    made = []
+    for label, prompts, read in (("own", own, 4 * prompt), ("shared", shared, prompt * 7 // 4)):
+        complete(model, [row[:300] for row in prompts], targets, max_new_tokens=4)
+        ours = seconds(lambda p=prompts: complete(model, p, targets, max_new_tokens=new))
+        beside = sum(seconds(lambda row=row: theirs(model.module, [row], new)) for row in prompts[:2]) * 2
+        limit = limits.generation(4, prompt, new, read)
+        made.append(line(f"complete, 4 x {prompt} + {new}, {label}", ours, beside, limit, 4 * new))
+    return made
+
+
+def scoring(model: Any, limits: Limits, part: int) -> list[dict[str, Any]]:
+    """Few-shot questions and short requests: ratio to the dense forward pass over the distinct tokens."""
+    size = model.module.config.vocab_size
+    few, short = [], []
+    for subject in range(max(1, 20 // part)):
+        trunk = ids(1500, size=size, seed=subject)
+        questions = ids(50, 100, size=size, seed=100 + subject)
+        few += [([*trunk, *question], [answer]) for question in questions for answer in (20, 21, 22, 23)]
+    for context, row in enumerate(ids(1000 // part, 24, size=size, seed=7)):
+        short += [(row, tail) for tail in ids(20, 3, size=size, seed=1000 + context)]
+    made = []
+    for label, requests in (("few-shot questions", few), ("short requests", short)):
+        first = seconds(lambda: model.loglikelihood([([5, 6], [7])], bos="none"))
+        ours = seconds(lambda r=requests: model.loglikelihood(r, bos="none"), 2)
+        tokens = distinct_tokens(requests)
+        print(f"{label}: {len(requests)} requests, {tokens} distinct tokens, first call {first:.2f} s")
+        made.append(line(label, ours, None, tokens / limits.tokens, tokens))
+    return made
+
+
+def distinct_tokens(requests: Any) -> int:
+    from lm_audit.models.prefix_plan import common
+
+    rows = sorted({(*prefix, *target[:-1]) for prefix, target in requests})
+    return sum(len(row) - (common(rows[place - 1], row) if place else 0) for place, row in enumerate(rows))
+
+
+def line(label: str, ours: float, beside: float | None, limit: float, tokens: int) -> dict[str, Any]:
+    more = f"  transformers {beside:7.2f} s ({beside / ours:.2f} x)" if beside is not None else ""
+    rate, share = tokens / ours, ours / limit
+    print(f"{label:34s} {ours:7.2f} s {rate:9.0f} tok/s  {share:5.2f} x its limit of {limit:.2f} s{more}", flush=True)
+    return {"label": label, "seconds": ours, "beside": beside, "limit": limit, "tokens": tokens}
+
+
+def check(device: str) -> dict[str, str]:
+    """Greedy texts of small models in float32 and bf16 on the device, beside transformers' own."""
+    import copy
+
+    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.language_model import LanguageModel
+    from tests.models.architectures import architecture
+
+    found = {}
+    for name in CHECKED:
+        for dtype in (torch.float32, torch.bfloat16):
+            module = copy.deepcopy(architecture(name)).to(device=device, dtype=dtype)
+            model = LanguageModel(module, byte_tokenizer(128), name=name)
+            prompts = [ids(length, size=250, seed=length) for length in (12, 5, 12, 20, 1, 40)]
+            answers = [one.token_ids for one in model.generate(prompts, max_new_tokens=24)]
+            worst, parted = 0.0, 0
+            for prompt, answer in zip(prompts, answers, strict=True):
+                want = theirs_to_eos(module, prompt, 24)
+                if answer != want:
+                    parted, worst = parted + 1, max(worst, gap(module, prompt, answer, want))
+            way = "slots" if model.slots else "plain loop"
+            fine = parted == 0 if dtype == torch.float32 else worst <= 2.0
+            verdict = f"{way}: {parted} of {len(prompts)} texts part, at most {worst:.2f} bf16 steps apart"
+            found[f"{name} {dtype}"] = verdict if fine else f"WRONG {verdict}"
+            print(f"{name:14s} {dtype!s:15s} {found[f'{name} {dtype}']}", flush=True)
+    return found
+
+
+@torch.inference_mode()
+def theirs_to_eos(module: Any, prompt: list[int], new: int) -> tuple[int, ...]:
+    rows = torch.tensor([prompt], device=module.device)
+    out = module.generate(
+        rows, attention_mask=torch.ones_like(rows), max_new_tokens=new, do_sample=False, pad_token_id=0
+    )
+    made = out[0, len(prompt) :].tolist()
+    return tuple(made[: made.index(2)] if 2 in made else made)
+
+
+@torch.inference_mode()
+def gap(module: Any, prompt: list[int], one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """By how many bf16 steps of the largest logit the two tokens differ where the texts part."""
+    pairs = list(zip((*one, 2), (*other, 2), strict=False))
+    place = next(place for place, (a, b) in enumerate(pairs) if a != b)
+    row = torch.tensor([[*prompt, *other[:place]]], device=module.device)
+    logits = module(input_ids=row, use_cache=False).logits[0, -1].float()
+    return abs(float(logits[pairs[place][0]] - logits[pairs[place][1]])) / (float(logits.abs().max()) * 2**-7)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", nargs="*", default=["generate", "needle", "scoring"])
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("lm_audit").setLevel(logging.INFO)
+    report: dict[str, Any] = {"torch": torch.__version__}
+    if options.check:
+        report["check"] = check(options.device)
+    model = random_model(options.small, options.device)
+    report["slots_found_s"] = seconds(lambda: model.slots)
+    limits = Limits(model)
+    name = torch.cuda.get_device_name() if options.device == "cuda" else options.device
+    print(
+        f"{name}, torch {torch.__version__}: {limits.bytes / 1e12:.2f} TB/s, {limits.tokens:.0f} tokens/s forward, "
+        f"weights {limits.weights / 2**30:.1f} GiB, trial of the slots {report['slots_found_s']:.2f} s",
+        flush=True,
+    )
+    rows: list[dict[str, Any]] = []
+    if "generate" in options.only:
+        rows += generation(model, limits, [(4, 20, 8)] if options.small else [(64, 200, 128), (256, 200, 64)])
+    if "needle" in options.only:
+        rows += needle(model, limits, *((200, 8) if options.small else (16_000, 64)))
+    if "scoring" in options.only:
+        rows += scoring(model, limits, 20 if options.small else 1)
+    report["rows"] = rows
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
