@@ -16,9 +16,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lm_audit.visible import visible
+
 
 class HarnessError(Exception):
-    """Base of every error that the harness raises on purpose."""
+    """Base of every error that the harness raises on purpose; its message holds no hidden character."""
+
+    def __str__(self) -> str:
+        """The message as it may be printed: it often quotes what a file or a model says."""
+        return visible(super().__str__())
 
 
 class UsageError(HarnessError):
@@ -65,3 +71,7 @@ class StoreError(HarnessError):
 
 class DataWarning(UserWarning):
     """Input that was read by a guess, or of which much could not be used; said once, at collection."""
+
+    def __str__(self) -> str:
+        """The message as it may be printed."""
+        return visible(super().__str__())

@@ -123,6 +123,37 @@ def test_a_worker_that_dies_costs_one_case(tmp_path: Path) -> None:
     assert [attempt.outcome for attempt in next(c for c in again.cases if "[b]" in c.case_id).earlier] == ["crashed"]
 
 
+@pytest.mark.parametrize("phase", ["call", "teardown"])
+@pytest.mark.parametrize("bad", [False, True], ids=["passed", "failed"])
+def test_a_worker_that_dies_after_the_end_of_a_case_costs_nothing(tmp_path: Path, phase: str, bad: bool) -> None:
+    audit_project(tmp_path, AUDIT + ('\n    assert case.id != "b", "too large"\n' if bad else ""))
+    # It has recorded the end, and dies before the controller is told of one phase, or of two.
+    with (tmp_path / "conftest.py").open("a") as handle:
+        handle.write(f"""
+import os, time, pytest
+from lm_audit.plugin import recording
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if os.environ.get("PYTEST_XDIST_WORKER") and "[b]" in item.nodeid and call.when == "call" == "{phase}":
+        recording._end(recording.running_attempt(item), report)
+        os.kill(os.getpid(), 9)
+    return report
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    if os.environ.get("PYTEST_XDIST_WORKER") and "[b]" in report.nodeid and report.when == "teardown":
+        time.sleep(0.3)
+        os.kill(os.getpid(), 9)
+""")
+    done = run_pytest(tmp_path, "-n", "2")
+    assert outcomes(last_run(tmp_path)) == {"a": "passed", "b": "failed" if bad else "passed", "c": "passed"}
+    assert done.code == int(bad), done.output
+    assert (done.counts["passed"], done.counts.get("failed", 0)) == ((2, 1) if bad else (3, 0))
+    assert "crashed while running" not in done.output and (not bad or "too large" in done.output)
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 2), ("SIGTERM", 143)])
 def test_an_interrupted_run_still_has_its_report(tmp_path: Path, name: str, code: int) -> None:
     audit_project(tmp_path)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
+from lm_audit.cli import main
 from lm_audit.errors import UsageError
 from lm_audit.report.exporters import export
 from lm_audit.report.exporters.flat import flat_metrics, models_of
 from lm_audit.runstore.run import read_run
+from tests.plugin.toy_audit import audit_project
+from tests.plugin.toy_run import run_pytest
 
 
 def test_metrics_are_flat_and_void_ones_stay_out(shown: Path) -> None:
@@ -51,6 +55,30 @@ def test_wandb_runs_offline(shown: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     assert "2 runs" in export_run(shown)
     assert list(tmp_path.glob("wandb/offline-run-*"))
+
+
+def test_an_absent_library_is_told_before_anything_runs(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit_project(tmp_path)
+    taken = "import sys\nsys.modules['wandb'] = None\n"
+    (tmp_path / "conftest.py").write_text(taken + (tmp_path / "conftest.py").read_text())
+    done = run_pytest(tmp_path, "--export", "wandb")
+    assert done.code == 4 and "--export wandb: the wandb exporter needs its library" in done.output
+    assert "pytest-lm-audit[wandb]" in done.output and not (tmp_path / "reports").exists()
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    before = (shown / "index.html").stat().st_mtime_ns
+    assert main(["report", str(shown), "--export", "wandb"]) == 2
+    assert "needs its library" in capsys.readouterr().err and (shown / "index.html").stat().st_mtime_ns == before
+
+
+def test_a_comparison_that_cannot_be_written_is_told_first(
+    shown: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path, tmp_path / "file" / "x.html"):
+        assert main(["compare", str(shown), str(shown), "--html", str(target)]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_an_absent_library_names_the_extra(shown: Path) -> None:

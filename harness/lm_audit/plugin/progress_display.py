@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.plugin.case_progress import CaseProgress
+from lm_audit.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -74,7 +75,7 @@ class Display:
             rate = state.rate(time.time())
             self._shown.update(
                 self._tasks[name],
-                description=short_id(state.case),
+                description=visible(short_id(state.case)),
                 completed=state.done,
                 total=state.total or None,
                 rate=f"{rate:,.0f} tokens/s" if rate else "",

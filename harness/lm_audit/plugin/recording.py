@@ -21,6 +21,7 @@ from lm_audit.plugin.state import AuditSession, audit_session
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
+from lm_audit.visible import shown
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -139,6 +140,7 @@ def pytest_runtest_makereport(
     if call.when == "call" and call.excinfo is not None and not isinstance(call.excinfo.value, _OF_THE_TEST):
         running.cause = running.cause or "exception"
     _note(running, report)
+    _make_visible(report)
     if call.when == "teardown":
         _end(running, report)
         del item.stash[_RUNNING]
@@ -181,6 +183,13 @@ def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pyt
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, HarnessError) and report.failed and not config.getoption("fulltrace", False):
         report.longrepr = f"{type(error).__name__}: {error}"
+
+
+def _make_visible(report: pytest.TestReport) -> None:
+    """Reasons quote what models and data sets say; a terminal obeys what is not written out."""
+    told: Any = report.longrepr
+    if isinstance(told, str | tuple):
+        report.longrepr = shown(told)
 
 
 def _note(running: Running, report: pytest.TestReport) -> None:

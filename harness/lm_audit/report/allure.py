@@ -41,7 +41,7 @@ def complete_results(run: Run, results: Path) -> int:
     voids = Voids(run)
     written = 0
     for case in run.cases:
-        attempts = sorted(known.get(case.case_id, []), key=lambda found: found[1].get("stop", 0))
+        attempts = sorted(known.get(visible(case.case_id), []), key=lambda found: _stop(found[1]))
         path, result = attempts[-1] if attempts else _made(case, results)
         for earlier_path, earlier in attempts[:-1]:
             _write(earlier_path, earlier | _identity(case))
@@ -59,10 +59,16 @@ def _existing(results: Path) -> dict[str, list[tuple[Path, Result]]]:
     for path in sorted(results.glob("*-result.json")):
         try:
             result = json.loads(path.read_bytes())
-        except ValueError:
+        except (OSError, ValueError, RecursionError):
             continue
-        found.setdefault(_case_id(result), []).append((path, result))
+        if isinstance(result, dict):
+            found.setdefault(visible(_case_id(result)), []).append((path, result))
     return found
+
+
+def _stop(result: Result) -> int:
+    stop = result.get("stop", 0)
+    return stop if isinstance(stop, int) else 0
 
 
 def _case_id(result: Result) -> str:
@@ -122,7 +128,7 @@ def _labels(case: CaseRecord, state: State, given: Iterable[dict[str, str]]) -> 
         pairs.append(("tag", "control"))
     replaced = {name for name, _ in pairs if name != "tag"} | {"host", "thread"}
     kept = [label for label in given if label.get("name") not in replaced]
-    made = [{"name": name, "value": visible(value) if name != "case_id" else value} for name, value in pairs]
+    made = [{"name": name, "value": visible(value)} for name, value in pairs]
     return [*made, *(label for label in kept if label not in made)]
 
 

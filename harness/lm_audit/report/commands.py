@@ -97,6 +97,8 @@ def run_compare(args: argparse.Namespace) -> int:
     from lm_audit.report.write import write_text
     from lm_audit.runstore.run import read_run
 
+    if args.html:
+        _writable(args.html)
     before, after = (read_run(_find(name, args.reports)) for name in (args.before, args.after))
     comparison = compare_runs(before, after, across_models=args.across_models, seed=args.seed)
     width = shutil.get_terminal_size((120, 40)).columns
@@ -124,6 +126,7 @@ def run_allure(args: argparse.Namespace) -> int:
         raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
     folder = _find(args.which, args.reports)
     results, report = folder / "allure-results", folder / "allure-report"
+    _refuse_links(results, report)
     complete_results(read_run(folder, shown=True), results)
     command = [args.allure.resolve(), "generate", results, "--output", report]
     config = args.config or _allure_config()
@@ -134,6 +137,27 @@ def run_allure(args: argparse.Namespace) -> int:
     page = report / "awesome" / "index.html"
     print(f"{page if page.is_file() else report} ({removed} tracking scripts removed)")
     return 0
+
+
+def _refuse_links(*folders: Path) -> None:
+    """What is written into the folder of a run stays there, whoever made the folder."""
+    from lm_audit.errors import UsageError
+
+    for folder in folders:
+        for path in (folder, *(folder.rglob("*") if folder.is_dir() else ())):
+            if path.is_symlink():
+                raise UsageError(f"{path} is a symbolic link: it is not written through; remove it")
+
+
+def _writable(file: Path) -> Path:
+    """``file``, if it can be written; told before anything is computed."""
+    from lm_audit.errors import UsageError
+    from lm_audit.runstore.layout import check_writable
+
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder; name a file in it")
+    check_writable(file.parent)
+    return file
 
 
 def _find(name: str, reports: Path) -> Path:

@@ -19,6 +19,7 @@ from lm_audit.report.states import State, case_state
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.sources.units import RowTable
+from lm_audit.visible import shown
 
 __all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "compare_runs"]
 
@@ -83,7 +84,7 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         changes += (replace(change, void=void, decided=decides(after, change.metric)) for change in found)
     changes = adjusted(changes)
     matched = [(cases_a[k], cases_b[k], cases_a[k] in voids_a or cases_b[k] in voids_b) for k in both]
-    return RunComparison(
+    comparison = RunComparison(
         a=a.run_id,
         b=b.run_id,
         changes=tuple(changes),
@@ -94,6 +95,8 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         remarks=tuple(_remarks(a, b, cases_a, cases_b, both)),
         lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
     )
+    # Runs are matched by what they recorded; what is told of them is made safe to show.
+    return shown(comparison)
 
 
 def _is_control(case: CaseRecord) -> bool:

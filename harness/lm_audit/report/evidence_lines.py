@@ -10,6 +10,7 @@ from lm_audit.report.states import case_state
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
+from lm_audit.visible import visible
 
 
 def evidence_record(run: Run, case: CaseRecord, *, void: bool) -> dict[str, Any]:
@@ -32,8 +33,8 @@ def evidence_record(run: Run, case: CaseRecord, *, void: bool) -> dict[str, Any]
         "parameters": dict(last.parameters),
         "notes": list(last.notes),
         "figures": [figure.name for figure in last.figures],
-        "artifacts": [vars(artifact) for artifact in last.artifacts],
-        "row_files": list(last.row_files),
+        "artifacts": [{"path": visible(file.path), "sha256": file.sha256} for file in last.artifacts],
+        "row_files": [visible(name) for name in last.row_files],
         "n_rows": last.n_rows,
         "earlier": [_attempt(attempt) for attempt in case.earlier],
     }

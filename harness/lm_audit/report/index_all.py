@@ -70,8 +70,9 @@ def write_index(reports: str | Path) -> Path:
 def _summaries(reports: Path) -> Iterable[Mapping[str, Any]]:
     for ledger in reports.glob("*/ledger"):
         summary = read_summary(ledger.parent)
-        # A run that was killed before its report was written is listed all the same.
-        yield summary or {"run_id": ledger.parent.name, "state": "unfinished", "headline": "No report was written yet."}
+        # A run that was killed before its report was written is listed all the same; a link leads to the folder.
+        unread = {"state": "unfinished", "headline": "No report was written yet."}
+        yield {**(summary or unread), "run_id": ledger.parent.name}
 
 
 def _row(summary: Mapping[str, Any]) -> RunRow:

@@ -30,7 +30,8 @@ def render_page(page: PageView) -> str:
     present = {case.state.name for audit in page.audits for case in audit.cases}
     present |= {cell.state.name for audit in page.audits for cell in audit.cells}
     states = [State(name) for name in SEVERITY if name in present and name != "absent"]
-    late = late_cases(page.audits, lambda case: environment().get_template("case.html.j2").render(case=case, page=page))
+    alone = environment().get_template("case.html.j2")
+    late = late_cases(page.audits, lambda case: str(alone.render(case=case, page=page)))
     html: str = (
         environment()
         .get_template("page.html.j2")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from lm_audit.errors import StoreError
 from lm_audit.report.models_compared import told_comparisons
 from lm_audit.report.told import told_findings
 from lm_audit.report.view import PageView
+from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import Run
+from lm_audit.stats.estimate import Estimate
 
 FILE = "summary.json"
 VERSION = 1
@@ -54,7 +57,15 @@ def _options(run: Run) -> dict[str, Any]:
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """The summary of the run in ``folder``, ``None`` where there is none that this version understands."""
     try:
-        summary = json.loads((folder / FILE).read_bytes())
-    except (OSError, ValueError):
+        summary = parsed(file_inside(folder, FILE).read_bytes())
+        return summary if isinstance(summary, dict) and summary.get("version") == VERSION and _sound(summary) else None
+    except (OSError, ValueError, TypeError, KeyError, StoreError):
         return None
-    return summary if isinstance(summary, dict) and summary.get("version") == VERSION else None
+
+
+def _sound(summary: dict[str, Any]) -> bool:
+    """Whether the fields that an index is made of are what this version writes; raises where they cannot be read."""
+    for entry in summary["headlines"]:
+        Estimate.from_json(entry["estimate"])
+    lists = all(isinstance(summary[name], list) for name in ("models", "tags", "headlines"))
+    return lists and isinstance(summary["cases"], int) and isinstance(summary["state"], str)

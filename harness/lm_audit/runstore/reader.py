@@ -59,38 +59,61 @@ def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], l
     """
     if not folder.ledger.is_dir():
         raise StoreError(f"{folder.path} is not a run folder: it has no ledger/")
-    lines: list[Line] = []
+    contents: dict[str, list[bytes]] = {}
     damaged: list[DamagedLine] = []
-    seen: set[int] = set()
     for name in files_below(folder.path, "ledger"):
-        if not name.endswith(".jsonl"):
-            continue
-        try:
-            raws = _split(file_inside(folder.path, name).read_bytes())
-        except (OSError, StoreError) as error:
-            damaged.append(DamagedLine(name, 0, _unread(error)))
-            continue
-        digests = [hash(raw) for raw in raws]
-        copies = [number for number, digest in enumerate(digests, 1) if digest in seen]
-        if copies:
-            reason = f"{len(copies)} lines are copies of lines in another ledger of this run, and count once"
-            damaged.append(DamagedLine(name, copies[0], reason))
-        for number, (raw, digest) in enumerate(zip(raws, digests, strict=True), 1):
-            if raw.strip() and digest not in seen:
+        if name.endswith(".jsonl"):
+            try:
+                contents[name] = _split(file_inside(folder.path, name).read_bytes())
+            except (OSError, StoreError) as error:
+                damaged.append(DamagedLine(name, 0, unread(error)))
+    copies = _copies(contents)
+    lines: list[Line] = []
+    for name, raws in contents.items():
+        if copies[name]:
+            reason = f"{len(copies[name])} lines are copies of lines in another ledger of this run, and count once"
+            damaged.append(DamagedLine(name, min(copies[name]), reason))
+        for number, raw in enumerate(raws, 1):
+            if raw.strip() and number not in copies[name]:
                 entry = _line(name, number, raw, shown)
                 lines.append(entry) if isinstance(entry, Line) else damaged.append(entry)
-        seen.update(digest for raw, digest in zip(raws, digests, strict=True) if raw.strip())
     return lines, damaged
+
+
+def planned_ids(folder: RunFolder) -> frozenset[str]:
+    """The ids of all cases that were selected, without reading what was measured; empty where no plan can be read."""
+    found: set[str] = set()
+    for path in sorted(folder.ledger.glob("*.jsonl")) if folder.ledger.is_dir() else ():
+        with path.open("rb") as handle:
+            for raw in handle:
+                if b'"kind":"plan"' in raw:
+                    line = _line(path.name, 0, raw, shown=False)
+                    cases = line.record.get("cases", ()) if isinstance(line, Line) and line.kind == "plan" else ()
+                    found.update(str(case["case_id"]) for case in cases)
+    return frozenset(found)
+
+
+def unread(error: Exception) -> str:
+    """Why a file was not read, as a reader of the report needs it."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be read: {reason}" if reason else str(error)
+
+
+def _copies(contents: Mapping[str, list[bytes]]) -> dict[str, set[int]]:
+    """By file the numbers of the lines that another file holds too: the one with most lines has them, then by name."""
+    copies: dict[str, set[int]] = {}
+    seen: set[int] = set()
+    for name in sorted(contents, key=lambda name: (-len(contents[name]), name)):
+        digests = [hash(raw) for raw in contents[name]]
+        copies[name] = {number for number, digest in enumerate(digests, 1) if digest in seen}
+        seen.update(digest for raw, digest in zip(contents[name], digests, strict=True) if raw.strip())
+    return copies
 
 
 def _split(content: bytes) -> list[bytes]:
     """The lines with their ends, which the last one lacks where its process was killed."""
     *whole, last = content.split(b"\n")
     return [*(line + b"\n" for line in whole), *([last] if last else [])]
-
-
-def _unread(error: Exception) -> str:
-    return f"cannot be read: {(error.strerror if isinstance(error, OSError) else None) or error}"
 
 
 def _line(name: str, number: int, raw: bytes, shown: bool) -> Line | DamagedLine:
@@ -124,8 +147,7 @@ def _record(raw: bytes) -> dict[str, Any]:
     for key, meaning in (("t", "time"), ("s", "session"), ("m", "monotonic time")):
         if key in record and not _is_number(record[key]):
             raise ValueError(f"{meaning} {record[key]!r} is not a number")
-    fields = restored(record)
-    assert isinstance(fields, dict)
+    fields: dict[str, Any] = restored(record) if b'"$float"' in raw else record
     return fields
 
 

@@ -11,7 +11,7 @@ from lm_audit.runstore.conclusions import with_corrected_findings
 from lm_audit.runstore.fold import fold
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.reader import Line, parsed, read_lines
+from lm_audit.runstore.reader import Line, parsed, read_lines, unread
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
 from lm_audit.visible import shown as visible_in
 from lm_audit.visible import visible
@@ -49,7 +49,7 @@ def _metadata(where: RunFolder) -> tuple[Mapping[str, Any], list[DamagedLine]]:
     except FileNotFoundError:
         return {}, []
     except (OSError, ValueError, StoreError) as error:
-        return {}, [DamagedLine("run.json", 1, str(error))]
+        return {}, [DamagedLine("run.json", 1, unread(error))]
     if not isinstance(metadata, dict):
         return {}, [DamagedLine("run.json", 1, "not an object")]
     wrong = [name for name, is_right in _METADATA.items() if name in metadata and not is_right(metadata[name])]
@@ -62,7 +62,7 @@ def _is_options(value: Any) -> bool:
         return False
     mappings = all(isinstance(value.get(name, {}) or {}, Mapping) for name in _OPTION_MAPPINGS)
     lists = all(isinstance(value.get(name) or [], list) for name in ("devices", "tags"))
-    return mappings and lists
+    return mappings and lists and isinstance(value.get("seed") or 0, int)
 
 
 _OPTION_MAPPINGS = ("models", "data", "identities", "audit", "chat_args")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from lm_audit.errors import StoreError
 from lm_audit.report.names import case_label
 from lm_audit.report.states import case_state
 from lm_audit.report.voids import Voids
+from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import Run
 
 
@@ -45,6 +49,16 @@ def states_of(run: Run, model: str | None) -> dict[str, str]:
             name = case_state(case, void=case in voids).name
             counts[name] = counts.get(name, 0) + 1
     return {f"state.{name}": str(count) for name, count in counts.items()}
+
+
+def files_of(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Those of the files that the run has; a link that leads out of its folder is none of them."""
+    found = []
+    for name in names:
+        with suppress(OSError, StoreError):
+            file_inside(folder, name)
+            found.append(folder / name)
+    return found
 
 
 def safe(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lm_audit.report.exporters.flat import flat_metrics, flat_parameters, models_of, states_of
+from lm_audit.report.exporters.flat import files_of, flat_metrics, flat_parameters, models_of, states_of
 from lm_audit.runstore.run import read_run
 
 FILES = ("index.html", "metrics.csv", "evidence.jsonl", "junit.xml", "run.json")
@@ -27,8 +27,7 @@ def export_run(folder: Path, *, tracking_uri: str | None = None, experiment: str
             client.log_param(started.info.run_id, key, text)
         for key, value in flat_metrics(run, model).items():
             client.log_metric(started.info.run_id, key, value)
-        for file in FILES:
-            if (folder / file).is_file():
-                client.log_artifact(started.info.run_id, str(folder / file))
+        for file in files_of(folder, FILES):
+            client.log_artifact(started.info.run_id, str(file))
         client.set_terminated(started.info.run_id)
     return f"mlflow: {len(models)} runs in experiment {experiment!r}"

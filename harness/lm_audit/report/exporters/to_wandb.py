@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lm_audit.report.exporters.flat import flat_metrics, flat_parameters, models_of, states_of
+from lm_audit.report.exporters.flat import files_of, flat_metrics, flat_parameters, models_of, states_of
 from lm_audit.runstore.run import read_run
 
 FILES = ("index.html", "metrics.csv", "evidence.jsonl")
@@ -21,8 +21,7 @@ def export_run(folder: Path, *, project: str = "lm-audit") -> str:
         with wandb.init(project=project, name=f"{run.run_id} {model or ''}".strip(), config=config) as started:
             started.summary.update(flat_metrics(run, model))
             report = wandb.Artifact(f"report-{run.run_id}", type="report")
-            for file in FILES:
-                if (folder / file).is_file():
-                    report.add_file(str(folder / file))
+            for file in files_of(folder, FILES):
+                report.add_file(str(file))
             started.log_artifact(report)
     return f"wandb: {len(models)} runs in project {project!r}"
