@@ -70,7 +70,13 @@ def ranking(runs: int) -> Iterator[Row]:
                 return {"roc_auc": within(roc_auc(rng.normal(shift, size=m), rng.normal(size=n)), auc)}
 
             yield from rate_rows(f"AUC {auc}, {members} members, {controls} controls", 0.95, runs, area)
-    for members, controls, fpr in ((50, 200, 0.01), (20, 100, 0.05), (100, 200, 0.05), (50, 1000, 0.001)):
+    for members, controls, fpr in (
+        (50, 200, 0.01),
+        (20, 100, 0.05),
+        (100, 200, 0.05),
+        (50, 1000, 0.001),
+        (200, 1000, 0.001),
+    ):
         for shift in (0.5, 1.5, 3.0):
 
             def rate(rng, seed, m=members, n=controls, fpr=fpr, shift=shift):

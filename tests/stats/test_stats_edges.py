@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
@@ -147,12 +148,23 @@ def test_perfect_separation_is_no_proof_of_an_auc_of_one():
 def test_a_rate_at_a_limited_fpr_knows_that_its_threshold_is_a_sample():
     rng = np.random.default_rng(0)
     members, controls = rng.normal(1.5, size=50), rng.normal(size=200)
-    rate = hs.tpr_at_fpr(members, controls, 0.01)
+    rate = hs.tpr_at_fpr(members, controls, 0.05)
     given = hs.clopper_pearson(rate.n_detected, 50)
     assert rate.low <= given.low and given.high <= rate.high and rate.high - rate.low > given.high - given.low
-    resampled = hs.bootstrap_two_sample(members, controls, hs.tpr_statistic(0.01), method="percentile", seed=0)
+    resampled = hs.bootstrap_two_sample(members, controls, hs.tpr_statistic(0.05), method="percentile", seed=0)
     assert rate.low == pytest.approx(min(given.low, resampled.low), abs=0.021)
     assert rate.high == pytest.approx(max(given.high, resampled.high), abs=0.021)
+
+
+@pytest.mark.parametrize(("fpr", "controls"), [("0.001", 1000), ("0.01", 200)])
+def test_a_threshold_may_lie_beyond_all_controls(fpr, controls):
+    """200 members at a shift of 3: limits at the thresholds that were seen cover 82 % and 90 %."""
+    rng, true = np.random.default_rng(controls), norm.sf(norm.ppf(1 - float(fpr)) - 3)
+    held = 0
+    for _ in range(300):
+        found = hs.tpr_at_fpr(rng.normal(3, size=200), rng.normal(size=controls), fpr)
+        held += found.low <= true <= found.high
+    assert held / 300 >= 0.93
 
 
 def test_every_control_may_be_a_false_positive():

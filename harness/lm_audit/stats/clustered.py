@@ -39,7 +39,8 @@ def bootstrap_clustered(
     ``values`` and ``clusters`` (one label a value) have shape (n,). ``statistic`` is "mean" or a callable of the pooled
     values. Clusters are numbered by first appearance. ``method`` is "percentile" or "BCa"; without it a mean has the
     interval of :func:`mean_interval`, anything else t times the jackknife's standard error over clusters up to 30 of
-    them and percentiles from there on, and below 6 clusters there is none. One cluster gives no interval. ``n`` counts
+    them (degrees of freedom: Kish's effective number of clusters minus 1) and percentiles from there on, and below 6
+    clusters there is none. One cluster gives no interval. ``n`` counts
     the values. Raises ``UsageError`` where lengths differ. Sources: Davison and Hinkley 1997, 3.8 (strategy 1); Efron
     and Tibshirani 1993, 11.5.
     """
@@ -197,7 +198,10 @@ def _by_jackknife(array: Array, groups: list[Array], function: Callable[[Any], A
         return bare
     if not np.isfinite(error):
         return replace(bare, note="without one of the clusters there is no value: no interval")
-    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
+    sizes = np.array([len(group) for group in groups], dtype=np.float64)
+    # Clusters of uneven size tell of the spread as fewer even ones do (Kish's effective number).
+    df = max(1.0, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1)
+    half = float(stdtrit(df, (1 + confidence) / 2)) * error
     return replace(bare, low=value - half, high=value + half, note=None)
 
 

@@ -149,7 +149,7 @@ def tpr_at_fpr(member_scores: ArrayLike, control_scores: ArrayLike, fpr: float |
     allowed = math.floor(share * len(controls))
     threshold = _threshold(controls, allowed)
     detected = int((members > threshold).sum())
-    low, high = tpr_limits(members, controls, allowed, 0.95)
+    low, high = tpr_limits(members, controls, float(share), allowed, 0.95)
     identified = share * len(controls) >= 1
     return DetectionRate(
         tpr=detected / len(members),

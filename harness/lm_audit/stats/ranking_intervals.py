@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from lm_audit.stats.inputs import Array
+from lm_audit.stats.inputs import Array, Integers
 from lm_audit.stats.proportions import clopper_pearson
 
 
@@ -57,33 +57,66 @@ def expected_average_precision(members: int, total: int) -> float:
     return (members - 1) / (total - 1) * (1 - harmonic / total) + harmonic / total
 
 
-def tpr_limits(members: Array, controls: Array, allowed: int, confidence: float) -> tuple[float, float]:
-    """Limits of the TPR where ``allowed`` controls pass, both sides being samples.
+FEW_ALLOWED = 4
+"""False positives from which on resampled thresholds reach the true one: that no control lies above it has then less
+than 2.5 % chance."""
 
-    With two or more allowed: the bootstrap's percentiles (both sides resampled; computed exactly), or Clopper-Pearson's
-    limits at the threshold as it is where those reach further. With one: Clopper-Pearson's at the order statistics
-    between which the threshold lies with 90 %. With none: at the threshold as it is.
+_TAIL = 20
+"""Highest controls from whose spacing the threshold beyond all of them is told."""
+
+
+def tpr_limits(members: Array, controls: Array, fpr: float, allowed: int, confidence: float) -> tuple[float, float]:
+    """Limits of the TPR at the threshold that ``fpr`` of all controls would pass, ``allowed`` of these; both sides are
+    samples.
+
+    With four or more allowed: the bootstrap's percentiles (both sides resampled; computed exactly), or those of Clopper
+    and Pearson at the threshold as it is where they reach further. With one to three: theirs at the thresholds between
+    which the true one lies with 90 %: order statistics, or beyond the highest control the highest plus what an
+    exponential tail adds. With none: at the threshold as it is.
     """
-    from scipy.stats import binom
-
     m, n = len(members), len(controls)
     ordered = np.sort(controls)[::-1]
+    if 0 < allowed < min(FEW_ALLOWED, n):
+        low, high = (
+            clopper_pearson(int((members > end).sum()), m, confidence) for end in _thresholds(ordered, fpr * n)
+        )
+        assert low.low is not None and high.high is not None
+        return low.low, high.high
     detected = (members[None, :] > ordered[:, None]).sum(axis=1)
     at = clopper_pearson(int(detected[min(allowed, n - 1)]) if allowed < n else m, m, confidence)
     assert at.low is not None and at.high is not None
     if allowed == 0 or allowed >= n:
         return at.low, at.high
+    return _resampled_limits(detected, m, allowed, confidence, (at.low, at.high))
+
+
+def _thresholds(ordered: Array, expected: float) -> tuple[float, float]:
+    """The highest and the lowest threshold that ``expected`` false positives may stand for, each with 95 %."""
+    from scipy.stats import poisson
+
+    # The k-th largest control lies below the true threshold where fewer than k pass it.
+    first, last = int(poisson.ppf(0.05, expected)), int(poisson.ppf(0.95, expected))
+    lowest = float(ordered[min(last, len(ordered) - 1)])
+    if first >= 1:
+        return float(ordered[first - 1]), lowest
+    tail = min(_TAIL, len(ordered) - 1)
+    with np.errstate(over="ignore"):
+        scale = float((ordered[:tail] - ordered[tail]).mean()) if tail else 0.0
+    return float(ordered[0]) + scale * max(0.0, math.log(-math.log(0.05) / expected)), lowest
+
+
+def _resampled_limits(
+    detected: Integers, m: int, allowed: int, confidence: float, at: tuple[float, float]
+) -> tuple[float, float]:
+    from scipy.stats import binom
+
     # The threshold of a resample is at most the i-th largest control where more than ``allowed`` draws are among these.
+    n = len(detected)
     reached = binom.sf(allowed, n, np.arange(1, n + 1) / n)
-    if allowed == 1:
-        ends = [int(detected[min(int(np.searchsorted(reached, share)), n - 1)]) for share in (0.05, 0.95)]
-        low, high = (clopper_pearson(count, m, confidence) for count in ends)
-        assert low.low is not None and high.high is not None
-        return low.low, high.high
     weights = np.diff(np.concatenate([[0.0], reached]))
     used = weights > 1e-12
     counts = np.arange(m + 1)
     spread = np.cumsum((weights[used, None] * binom.pmf(counts, m, detected[used, None] / m)).sum(axis=0))
     tail = (1 - confidence) / 2
     low_share, high_share = (int(np.searchsorted(spread, share)) / m for share in (tail, 1 - tail))
-    return min(at.low, low_share), max(at.high, min(1.0, high_share))
+    return min(at[0], low_share), max(at[1], min(1.0, high_share))
