@@ -126,16 +126,32 @@ def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path, cluster) -
     assert time.monotonic() - began < 60
 
 
-def test_the_smoke_suite_gives_the_evidence_of_one_process(tmp_path, cluster, nodes) -> None:
+@pytest.mark.parametrize("audits", ["bias or needle or faithfulness", "leakage or privacy"])
+def test_the_smoke_suite_gives_the_evidence_of_one_process(tmp_path, cluster, nodes, audits) -> None:
     """The shipped suite on the toy model, a node lost half-way; bytes of the rows included."""
-    words = ["evals", "--model", "tiny", "--device", "cpu", "-q", "-p", "no:cacheprovider"]
-    single = run_pytest(REPOSITORY, *words, "--reports", str(tmp_path / "single" / "reports"), plugins=(), timeout=390)
+    words = [
+        "evals",
+        "-m",
+        audits,
+        "--model",
+        "tiny",
+        "--device",
+        "cpu",
+        "--ray-timeout",
+        "60",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    single = run_pytest(
+        REPOSITORY, *words, "--reports", str(tmp_path / "single" / "reports"), plugins=("benchmark",), timeout=390
+    )
     assert single.code in (0, 1), single.output
     expected = evidence_of(only_run(tmp_path / "single"))
     folder = tmp_path / "cluster"
     folder.mkdir()
     process = subprocess.Popen(
-        command("--ray", cluster.address, *words, "--reports", str(folder / "reports"), plugins=()),
+        command("--ray", cluster.address, *words, "--reports", str(folder / "reports"), plugins=("benchmark",)),
         cwd=REPOSITORY, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     output = lose_a_node_once(len(expected) // 2, process, folder, cluster, nodes[1])

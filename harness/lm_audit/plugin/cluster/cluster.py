@@ -55,7 +55,7 @@ class Cluster:
         given: dict[str, Any] = {
             "runtime_env": {"working_dir": str(working), "py_modules": [str(package)]},
             "log_to_driver": False,
-            "logging_level": "ERROR",
+            "logging_level": "CRITICAL",
             "include_dashboard": False,
         }
         if address == "local":

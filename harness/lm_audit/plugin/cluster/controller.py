@@ -467,8 +467,10 @@ class Controller:
         return any(member.ready for member in self._members)
 
     def _hopeless(self) -> bool:
-        """Whether every node there is has been given up."""
-        return bool(self._places.nodes) and all(node in self._places.bad for node in self._places.nodes)
+        """Whether every node that has room for a worker has been given up."""
+        nodes = self._places.nodes.values()
+        roomy = [node.id for node in nodes if any(node.slots(demand.kind) for demand in self._demands)]
+        return bool(roomy) and all(node in self._places.bad for node in roomy)
 
     def _give_up(self) -> None:
         wanted = " or ".join(str(demand.kind) for demand in self._demands)

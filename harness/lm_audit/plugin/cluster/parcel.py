@@ -17,8 +17,6 @@ import pytest
 import lm_audit
 from lm_audit.code_version import reachable
 from lm_audit.errors import UsageError
-from lm_audit.plugin.audit_options import audit_names
-from lm_audit.plugin.markers import audit_of
 
 LIMIT = 400 << 20
 """Bytes that a parcel holds at most; Ray takes 500 MiB."""
@@ -74,10 +72,14 @@ def _project_files(config: pytest.Config, items: list[pytest.Item], root: Path) 
         wanted |= {file.resolve() for file in reachable(path, root)}
         if path.is_relative_to(root):
             wanted |= {file for file in path.parent.iterdir() if _is_data(file)}
-    wanted |= {file.resolve() for path in _imported(root) for file in reachable(path, root)}
+    # A worker collects what the caller has: also files of which no case was selected.
+    for path in _imported(root):
+        wanted |= {file.resolve() for file in reachable(path, root)}
+        if path.name.startswith("test_") or path.stem.endswith("_test"):
+            wanted |= {file for file in path.parent.iterdir() if _is_data(file)}
     if config.inipath is not None:
         wanted.add(config.inipath.resolve())
-    wanted |= set(_fixtures(root, {audit for item in items if (audit := audit_of(item))}))
+    wanted |= set(_all_files(root / "fixtures"))
     for name in config.getoption("lm_audit_ray_ship") or ():
         wanted |= _shipped(root, name)
     ours = Path(lm_audit.__file__).resolve().parent
@@ -96,14 +98,6 @@ def _imported(root: Path) -> Iterator[Path]:
 
 def _is_data(path: Path) -> bool:
     return path.is_file() and path.suffix not in (*_CODE, *_WEIGHTS) and not path.name.startswith(".")
-
-
-def _fixtures(root: Path, audits: set[str]) -> Iterator[Path]:
-    """The data in ``fixtures/``, without those of audits that do not run."""
-    others = set(audit_names()) - audits
-    for path in _all_files(root / "fixtures"):
-        if path.relative_to(root / "fixtures").parts[0] not in others:
-            yield path.resolve()
 
 
 def _shipped(root: Path, name: str) -> set[Path]:

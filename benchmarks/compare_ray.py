@@ -1,0 +1,92 @@
+"""Ray beside ``-n``: three models of forty cases on two nodes of one worker each, against two workers of one machine.
+
+    python benchmarks/compare_ray.py [--load 1.0] [--case 0.25]
+
+Models are stand-ins that take a fixed time to load. The cluster is up before the clock starts; connecting to it,
+sending the code and starting the workers are counted. CPU is that of the pytest process that controls the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
+SOURCE = """
+import os, time
+from pathlib import Path
+import pytest
+
+LOADED = set()
+IDS = [f"{model}@cpu-c{case}" for model in ("a", "b", "c") for case in range(40)]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_case(name, evidence):
+    model = name[0]
+    if model not in LOADED:
+        LOADED.add(model)
+        time.sleep(LOAD_S)
+        with Path("LOADS").open("a") as file:
+            file.write(model + "\\n")
+    time.sleep(CASE_S)
+"""
+
+
+def call(folder: Path, *words: str) -> tuple[float, int, float, str]:
+    """Seconds, model loads, CPU seconds of the controller, and the last line of one run."""
+    loads = folder / "loads.txt"
+    loads.write_text("", encoding="utf-8")
+    (folder / "reports" / "durations.json").unlink(missing_ok=True)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "harness"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    began = time.perf_counter()
+    with (folder / "output.txt").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+            cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        usage = os.wait4(process.pid, 0)[2]
+    wall = time.perf_counter() - began
+    summary = (folder / "output.txt").read_text().strip().splitlines()[-1]
+    return wall, len(loads.read_text(encoding="utf-8").split()), usage.ru_utime + usage.ru_stime, summary
+
+
+def main() -> None:
+    """Print one line for each way."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--load", type=float, default=1.0, help="seconds that a model takes to load")
+    parser.add_argument("--case", type=float, default=0.25, help="seconds that a case takes")
+    options = parser.parse_args()
+    store = 100 << 20
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": store})
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1, object_store_memory=store)
+        cluster.wait_for_nodes()
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            source = SOURCE.replace("LOAD_S", str(options.load)).replace("CASE_S", str(options.case))
+            (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+            (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+            (folder / "test_cases.py").write_text(source.replace("LOADS", str(folder / "loads.txt")), encoding="utf-8")
+            print(f"3 models x 40 cases, load {options.load} s, case {options.case} s")
+            base = 0.0
+            for way, words in (("-n 2", ("-p", "xdist", "-n", "2")), ("--ray, 2 nodes", ("--ray", cluster.address))):
+                wall, loads, cpu, summary = call(folder, *words)
+                base = base or wall
+                print(f"{way:<15} {wall:>5.1f} s  ratio {wall / base:.2f}  {loads} loads  CPU {cpu:.1f} s  {summary}")
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
