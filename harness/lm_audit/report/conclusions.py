@@ -10,7 +10,7 @@ from lm_audit.report.interval import bar, common_scale
 from lm_audit.report.names import anchor, case_label, visible
 from lm_audit.report.numbers import chance_text, few_text, interval_text, number, p_text, sample_size, value_text
 from lm_audit.report.states import Tone
-from lm_audit.report.titles import metric_hint
+from lm_audit.report.titles import metric_hint, metric_unit
 from lm_audit.report.told import ranked_findings
 from lm_audit.report.view import FindingView, ModelFindings
 from lm_audit.report.voids import Voids
@@ -79,7 +79,7 @@ def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
         anchor=anchor("case", case.case_id),
         value=value_text(drawn) if drawn else "",
         interval=interval_text(drawn) if drawn else "",
-        unit=visible((effect.unit or "") if effect else ""),
+        unit=metric_unit(finding.metric, effect) if effect else "",
         bar=bar(drawn, common_scale([drawn])) if drawn else bar(None, None),
         null=chance_text(drawn) if drawn else "",
         few=few_text(effect) if effect else "",

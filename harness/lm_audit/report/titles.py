@@ -19,10 +19,16 @@ def metric_hint(name: str, audit: str | None, estimate: Estimate) -> str:
     """Title, unit, direction and explanation in one text, for hover and keyboard focus; the full name stands last."""
     title = metric_title(name, audit)
     info = metric_info(name)
-    shown = estimate.unit or (info.unit if info else "")
-    unit = f" ({visible(shown)})" if shown else ""
+    shown = metric_unit(name, estimate)
+    unit = f" ({shown})" if shown else ""
     about = visible(info.about) if info else ""
     return "\n".join(line for line in (f"{title}{unit}", direction(estimate), about, visible(name)) if line)
+
+
+def metric_unit(name: str | None, estimate: Estimate) -> str:
+    """The unit of the estimate, else the one that its audit's table declares; empty where neither says one."""
+    info = metric_info(name) if name and not estimate.unit else None
+    return visible(estimate.unit or (info.unit if info else ""))
 
 
 def direction(estimate: Estimate) -> str:
