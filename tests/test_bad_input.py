@@ -394,3 +394,34 @@ def test_chinese_in_gbk_is_told(tmp_path: Path) -> None:
     path.write_bytes(json.dumps({"prompt": "下列属于水果的是：苹果"}, ensure_ascii=False).encode("gbk"))
     with pytest.warns(DataWarning, match="GB18030"):
         assert read_samples(path)[0].prompt == "下列属于水果的是：苹果"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--target-length", "0"), "'0' is not a whole number"),
+        (("--num-samples", "1e3"), "'1e3' is not a whole number"),
+        (("--num-positions", "0"), "'0' is not a whole number"),
+        (("--workers", "0"), "'0' is not a whole number from 1 to 1024"),
+        (("--random-seed", "-1"), "'-1' is not a whole number"),
+        (("--tokens-to-generate", "nan"), "'nan' is not a whole number"),
+        (("--num-needle-k", "9" * 5000), "is not a whole number"),
+        (("--preset", "niah_singel_1"), "did you mean 'niah_single_1'"),
+        (("--start-length", "5000"), "start length 5000 is above the target length"),
+        (("--save-dir", LONG), "nnn"),
+        (("--haystack", "absent.txt"), "absent.txt"),
+    ],
+)
+def test_the_command_that_builds_needles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
+) -> None:
+    from lm_audit.cli import main
+
+    usual = {"--target-length": "600", "--length-interval": "600", "--num-positions": "1", "--num-samples": "1"}
+    given = usual | {"--save-dir": str(tmp_path / "grid"), "--tokenizer": "tiny", "--workers": "1", words[0]: words[1]}
+    try:
+        code = main(["needle", "build", *(word for pair in given.items() for word in pair)])
+    except SystemExit as stopped:  # argparse ends so
+        code = int(str(stopped.code))
+    assert code == 2 and says in capsys.readouterr().err
+    assert not list(tmp_path.glob("grid/length_*"))

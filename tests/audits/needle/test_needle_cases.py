@@ -81,8 +81,8 @@ def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbe
     done, _ = run_evals(tmp_path, "--model", "tiny", "--needle-folder", str(folder))
     assert "needs 1000 tokens with its answer, beyond the trained context of 512 tokens" in done.stdout
     assert "failed" not in done.stdout
-    assert "grid-L460-D50" in done.stdout
     evidence = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("2*/evidence.jsonl"))
+    assert "grid-L460-D50" in evidence
     assert "needle.accuracy" in evidence
     assert "needle.value_logprob" in evidence
 

@@ -40,15 +40,36 @@ def test_steps_one_after_the_other(tmp_path, capsys):
         (["canaries", "--repetitions", "one"], "whole numbers"),
         (["preferences", "--no-canary", "--with-canary"], "exclude each other"),
         (["train", "--smoke", "--sft", "speed=3"], "KEY=VALUE with one of"),
-        (["train", "--smoke", "--sft", "lr=fast"], "is no float"),
+        (["train", "--smoke", "--sft", "lr=fast"], "'fast' is not a number"),
         (["corpus", "--smoke", "--members", "9"], "above the limit of 1%"),
         (["attribute"], "lm-audit privacy audit"),
+        (["train", "--smoke", "--sft", "lr=nan"], "'nan' is not a number"),
+        (["train", "--smoke", "--sft", "epochs=0"], "sft.epochs must be at least 1"),
+        (["train", "--smoke", "--sft", "lr=1,lr=2"], "lr is given twice"),
+        (["train", "--smoke", "--sft", ""], "KEY=VALUE with one of"),
+        (["train", "--smoke", "--beta", "nan"], "'nan' is not a number above 0"),
+        (["train", "--smoke", "--epsilon", "0"], "'0' is not a number above 0"),
+        (["train", "--smoke", "--epsilon=-inf"], "is not a number above 0"),
+        (["train", "--seed", "99999999999999"], "is not a whole number from 0 to 4294967295"),
+        (["train", "--members", "9" * 5000], "is not a whole number"),
+        (["train", "--members", "1000000000000"], "members must be at least 1 and at most"),
+        (["train", "--device", "gpu"], "unknown device 'gpu'"),
+        (["train", "--model", ""], "the value is empty"),
+        (["train", "--config", "c.json", "--smoke"], "--config and --smoke"),
+        (["run", "--smoke", "--seeds", "1,1"], "1 is given twice"),
+        (["run", "--smoke", "--seeds", "1,-2"], "'-2' is not a whole number"),
+        (["audit", "--samples", "-1"], "'-1' is not a whole number"),
         (["audit", "--stages", "base=a"], "needs --manifest"),
     ],
 )
 def test_errors_name_what_was_wrong(tmp_path, capsys, arguments, message):
-    assert main(["privacy", *arguments, "--output", str(tmp_path)]) == 2
+    try:
+        code = main(["privacy", *arguments, "--output", str(tmp_path)])
+    except SystemExit as stopped:  # argparse ends so
+        code = stopped.code
+    assert code == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "stages").exists()
 
 
 def test_a_folder_keeps_its_config(tmp_path, capsys):
