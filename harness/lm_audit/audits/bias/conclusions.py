@@ -59,7 +59,7 @@ def swap_findings(evidence: Evidence, margin: float) -> list[Finding]:
             margin=margin,
             side="above",
             metric=name,
-            size=f"the continuation becomes {math.exp(abs(effect.value or 0.0)):.3g} times as likely or unlikely",
+            size=f"the odds move {math.exp(effect.value or 0.0):.3g} times as far as under other changes",
             counted="texts, and as many control texts",
             look="the texts with the largest shift (items)",
             page="bias.md#how-to-read-it",

@@ -25,8 +25,8 @@ from lm_audit.number_checks import check_choice, check_seed, check_whole
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
-METRICS = {"rise": "lower", "mas": "lower", "rise_ap": "lower", "mas_normalised": "higher", "recovery": "higher"}
-"""Scores over samples, and which direction is better."""
+METRICS = ("rise", "mas", "rise_ap", "mas_normalised", "recovery")
+"""Scores over samples; which direction is better stands in ``metric_table.py``."""
 
 HOP_METHODS = frozenset({"ft_ifr", "flashtrace", "ft_attnlrp"})
 
@@ -84,17 +84,17 @@ def _estimates(scored: Sequence[Scored], seed: int) -> dict[str, Estimate]:
     from lm_audit.stats import clopper_pearson, mean_interval
 
     found: dict[str, Estimate] = {}
-    for metric, better in METRICS.items():
+    for metric in METRICS:
         values = list(table_of(scored, metric).get(scored[0].method, {}).values())
         if values:
             estimate = mean_interval(values, seed=seed, n_resamples=2000)
-            found[f"faithfulness.{metric}"] = replace(estimate, better=better)
+            found[f"faithfulness.{metric}"] = estimate
         else:
             reason = (
                 "no sample has a value: no evidence is known, the gold order is no better than random, or deleting "
                 "everything does not lower the score"
             )
-            found[f"faithfulness.{metric}"] = Estimate.not_estimable(reason, n=len(scored), better=better)
+            found[f"faithfulness.{metric}"] = Estimate.not_estimable(reason, n=len(scored))
     degenerate = sum(one.curve.degenerate for one in scored)
     found["faithfulness.degenerate_share"] = replace(clopper_pearson(degenerate, len(scored)), better="lower")
     return found

@@ -11,10 +11,8 @@ import numpy as np
 
 from lm_audit.audits.faithfulness.metrics import rank_correlation
 from lm_audit.audits.faithfulness.study import Scored
+from lm_audit.audits.metric_info import metric_info
 from lm_audit.stats import Estimate
-
-HIGHER = frozenset({"recovery", "rise_normalised", "mas_normalised"})
-"""Metrics of which more is better; of the others less is."""
 
 Table = Mapping[str, Mapping[str, float]]
 """Method -> sample -> value."""
@@ -75,7 +73,8 @@ def rank_methods(table: Table, metric: str, *, seed: int, n_resamples: int = 200
     if not table:
         return []
     shared = sorted(set.intersection(*(set(values) for values in table.values())))
-    sign = 1.0 if metric in HIGHER else -1.0
+    declared = metric_info(f"faithfulness.{metric}")
+    sign = 1.0 if declared is not None and declared.better == "higher" else -1.0
     columns = {method: np.array([values[name] for name in shared]) for method, values in table.items()}
     if not shared:
         return []
