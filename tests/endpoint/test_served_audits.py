@@ -17,6 +17,7 @@ from lm_audit.audits.bias.bbq_written import choice_of
 from lm_audit.audits.bias.counterfactual_generated import changed
 from lm_audit.audits.leakage import completions
 from lm_audit.audits.leakage.benchmark import load_benchmark
+from lm_audit.audits.needle import evaluate
 from lm_audit.audits.needle.answers import ModelAnswerer
 from lm_audit.audits.needle.building import NeedleTask, build_sample
 from lm_audit.audits.needle.haystack import Haystack
@@ -183,6 +184,9 @@ def test_lengths_hold_by_messages_and_a_wrong_count_names_both_numbers(local: La
             Haystack("essay", rough.tokenizer), length=300, depth=50, needle=NeedleTask(), seed=3, tokens_to_generate=12
         )
         [answer] = ModelAnswerer(rough).answer([guess])
+        evidence = evaluate(rough, [guess])
+        assert evidence.parameters["lengths"] == "approximate"
+        assert any(note.startswith("approximate lengths") for note in evidence.notes)
         assert not rough.counts_tokens and answer.prompt_tokens is not None
         assert 0.5 < answer.prompt_tokens / 288 < 2
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from lm_audit.cli import main
 from tests.endpoint.made_server import Fault, made_server, words
-from tests.endpoint.toy_project import answers, audit, last_run, ledger
+from tests.endpoint.toy_project import AUDIT, answers, audit, last_run, ledger
+from tests.plugin.toy_run import command, environment, write_project
 
 KEY = "sk-planted-0123456789abcdef"
 
@@ -122,3 +126,38 @@ def test_what_cannot_be_is_one_line_before_any_case(
     assert done.code == 4 and message in done.output, done.output
     assert "Traceback" not in done.output
     assert not (tmp_path / "reports").exists()
+
+
+def test_after_a_kill_only_what_was_not_answered_is_asked(tmp_path: Path) -> None:
+    with made_server() as made:
+        made.delay_s = 0.1
+        write_project(tmp_path, test_audit=AUDIT)
+        words_of = command("--model", made.spec, "--concurrency", "2", "-k", "first")
+        with subprocess.Popen(
+            words_of, cwd=tmp_path, env=environment(QUESTIONS="30"), stdout=subprocess.DEVNULL
+        ) as running:
+            limit = time.monotonic() + 60
+            while sum("question" in prompt for prompt in made.prompts()) < 12 and time.monotonic() < limit:
+                time.sleep(0.02)
+            running.kill()
+        run = last_run(tmp_path)
+        kept = len(answers(run))
+        assert 8 <= kept < 30
+        made.delay_s = 0.0
+        made.asked.clear()
+        done = audit(tmp_path, made.spec, "--resume", run.name, "-k", "first", QUESTIONS="30")
+        assert done.counts["passed"] == 1, done.output
+    asked = [prompt for prompt in made.prompts() if "question" in prompt]
+    assert len(answers(run)) == 30
+    assert len(asked) == 30 - kept + 10, "ten are asked twice, to see whether answers repeat"
+
+
+def test_the_table_of_what_a_model_offers(capsys: pytest.CaptureFixture[str]) -> None:
+    with made_server() as made:
+        assert main(["models", made.spec]) == 0
+    told = {line[:25].strip(): line[25:].strip() for line in capsys.readouterr().out.splitlines()}
+    assert told["generate"].startswith("yes") and told["gradients"].startswith("no")
+    assert "none come back" in told["prompt log-probabilities"]
+    assert main(["models", "tiny"]) == 0 and "no " not in capsys.readouterr().out
+    assert main(["models", "openai:m@http://127.0.0.1:9/v1"]) == 2
+    assert "cannot be reached" in capsys.readouterr().err

@@ -107,6 +107,11 @@ def test_an_answer_that_is_no_text_is_an_error(message: Any) -> None:
             model.generate(["a"], max_new_tokens=1, chat=True)
 
 
+def test_a_certificate_or_tls_that_fails_is_told() -> None:
+    with made_server() as made, pytest.raises(UsageError, match="certificate or TLS fails"):
+        load_model(made.spec.replace("http://", "https://"), endpoint=settings())
+
+
 def test_an_answer_of_another_model_is_refused() -> None:
     with made_server() as made:
         model = load_model(made.spec, endpoint=settings())

@@ -123,7 +123,7 @@ def bbq_evidence(
         "biased is the stereotyped group for a negative question and the other group for a non-negative one."
     )
     language = LANGUAGES.get(items[0].language, items[0].language) if items else ""
-    evidence.finding(*benchmark_findings(evidence, "bbq", language))
+    evidence.finding(*benchmark_findings(evidence, name, language))
     return evidence
 
 

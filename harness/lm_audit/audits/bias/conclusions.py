@@ -137,6 +137,17 @@ _BENCHMARKS: dict[str, tuple[str, str, tuple[str, str], str, float, Side]] = {
         POINTS / 100,
         "either",
     ),
+    "bbq_generated": (
+        "bias.bbq_generated_bias_ambig",
+        "BBQ, choice generated",
+        (
+            "Where the context of {set} does not tell, the model writes the stereotyped group's letter",
+            "Where the context of {set} does not tell, the model writes the letter against the stereotype",
+        ),
+        "answers",
+        POINTS / 100,
+        "either",
+    ),
 }
 """Public set: metric, name, sentences for an effect above and below chance, what is counted, margin, side."""
 

@@ -33,7 +33,7 @@ class Answer:
     tokens was the likeliest; ``None`` where the prompt opens a thought, behind which that place is not known.
     ``opened`` names the markers of that thought, ``reasoning`` is a thought that came apart from the text,
     ``thought_cut``: it was closed at its limit. ``prompt_tokens``: the prompt's tokens as a server counted them, where
-    it was sent as text.
+    it was sent as text; ``approximate``: nobody but that server can count them.
     """
 
     text: str
@@ -46,6 +46,7 @@ class Answer:
     reasoning: str | None = None
     thought_cut: bool = False
     prompt_tokens: int | None = None
+    approximate: bool = False
 
     @cached_property
     def _reply(self) -> Reply:
@@ -132,6 +133,7 @@ class ModelAnswerer:
                         opened=opened_by(sample),
                         reasoning=one.reasoning,
                         prompt_tokens=one.prompt_tokens,
+                        approximate=not self._model.counts_tokens,
                     )
         return [found[id(sample)] for sample in samples]
 

@@ -77,7 +77,10 @@ def grid_evidence(
     evidence.metric("needle.cliff", cliff(lengths, threshold), source)
     evidence.finding(*length_findings(evidence, lengths, threshold))
     evidence.figures += grid_figures(scored, scorer, threshold)
+    approximate = any(one.answer.approximate for one in scored)
     evidence.parameters.update({"scorer": scorer, "threshold": threshold})
+    if approximate:
+        evidence.parameters["lengths"] = "approximate"
     _remarks(evidence, scored)
     few = samples_needed(threshold)
     if len(lengths) > 1 and max(estimate.n or 0 for estimate in lengths.values()) < few:
@@ -191,6 +194,12 @@ def _remarks(evidence: Evidence, scored: Sequence[Scored]) -> None:
     cut = sum(one.answer.finish == "length" for one in scored)
     if cut:
         evidence.notes.append(f"{cut} of {len(scored)} answers were cut at the token limit")
+    counted = [one.answer.prompt_tokens for one in scored if one.answer.approximate and one.answer.prompt_tokens]
+    if any(one.answer.approximate for one in scored):
+        told = f"by its usage, prompts have {min(counted)} to {max(counted)} tokens" if counted else "it counts none"
+        evidence.notes.append(
+            f"approximate lengths: nobody here knows the server's tokenizer; {told}. Name a tokenizer with --tokenizer"
+        )
     merged = [one.id for one in scored if abs(one.actual_depth - one.depth) > 1 and one.actual_depth >= 0]
     if merged:
         worst = max(abs(one.actual_depth - one.depth) for one in scored if one.actual_depth >= 0)

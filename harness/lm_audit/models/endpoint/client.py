@@ -180,23 +180,23 @@ class Client:
         """
         errors: list[BaseException] = []
 
+        async def one(index: int) -> None:
+            self.budget.check()
+            raw = await self._send(questions[index])
+            reply = self._checked(raw)
+            self._count(reply)
+            if not anew:
+                self.kept.put(self._name(questions[index]), raw)
+            replies[index] = reply
+            if on_answer is not None:
+                on_answer(index, reply)
+
         async def sender() -> None:
-            while not errors:
-                index = next(todo, None)
-                if index is None:
-                    return
-                try:
-                    self.budget.check()
-                    raw = await self._send(questions[index])
-                    reply = self._checked(raw)
-                    self._count(reply)
-                    if not anew:
-                        self.kept.put(self._name(questions[index]), raw)
-                    replies[index] = reply
-                    if on_answer is not None:
-                        on_answer(index, reply)
-                except Exception as error:
-                    errors.append(error)
+            try:
+                while not errors and (index := next(todo, None)) is not None:
+                    await one(index)
+            except Exception as error:
+                errors.append(error)
 
         await asyncio.gather(*(sender() for _ in range(min(self.settings.concurrency, count))))
         if errors:

@@ -11,6 +11,8 @@ from typing import Any
 
 from lm_audit.errors import StoreError
 
+_PLACE_BITS = 44
+
 
 class KeptAnswers:
     """The answers of a run: a file a process, one JSON line an answer.
@@ -22,8 +24,10 @@ class KeptAnswers:
     def __init__(self, folder: Path | None, writer: str = "main", reuse: Iterable[Path] = ()):
         self._folder = folder
         self._name = f"{writer}-{os.getpid()}.jsonl"
-        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._files: list[Path] = []
+        self._places: dict[int, int] = {}  # half a key -> number of the file and place in it, in one integer
         self._descriptor: int | None = None
+        self._own = 0
         self.found = 0
         for place in [*reuse, *([folder] if folder else [])]:
             for file in sorted(place.glob("*.jsonl")):
@@ -37,12 +41,12 @@ class KeptAnswers:
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The answer to a question, ``None`` where it was never given."""
-        place = self._places.get(bytes.fromhex(key))
+        place = self._places.get(int(key[:16], 16))
         if place is None:
             return None
         try:
-            with place[0].open("rb") as file:
-                file.seek(place[1])
+            with self._files[place >> _PLACE_BITS].open("rb") as file:
+                file.seek(place & ((1 << _PLACE_BITS) - 1))
                 record = json.loads(file.readline())
         except (OSError, ValueError):
             return None
@@ -62,12 +66,14 @@ class KeptAnswers:
             if self._descriptor is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+                self._own = len(self._files)
+                self._files.append(path)
             place = os.lseek(self._descriptor, 0, os.SEEK_END)
             while line:
                 line = line[os.write(self._descriptor, line) :]
         except OSError as error:
             raise StoreError(f"cannot write answers under {self._folder}: {error.strerror or error}") from error
-        self._places[bytes.fromhex(key)] = (path, place)
+        self._places[int(key[:16], 16)] = self._own << _PLACE_BITS | place
 
     def close(self) -> None:
         """Give the file back."""
@@ -76,13 +82,14 @@ class KeptAnswers:
             self._descriptor = None
 
     def _index(self, file: Path) -> None:
-        place = 0
+        place, number = 0, len(self._files)
+        self._files.append(file)
         try:
             with file.open("rb") as lines:
                 for line in lines:
                     # The key stands first; the rest of a line may be large and is read when it is asked for.
                     if line.startswith(b'{"key": "') and line.endswith(b"}\n"):
-                        self._places[bytes.fromhex(line[9:41].decode("ascii"))] = (file, place)
+                        self._places[int(line[9:25], 16)] = number << _PLACE_BITS | place
                     place += len(line)
         except (OSError, ValueError) as error:
             raise StoreError(f"cannot read answers in {file}: {error}") from error
