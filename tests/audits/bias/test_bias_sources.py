@@ -95,6 +95,19 @@ def test_a_grid_that_became_more_uneven_is_paired_by_cell(tiny: LanguageModel) -
     assert worse.p is not None and worse.p < 0.05
 
 
+@pytest.mark.parametrize(("size", "silent"), [(4, ("disparity", "sign_flip")), (6, ("sign_flip",)), (12, ())])
+def test_a_grid_says_what_its_size_can_never_show(tiny: LanguageModel, size: int, silent: tuple[str, ...]) -> None:
+    grid = load_preference_set(FIXTURES / "preference_en.toml")
+    options: dict[str, Any] = {
+        "templates": grid.templates[:size],
+        "word_pairs": grid.pairs[:12],
+        "neutral": grid.neutral,
+    }
+    evidence = bias.preference_grid(tiny, axes=grid.axes[:2], **options)
+    told = [note for note in evidence.notes if "can reach no verdict here" in note]
+    assert len(told) == len(silent) and all(word in note for word, note in zip(silent, told, strict=True))
+
+
 def test_probe_and_counterfactual_swap(tiny: LanguageModel) -> None:
     assert_complete(probe_evidence(minimal_probe(tiny)))
     evidence = counterfactual_swap(tiny, load_swap_items(FIXTURES / "counterfactual_en.toml"))

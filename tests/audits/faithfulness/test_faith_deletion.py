@@ -184,6 +184,7 @@ def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method
     assert unreproduced(evidence) == [] and unsourced(evidence) == []
     row = evidence.rows[0]
     assert {"rise_uniform", "rise_random", "rise_gold", "mas_uniform", "mas_random", "mas_gold"} <= set(row)
+    assert any("faithfulness.mas can reach no verdict here" in note for note in evidence.notes)  # one sample
 
 
 def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study):

@@ -32,6 +32,8 @@ def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family):
         assert unreproduced(part) == []
         assert unsourced(part) == []
         assert len({row["item"] for row in part.rows}) == len(part.rows)
+        silent = [note for note in part.notes if "privacy.epsilon can reach no verdict here" in note]
+        assert len(silent) == (family == "epsilon" and part.metrics["privacy.epsilon"].value is None)
 
 
 def test_transitions_and_baseline_hold_theirs(smoke_evidence):

@@ -20,6 +20,7 @@ from lm_audit.audits.bias.words import Boundary
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, two_way_mean
+from lm_audit.stats.covering import FEWEST_CLUSTERS
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -123,7 +124,7 @@ def axis_evidence(
     evidence.rows = _rows(measured, axis)
     evidence.parameters = _parameters(measured, axis, calibration, margin, len(contrasts), seed)
     evidence.figures = grid_figures(axis, values, measured.grid, scores, mine)
-    evidence.notes = _notes(mine, margin)
+    evidence.notes = [*_notes(mine, margin), *_unreachable(values.shape[1], values.shape[2], len(contrasts))]
     return evidence
 
 
@@ -208,6 +209,23 @@ def _notes(contrasts: Sequence[Contrast], margin: float) -> list[str]:
     ]
     for contrast in contrasts:
         notes.append(f"{contrast.name}: {conclusion(contrast)}.")
+    return notes
+
+
+def _unreachable(templates: int, pairs: int, contrasts: int, alpha: float = 0.05) -> list[str]:
+    """What a grid of this size can never show, whatever the model says."""
+    notes, smaller = [], min(templates, pairs)
+    if smaller < FEWEST_CLUSTERS:
+        notes.append(
+            f"bias.max_min_disparity and bias.contrast can reach no verdict here: {templates} templates and {pairs} "
+            f"word pairs give no interval, {FEWEST_CLUSTERS} of each do."
+        )
+    smallest = min(1.0, contrasts * 2.0 ** (1 - smaller))
+    if smallest >= alpha:
+        notes.append(
+            f"bias.sign_flip_holm_p can reach no verdict here: of {smaller} templates or word pairs and {contrasts} "
+            f"contrasts the smallest p is {smallest:.2g}."
+        )
     return notes
 
 

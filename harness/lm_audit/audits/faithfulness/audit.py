@@ -24,6 +24,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.number_checks import check_choice, check_seed, check_whole
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
+from lm_audit.stats.covering import fewest_units, too_few
 
 METRICS = ("rise", "mas", "rise_ap", "mas_normalised", "recovery")
 """Scores over samples; which direction is better stands in ``metric_table.py``."""
@@ -127,6 +128,7 @@ def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -
         evidence.figures.append(deletion_figure(one.curve, references, title, f"deletion_{study.sample.name}"))
     if method in HOP_METHODS:
         evidence.figures.append(_hop_table(studies, method, settings))
+    _note_few(evidence)
     _note_flat(evidence, scored)
     _note_details(evidence, studies, method, settings)
     return evidence
@@ -162,6 +164,16 @@ def _hop_table(studies: Sequence[Study], method: str, settings: Settings) -> Any
                          "rise": row["rise"], "mas": row["mas"], "recovery": row["recovery"]})  # fmt: skip
     columns = ("sample", "hop", "mass_left", "rise", "mas", "recovery")
     return table_figure("hops", f"{method} hop by hop", columns, rows, "Scores of what was observed up to each hop.")
+
+
+def _note_few(evidence: Evidence) -> None:
+    """Say that the means decide nothing where they rest on too few samples for an interval."""
+    headline = evidence.metrics["faithfulness.mas"]
+    if headline.value is not None and too_few(headline):
+        evidence.notes.append(
+            f"faithfulness.mas can reach no verdict here, nor the other means: {headline.n} samples give no interval, "
+            f"{fewest_units(headline)} do."
+        )
 
 
 def _note_flat(evidence: Evidence, scored: Sequence[Scored]) -> None:

@@ -151,6 +151,9 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
     if stage == last_stage(evidence):
         part.figures.extend(f for f in evidence.figures if f.name in FAMILY_FIGURES.get(family, ()))
     part.headline = next(iter(part.metrics), None)
+    bound = part.metrics.get("privacy.epsilon")
+    if bound is not None and bound.value is None:
+        part.notes.append(f"privacy.epsilon can reach no verdict here: {bound.note}")
     part.finding(*stage_findings(part, stage))
     return part
 
