@@ -425,3 +425,9 @@ def test_the_command_that_builds_needles(
         code = int(str(stopped.code))
     assert code == 2 and says in capsys.readouterr().err
     assert not list(tmp_path.glob("grid/length_*"))
+
+
+def test_sets_without_a_chat_form_say_so_where_one_is_asked_for() -> None:
+    say = suite("bias").without_chat_form
+    assert "--chat on has no effect here" in say(RunOptions(chat="on"))[0]
+    assert say(RunOptions(chat="off")) == say(RunOptions()) == []
