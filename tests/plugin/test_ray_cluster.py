@@ -1,4 +1,4 @@
-"""Runs on a real Ray cluster of two local nodes, started once: a node lost half-way, the smoke suite, nobody's room."""
+"""Runs on a real Ray cluster of two local nodes, started once: a node lost half-way, an actor killed, no room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.plugin.acknowledging_audit import evidence_of, only_run
 from tests.plugin.test_ray_controller import SOURCE
-from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project
+from tests.plugin.toy_run import Outcome, command, environment, run_pytest, write_project
 
 pytestmark = pytest.mark.slow
 
@@ -124,38 +124,3 @@ def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path, cluster) -
     assert outcome.code == 4
     assert "the cluster gave no worker within --ray-timeout 5 s. A worker needs 1 CPU" in outcome.output
     assert time.monotonic() - began < 60
-
-
-@pytest.mark.parametrize("audits", ["bias or needle or faithfulness", "leakage or privacy"])
-def test_the_smoke_suite_gives_the_evidence_of_one_process(tmp_path, cluster, nodes, audits) -> None:
-    """The shipped suite on the toy model, a node lost half-way; bytes of the rows included."""
-    words = [
-        "evals",
-        "-m",
-        audits,
-        "--model",
-        "tiny",
-        "--device",
-        "cpu",
-        "--ray-timeout",
-        "60",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]
-    single = run_pytest(
-        REPOSITORY, *words, "--reports", str(tmp_path / "single" / "reports"), plugins=("benchmark",), timeout=390
-    )
-    assert single.code in (0, 1), single.output
-    expected = evidence_of(only_run(tmp_path / "single"))
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    process = subprocess.Popen(
-        command("--ray", cluster.address, *words, "--reports", str(folder / "reports"), plugins=("benchmark",)),
-        cwd=REPOSITORY, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    output = lose_a_node_once(len(expected) // 2, process, folder, cluster, nodes[1])
-    run = only_run(folder)
-    assert process.returncode == single.code, output
-    assert run.finished and not run.missing and not run.damaged
-    assert evidence_of(run) == expected
