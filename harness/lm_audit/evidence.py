@@ -11,6 +11,7 @@ from lm_audit.audits.metric_info import with_direction
 from lm_audit.code_version import code_version
 from lm_audit.findings.controls import control_finding
 from lm_audit.findings.record import Finding
+from lm_audit.lazy import from_above
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 from lm_audit.visible import visible
@@ -55,9 +56,8 @@ class Figure:
         return visible(f"<Figure {self.name}: {self.title} ({self.kind})>")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        from lm_audit.notebook import figure_bundle
-
-        return figure_bundle(self)
+        bundle: dict[str, Any] = from_above("lm_audit.notebook", "figure_bundle")(self)
+        return bundle
 
 
 @dataclass(frozen=True)
@@ -96,20 +96,15 @@ class Evidence:
 
     def __repr__(self) -> str:
         """One short line: counts, and the headline metric."""
-        from lm_audit.notebook import text_of
-
-        return text_of(self)
+        return str(from_above("lm_audit.notebook", "text_of")(self))
 
     def _repr_html_(self) -> str:
-        from lm_audit.notebook import evidence_html
-
-        return str(evidence_html(self))
+        return str(from_above("lm_audit.notebook", "evidence_html")(self))
 
     def to_frame(self, what: What = "metrics") -> pd.DataFrame:
         """The metrics as a data frame, or the ``"items"`` or the ``"findings"``."""
-        from lm_audit.frames import evidence_frame
-
-        return evidence_frame(self, what)
+        frame: pd.DataFrame = from_above("lm_audit.frames", "evidence_frame")(self, what)
+        return frame
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; a control that failed stays, whatever a later one of the same audit shows."""

@@ -1,4 +1,4 @@
-"""Packages whose names load on first use, while a type checker and ``dir()`` see them all."""
+"""Names that load on first use: those of a package, seen by type checkers and ``dir()``, and those of layers above."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 
 def lazy(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -37,3 +38,11 @@ def homes(file: str) -> Mapping[str, str]:
     guarded = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     imports = (node for block in guarded for node in block.body if isinstance(node, ast.ImportFrom))
     return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def from_above(home: str, name: str) -> Any:
+    """``name`` of the module ``home`` in a layer above the caller's, looked up when it is needed.
+
+    A record shows itself in a notebook, or as a data frame, through the report; it does not depend on the report.
+    """
+    return getattr(import_module(home), name)

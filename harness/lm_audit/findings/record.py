@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lm_audit.lazy import from_above
 from lm_audit.stats.estimate import Estimate
 from lm_audit.visible import visible
 
@@ -72,9 +73,7 @@ class Finding:
         return visible(f"<Finding {self.key}: {self.verdict}: {self.statement}>")
 
     def _repr_html_(self) -> str:
-        from lm_audit.notebook import finding_html
-
-        return str(finding_html(self))
+        return str(from_above("lm_audit.notebook", "finding_html")(self))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without what is not said; ``statement`` is added for readers of other languages."""

@@ -24,6 +24,7 @@ _MODULES = (
     "lm_audit.plugin.shards",
     "lm_audit.plugin.scheduler",
     "lm_audit.plugin.ray_options",
+    "lm_audit.plugin.ray_start",
 )
 """What every run has; ``lm_audit.plugin.activation`` names what only a run with audit cases has."""
 

@@ -8,7 +8,6 @@ from argparse import ArgumentTypeError
 import pytest
 
 from lm_audit.plugin.naming import declare
-from lm_audit.plugin.slots import places_devices_itself
 
 DEFAULT_TIMEOUT_S = 300.0
 
@@ -107,29 +106,3 @@ def promised_devices(config: pytest.Config) -> frozenset[str]:
     named = [*(config.getoption("lm_audit_device") or ()), *(config.getoption("lm_audit_require_device") or ())]
     cuda = config.getoption("lm_audit_gpus_per_worker") is not None or any(name.startswith("cuda") for name in named)
     return frozenset({"cuda"}) if cuda else frozenset()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse what cannot go together, and register the loop that runs cases elsewhere."""
-    if not on_ray(config):
-        return
-    problem = _problem(config)
-    if problem:
-        raise pytest.UsageError(problem)
-    from lm_audit.plugin.cluster import loop
-
-    config.pluginmanager.register(loop, "lm_audit.plugin.cluster.loop")
-
-
-def _problem(config: pytest.Config) -> str | None:
-    address = config.getoption("lm_audit_ray")
-    if not address.strip():
-        return "--ray '': names nothing; write --ray auto, --ray local or --ray HOST:PORT"
-    if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
-        return "--ray and -n are two ways to run cases elsewhere: give one of them (--ray-workers N limits the workers)"
-    if getattr(config.option, "usepdb", False):
-        return "--pdb needs the case in this process: leave out --ray"
-    if places_devices_itself(config.getoption("lm_audit_device") or ()):
-        return "--device cuda:N with --ray: a worker numbers its own GPUs from 0; write --device cuda"
-    return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
+from lm_audit.lazy import from_above
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 from lm_audit.visible import visible
@@ -178,23 +179,20 @@ class Run:
     @property
     def metrics(self) -> pd.DataFrame:
         """One row a metric, as in ``metrics.csv``."""
-        from lm_audit.frames import run_metrics
-
-        return run_metrics(self)
+        frame: pd.DataFrame = from_above("lm_audit.frames", "run_metrics")(self)
+        return frame
 
     @property
     def items(self) -> pd.DataFrame:
         """One row an item of any case, as in ``items.parquet``; read from the run folder on each call."""
-        from lm_audit.frames import run_items
-
-        return run_items(self)
+        frame: pd.DataFrame = from_above("lm_audit.frames", "run_items")(self)
+        return frame
 
     @property
     def findings(self) -> pd.DataFrame:
         """One row a claim, the strongest first."""
-        from lm_audit.frames import run_findings
-
-        return run_findings(self)
+        frame: pd.DataFrame = from_above("lm_audit.frames", "run_findings")(self)
+        return frame
 
     @property
     def missing(self) -> tuple[str, ...]:
