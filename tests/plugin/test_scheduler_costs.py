@@ -123,3 +123,19 @@ def test_few_long_cases_among_many_short_ones_are_shared() -> None:
         clock[node] += took
         queue.done(node, work.key, took)
     assert max(clock.values()) < 1.25 * (sum(seconds.values()) + 40.0) / 2
+
+
+def test_owner_and_helper_keep_stretches_of_neighbours() -> None:
+    works = [Work(index, f"c{index}", "m@cpu") for index in range(30)]
+    queue = AffinityQueue(works, CostModel(load_s={"m@cpu": 0.1}))
+    taken: dict[str, list[int]] = {"owner": [], "helper": []}
+    for node in taken:
+        queue.add_node(node)
+    while queue.queued:
+        for node, cases in taken.items():
+            work = queue.take(node)
+            assert work is not None
+            cases.append(int(str(work.key)))
+            queue.done(node, work.key, 1.0)
+    assert taken["owner"] == list(range(15))
+    assert taken["helper"] == list(range(29, 14, -1))

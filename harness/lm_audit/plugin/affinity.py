@@ -56,6 +56,7 @@ class Lost:
 class _Node:
     held: deque[Work] = field(default_factory=deque)
     group: str | None = None
+    helps: bool = False
     firsts: set[Hashable] = field(default_factory=set)
     refuses: Container[str] = ()
     modelless: bool = True
@@ -197,7 +198,7 @@ class AffinityQueue:
         queue = self._groups.get(state.group) if state.group is not None else None
         if queue is None or len(queue) <= spare:
             return None
-        state.held.append(queue.popleft())
+        state.held.append(queue.pop() if state.helps else queue.popleft())
         return state.held[-1]
 
     def done(self, node: Hashable, key: Hashable, seconds: float | None) -> None:
@@ -289,7 +290,11 @@ class AffinityQueue:
 
     def _own(self, state: _Node) -> Work | None:
         queue = self._groups.get(state.group) if state.group is not None else None
-        return queue.popleft() if queue else None
+        if not queue:
+            return None
+        # A helper works from the tail towards the owner, so that each keeps a stretch of neighbouring cases, and with
+        # it what module fixtures hold: what two cases share is measured twice only where the stretches meet.
+        return queue.pop() if state.helps else queue.popleft()
 
     def _open_to(self, state: _Node) -> list[str]:
         return [group for group, queue in self._groups.items() if queue and group not in state.refuses]
@@ -302,6 +307,7 @@ class AffinityQueue:
         waiting = self._waiting(state)
         if not waiting:
             return None
+        state.helps = False
         return self._enter(state, max(waiting, key=self._remaining)).popleft()
 
     def _modelless(self, state: _Node) -> Work | None:
@@ -311,7 +317,7 @@ class AffinityQueue:
         worth = [group for group in self._open_to(state) if self._surplus(group) > 0]
         if not worth:
             return None
-        # From the tail: owner and helper each keep a stretch of neighbouring cases, and so their module fixtures.
+        state.helps = True
         return self._enter(state, max(worth, key=self._surplus)).pop()
 
     def _enter(self, state: _Node, group: str) -> _Stretch:
