@@ -147,7 +147,7 @@ def _count_line(told: Mapping[str, int]) -> str:
     parts = [f"{told['found']} found"] if told["found"] else []
     parts += [f"{told['cannot tell']} cannot be told at this size"] if told["cannot tell"] else []
     parts += [f"{told['not found']} excluded"] if told["not found"] else []
-    return f"Of {_plural(total, 'question')} asked: {', '.join(parts)}."
+    return f"Of {_plural(total, 'main question')}: {', '.join(parts)}."
 
 
 def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:

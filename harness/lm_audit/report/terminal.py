@@ -212,7 +212,8 @@ def _totals(states: Sequence[tuple[CaseRecord, State]], findings: Sequence[Model
         if number
     ]
     if told:
-        yield f"findings: {', '.join(told)}"
+        beside = sum(entry.exploratory for entry in findings)
+        yield f"findings: {', '.join(told)}" + (f" ({beside} of them exploratory)" if beside else "")
     verdicts = Counter(verdict.word for case, _ in states for verdict in case.verdicts)
     if verdicts:
         words = ", ".join(f"{verdicts[word]} {word}" for word in ("missed", "undecided", "met") if verdicts[word])

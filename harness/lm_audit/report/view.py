@@ -70,6 +70,11 @@ class ModelFindings:
     absent: tuple[FindingView, ...]
     void: int
 
+    @property
+    def exploratory(self) -> int:
+        """How many are looked at beside the main questions."""
+        return sum(view.exploratory for view in (*self.found, *self.unknown, *self.absent))
+
 
 @dataclass(frozen=True)
 class VoidView:
