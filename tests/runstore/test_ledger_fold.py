@@ -295,3 +295,20 @@ def test_evidence_keeps_a_failed_control_too() -> None:
     held = Evidence("bias", control=HELD)
     held.control = FAILED
     assert held.control == FAILED
+
+
+@pytest.mark.parametrize(("second", "void"), [("a" * 32, False), ("b" * 32, True), (None, False)])
+def test_two_models_under_one_name_void_what_was_measured_on_either(
+    tmp_path: Path, second: str | None, void: bool
+) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    for case_id, audit, fingerprint in ((CASE, "bias", "a" * 32), ("t.py::y[tiny@cpu-b]", "needle", second)):
+        writer = begin(folder, ledger, case_id, audit=audit)
+        writer.model(fingerprint=fingerprint, dtype="float32", spec="tiny")
+        writer.end("passed", 1.0, "")
+    run = read_run(folder.path)
+    assert {entry.audit for entry in void_audits(run)} == ({"bias", "needle"} if void else set())
+    if void:
+        assert "2 models were measured under the name tiny" in str(void_reason(run, "bias", "tiny"))
+        assert void_reason(run, "bias", "other") is None

@@ -20,12 +20,15 @@ class VoidAudit:
 def void_audits(run: Run) -> tuple[VoidAudit, ...]:
     """One entry for every control that failed, could not run to its end, or was selected and never ended.
 
-    A control that was skipped, or not selected, voids nothing: it says no more than that nobody looked.
+    A control that was skipped, or not selected, voids nothing: it says no more than that nobody looked. Two models
+    under one name (another node's weights, a folder that changed while the run was killed) void what was measured on
+    either.
     """
     records = {case.case_id: case for case in run.cases}
     plan = {case.case_id: case for case in run.plan}
     found = [_of_record(case, plan.get(case.case_id)) for case in run.cases]
     found += [_of_plan(case) for case in run.plan if case.case_id not in records]
+    found += _two_under_one_name(run)
     return tuple(entry for entry in found if entry is not None)
 
 
@@ -58,3 +61,26 @@ def _of_plan(case: PlannedCase) -> VoidAudit | None:
         return None
     reason = f"{case.control_role} control did not run"
     return VoidAudit(case.audit, None if case.pinned else case.model, case.case_id, reason)
+
+
+def _two_under_one_name(run: Run) -> list[VoidAudit]:
+    """An entry for each audit of a model name that stands for several models, by their fingerprints."""
+    seen: dict[str, dict[str, str]] = {}
+    audits: dict[str, set[str]] = {}
+    for case in run.cases:
+        fingerprint = case.model_details.get("fingerprint")
+        if case.model and case.audit and fingerprint:
+            seen.setdefault(case.model, {}).setdefault(str(fingerprint), case.case_id)
+            audits.setdefault(case.model, set()).add(case.audit)
+    return [
+        VoidAudit(
+            audit,
+            model,
+            list(prints.values())[1],
+            f"{len(prints)} models were measured under the name {model}: fingerprints "
+            + ", ".join(sorted(text[:12] for text in prints)),
+        )
+        for model, prints in seen.items()
+        if len(prints) > 1
+        for audit in sorted(audits[model])
+    ]
