@@ -6,18 +6,20 @@ import contextlib
 import json
 import os
 from pathlib import Path
+from uuid import uuid4
 
 from lm_audit.errors import BudgetError
 
 
 class Budget:
-    """Counts tokens; with ``folder`` every process of a run writes its own count there, and the limit holds for all."""
+    """Counts tokens; with ``folder`` every server of every process of a run has a count there; the limit is for all."""
 
     def __init__(self, limit: int | None = None, folder: Path | None = None, writer: str = "main"):
         self.limit = limit
         self.spent = 0
         self._folder = folder if limit is not None else None
-        self._file = None if folder is None else folder / f"{writer}-{os.getpid()}.spent"
+        # A process may ask several servers, and another session may get its number again: each count has its own file.
+        self._file = None if folder is None else folder / f"{writer}-{os.getpid()}-{uuid4().hex[:12]}.spent"
 
     @property
     def total(self) -> int:
