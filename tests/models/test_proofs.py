@@ -91,3 +91,14 @@ def test_a_damaged_or_unwritable_proof_is_no_proof(
     monkeypatch.setattr(proofs, "cache_dir", lambda: own_cache / "proofs" / "x.json")
     (own_cache / "proofs" / "x.json").write_text("a file where a folder should be")
     assert asked(load_model(str(llama_folder), device="cpu")) == expected
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_trial_for_which_memory_ran_out_is_made_again(llama_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slot_check, "_try", full)
+        assert load_model(str(llama_folder), device="cpu").slots is None
+    assert load_model(str(llama_folder), device="cpu").slots is not None

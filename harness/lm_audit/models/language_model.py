@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from lm_audit.models.proofs import Proofs
 from lm_audit.models.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
+from lm_audit.models.scoring.limits import is_out_of_memory
 from lm_audit.models.scoring.requests import Bos, Request
 from lm_audit.models.scoring.results import TokenScores
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from lm_audit.models.slot_check import Slots
     from lm_audit.models.stepping import Stepping
     from lm_audit.models.thinking import ThoughtMarkers
+
+_LOG = logging.getLogger(__name__)
 
 Progress = Callable[[int, int, int], None]
 
@@ -137,8 +141,14 @@ class LanguageModel:
 
         proofs = Proofs(self)
         known = proofs.get("slots")
-        with evaluating(self.module):
-            slots = find_slots(self.module, self.device, proven=known if isinstance(known, bool) else None)
+        try:
+            with evaluating(self.module):
+                slots = find_slots(self.module, self.device, proven=known if isinstance(known, bool) else None)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            _LOG.warning("%s is decoded by the plain loop: memory ran out while slots were tried", self.name)
+            return None
         proofs.put("slots", slots is not None)
         return slots
 

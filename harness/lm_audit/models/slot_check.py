@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lm_audit.models.context import attention_reach, uniform_rotation
-from lm_audit.models.scoring.limits import TRIED_WINDOW
+from lm_audit.models.scoring.limits import TRIED_WINDOW, is_out_of_memory
 from lm_audit.models.slot_model import Part, SlotModel
 from lm_audit.models.slots import key_shape
 
@@ -32,7 +32,8 @@ class Slots:
 def find_slots(module: Any, device: torch.device, *, proven: bool | None = None) -> Slots | None:
     """The model in slots, or ``None`` where its steps would not be its own; the log says why.
 
-    ``proven`` is what a trial of the same model has found before.
+    ``proven`` is what a trial of the same model has found before. Raises what says that memory ran out, which is
+    nothing that the trial has found.
     """
     reason = "it was tried before and does not agree with its own forward pass" if proven is False else None
     try:
@@ -40,6 +41,8 @@ def find_slots(module: Any, device: torch.device, *, proven: bool | None = None)
         if isinstance(slots, Slots) and not proven:
             _try(slots.model, module, _tried_length(module, device))
     except Exception as error:  # whatever a model does with arguments that it was not written for
+        if is_out_of_memory(error):
+            raise
         slots = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     if isinstance(slots, Slots):
         slots.model.release()
