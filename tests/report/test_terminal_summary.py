@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from lm_audit.evidence import Control
 from lm_audit.report.terminal import MOST, summary_lines
 from lm_audit.runstore.run import read_run
 
-from .made_runs import MadeCase, findings_cases, share, write_run
+from .made_runs import MadeCase, findings_cases, preference, share, write_run
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
@@ -40,6 +41,29 @@ def test_findings_come_with_effect_certainty_and_size(found_run: Path) -> None:
     assert lines[1].startswith("! found     It favours one group") and "0.71 share [0.63, 0.79]" in lines[2]
     assert "corrected for 4 findings" in lines[2] and "odds of 2.4 to 1" in lines[2]
     assert any(line.startswith("? open      3 cannot be told") and "questions would tell" in line for line in lines)
+
+
+def excluded(**fields: Any) -> MadeCase:
+    """A case whose finding is excluded."""
+    case = MadeCase("evals/t.py::test_a[mine@cpu]", "bias", "mine", findings=[preference(0.5, 400)])
+    return replace(case, metrics={"bias.preferred": share(0.5, 400)}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("others", "headline"),
+    [
+        ([], "Nothing found, and all that was looked for is excluded."),
+        ([{"outcome": "crashed", "findings": []}], "Nothing found; not everything was measured."),
+        ([{"outcome": "skipped", "findings": []}], "Nothing found, and all that was looked for is excluded."),
+        (
+            [{"findings": [replace(preference(0.9), headline=False)]}],
+            "Nothing found but 1 exploratory effect; all main questions are answered with no.",
+        ),
+    ],
+)
+def test_nothing_is_excluded_that_was_not_measured(tmp_path: Path, others: list[dict[str, Any]], headline: str) -> None:
+    more = [excluded(case_id=f"evals/t.py::test_b[mine@cpu-{k}]", **fields) for k, fields in enumerate(others)]
+    assert summary_lines(read_run(write_run(tmp_path / "run", [excluded(), *more])), width=120)[0] == headline
 
 
 @pytest.mark.parametrize("width", [40, 100])

@@ -61,12 +61,17 @@ def answer(
         return Answer(state, headline, tuple(reasons), MAY_IT_SHIP, tone)
     told = counts_of(real)
     if sum(told.values()):
-        headline, tone = _by_findings(real, told)
+        headline, tone = _by_findings(real, told, whole=state.name not in ("void", "unfinished", "failed"))
         reasons = [_count_line(told), *_obstacles(run, broken, voids), "No gate was set, so nothing is judged."]
         return Answer(state, headline, tuple(reasons), WHAT_WAS_FOUND, tone)
     reasons = list(_obstacles(run, broken, voids))
     if state.name == "reported":
-        reasons.append("No gate was set and no audit stated a finding: the numbers below are all there is.")
+        explored = any(entry.found or entry.unknown or entry.absent for entry in real)
+        reasons.append(
+            "No gate was set, and the findings are exploratory alone."
+            if explored
+            else "No gate was set and no audit stated a finding: the numbers below are all there is."
+        )
     return Answer(state, HEADLINES[state.name], tuple(reasons), WHAT_WAS_FOUND, _tone(state))
 
 
@@ -79,7 +84,7 @@ def _by_gates(state: State, words: Counter[str], *, toys: bool) -> tuple[str, To
     return HEADLINES[state.name], _tone(state)
 
 
-def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int]) -> tuple[str, Tone]:
+def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int], *, whole: bool) -> tuple[str, Tone]:
     many = [(entry.model, sum(not one.exploratory for one in entry.found)) for entry in findings]
     some = [(model, number) for model, number in many if number]
     if some:
@@ -88,8 +93,14 @@ def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int]) -> 
             parts = [f"{number} in {model}" for model, number in some]
             parts[0] = f"Found: {parts[0]}"
         return ", ".join(parts) + ".", "missed"
+    beside = sum(len(entry.found) for entry in findings)
+    nothing = f"Nothing found but {_plural(beside, 'exploratory effect')}" if beside else "Nothing found"
+    if not whole:  # What was not measured, or is void, is not excluded either.
+        return f"{nothing}; not everything was measured.", "undecided"
     if told["cannot tell"]:
-        return "Nothing found, but not everything could be told.", "undecided"
+        return f"{nothing}; not everything could be told.", "undecided"
+    if beside:
+        return f"{nothing}; all main questions are answered with no.", "undecided"
     return "Nothing found, and all that was looked for is excluded.", "met"
 
 
