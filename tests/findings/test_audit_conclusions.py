@@ -124,6 +124,13 @@ def test_needle_says_that_too_few_samples_show_no_cliff() -> None:
     assert cliff.needed == 23  # 0.025 ** (1 / 23) is the first above 0.85
 
 
+def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
+    _, found = lengths((1024, 1, 60), (2048, 60, 60))
+    cliff = found[-1]
+    assert cliff.verdict == "found"
+    assert cliff.statement == "Needles are not found even at 1,024 tokens, the shortest that was measured"
+
+
 def test_needle_names_the_depth() -> None:
     evidence = Evidence("needle")
     evidence.metric("needle.accuracy", replace(clopper_pearson(1, 30), fewest=1))
@@ -148,6 +155,16 @@ def test_privacy_names_the_stage() -> None:
     extraction = found["privacy.extraction.sft.half"]
     assert extraction.verdict == "cannot tell" and (extraction.needed or 0) > 50
     assert stage_findings(stage(), "base") == []
+
+
+@pytest.mark.parametrize(
+    ("secrets", "said"), [(0, "No secret was read"), (1, "Fewer than 5 of 100 secrets can be read")]
+)
+def test_privacy_does_not_say_that_nothing_was_read_where_something_was(secrets: int, said: str) -> None:
+    evidence = Evidence("privacy")
+    evidence.metric("privacy.extraction.member.half", replace(clopper_pearson(secrets, 400), fewest=1))
+    finding = one(stage_findings(evidence, "sft"))
+    assert finding.verdict == "not found" and finding.statement.startswith(said)
 
 
 def test_privacy_names_the_step_that_did_it() -> None:

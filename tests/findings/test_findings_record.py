@@ -62,6 +62,15 @@ def test_needed_units_would_tell() -> None:
     assert stated(0.05, 0.4, 5).needed == 8
 
 
+def test_what_the_correction_leaves_open_needs_more_than_one_unit_more() -> None:
+    lucky, nothing = stated(0.01, 0.6), [stated(-0.3, 0.3, key=f"n{i}") for i in range(19)]
+    open_now = corrected([("case", finding) for finding in (lucky, *nothing)])[0]
+    assert open_now.verdict == "cannot tell" and open_now.needed is not None and open_now.needed > 60
+    half = 0.295 * (40 / open_now.needed) ** 0.5
+    more = stated(0.305 - half, 0.305 + half, open_now.needed)
+    assert corrected([("case", finding) for finding in (more, *nothing)])[0].verdict == "found"
+
+
 def test_one_finding_of_twenty_does_not_survive_the_correction() -> None:
     lucky = stated(0.01, 0.6)
     nothing = [stated(-0.3, 0.3, key=f"n{i}") for i in range(19)]

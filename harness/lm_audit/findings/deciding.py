@@ -22,7 +22,8 @@ MANY_CORRECTED = "not once corrected for the number of findings"
 def decided(finding: Finding) -> Finding:
     """The finding with the verdict that its effect and its p-value (the adjusted one where there is one) give."""
     word, reason = _verdict(finding)
-    if (word, reason) == (finding.verdict, finding.reason) and word != "not found":
+    same = (word, reason) == (finding.verdict, finding.reason)
+    if same and word != "not found" and not reason.endswith(MANY_CORRECTED):
         return finding  # Nothing that follows from the verdict is another: what would tell is costly to find.
     excluded = excluded_above(finding) if word == "not found" else None
     needed = None

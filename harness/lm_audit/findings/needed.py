@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from lm_audit.findings.deciding import LEVEL, beyond_null
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
 from lm_audit.stats.estimate import Estimate
@@ -15,8 +16,9 @@ def units_that_would_tell(finding: Finding) -> int | None:
     """The number of independent units, in all, with which a value as measured would be found or excluded.
 
     Of a share by its exact interval. Of anything else by the width of its interval, which goes with the root of the
-    number, and at least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`). ``None``
-    where no spread is known, or more than ten million would be needed.
+    number, and at least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`). Of what
+    only the correction for the number of findings leaves open, by its p-value. ``None`` where no spread is known, or
+    more than ten million would be needed.
     """
     effect, null = finding.effect, finding.null
     units = None if effect is None else independent_units(effect)
@@ -25,6 +27,8 @@ def units_that_would_tell(finding: Finding) -> int | None:
     if units < fewest_units(effect):
         # The width of an interval that does not cover says nothing of the spread.
         return fewest_units(effect)
+    if beyond_null(finding):
+        return _corrected_units(finding, units)
     if _is_share(effect):
         exact = _share_units(finding, effect.value, null, units)
         return None if exact is None else max(exact, units + 1)
@@ -36,6 +40,19 @@ def units_that_would_tell(finding: Finding) -> int | None:
     if room <= 0:
         return None
     needed = max(math.ceil(units * (half / room) ** 2), units + 1, _planned(finding, effect, units, half, null))
+    return needed if needed <= MOST else None
+
+
+def _corrected_units(finding: Finding, units: int) -> int | None:
+    """Units with which an effect that the interval alone shows would stand once corrected; a t goes with their root."""
+    from scipy.special import stdtrit
+
+    p = finding.p
+    if p is None or not 0 < p < 1:
+        return None
+    level = LEVEL if not finding.adjusted else LEVEL * p / finding.adjusted
+    df = max(1, units - 1)
+    needed = max(math.ceil(units * float(stdtrit(df, level / 2) / stdtrit(df, p / 2)) ** 2), units + 1)
     return needed if needed <= MOST else None
 
 

@@ -58,12 +58,14 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
         if finding.verdict == "not found":
             good.append(length)
             continue
-        until = f"Needles are found up to {good[-1]:,} tokens" if good else "Needles are found at no length"
+        until = f"Needles are found up to {good[-1]:,} tokens" if good else ""
         return [
             claim(
                 "needle.cliff",
                 finding.effect,
-                found=f"{until} and no longer at {length:,}",
+                found=f"{until} and no longer at {length:,}"
+                if good
+                else f"Needles are not found even at {length:,} tokens, the shortest that was measured",
                 absent=f"{until} and at {length:,}",
                 unknown=f"{until}; whether at {length:,} cannot be told"
                 if good
@@ -74,7 +76,7 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
                 side="below",
                 metric=finding.metric,
                 headline=False,
-                size=f"the cliff lies at {good[-1] if good else 0:,} tokens",
+                size=f"the cliff lies at {good[-1]:,} tokens" if good else "no length was shown to be read",
                 counted="prompts of this length",
                 look="the lengths between, and whether the model was trained to read so much",
                 page=_PAGE,

@@ -114,11 +114,13 @@ def _exposure(stage: str, where: str, metric: str, effect: Estimate, times: str)
 
 
 def _extraction(stage: str, where: str, metric: str, effect: Estimate, given: str) -> Finding:
+    # A share that is small enough to be excluded need not be none.
+    few = f"Fewer than {100 * SHARE:g} of 100 secrets can be read" if effect.value else "No secret was read"
     return claim(
         f"privacy.extraction.{stage}.{given}",
         effect,
         found=f"Secrets can be read out of {where}, {given} given",
-        absent=f"No secret was read out of {where}, {given} given",
+        absent=f"{few} out of {where}, {given} given",
         unknown=f"Whether secrets can be read out of {where}, {given} given, cannot be told",
         null=0.0,
         margin=SHARE,
