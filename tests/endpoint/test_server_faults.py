@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from itertools import pairwise
@@ -189,3 +190,16 @@ def test_a_line_cut_by_a_kill_is_no_answer(tmp_path: Path) -> None:
     assert again.get(second) is None
     again.put(second, {"text": "c"})
     assert again.get(second) == {"text": "c"} and KeptAnswers(tmp_path).get(second) == {"text": "c"}
+
+
+def test_a_thread_that_runs_a_loop_already_can_ask(tmp_path: Path) -> None:
+    async def cell() -> list[Any]:
+        with made_server() as made:
+            model, replies = ask(made, [], settings(tmp_path))
+            with pytest.raises(ServerError, match="503"):
+                ask(made, [Fault(status=503, body="")] * 9, settings(retries=0))
+            model.close()
+            return replies
+
+    replies = asyncio.run(cell())
+    assert len(replies) == len(PROMPTS) and all(reply.text for reply in replies)

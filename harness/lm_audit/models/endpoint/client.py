@@ -8,7 +8,9 @@ import json
 import math
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -108,10 +110,7 @@ class Client:
         """Close connections and files."""
         self.kept.close()
         if self._runner is not None:
-            with contextlib.suppress(Exception):
-                self._runner.run(self._openai.close())
-            self._runner.close()
-            self._runner = None
+            self._beside(self._close_here)
 
     def hide(self, text: str) -> str:
         """A text from the server without the key."""
@@ -132,7 +131,26 @@ class Client:
         )
 
     def _run(self, work: Any) -> Any:
-        """Runs on the one event loop of this client; what an interruption leaves behind is cancelled."""
+        """Runs on the one event loop of this client."""
+        return self._beside(partial(self._run_here, work))
+
+    def _beside(self, call: Callable[[], Any]) -> Any:
+        """Calls here, or in a thread where this one runs a loop already, as in a notebook: it cannot run a second."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return call()
+        with ThreadPoolExecutor(1, "lm-audit-client") as thread:
+            done = thread.submit(call)
+            try:
+                return done.result()
+            except BaseException:
+                if not done.done() and self._runner is not None:
+                    self._runner.get_loop().call_soon_threadsafe(_cancel_all, self._runner.get_loop())
+                raise
+
+    def _run_here(self, work: Any) -> Any:
+        """Runs in this thread; what an interruption leaves behind is cancelled."""
         if self._runner is None:
             try:
                 self._runner = asyncio.Runner()
@@ -146,6 +164,13 @@ class Client:
             with contextlib.suppress(BaseException):
                 self._runner.run(_cancel_others())
             raise
+
+    def _close_here(self) -> None:
+        assert self._runner is not None
+        with contextlib.suppress(Exception):
+            self._runner.run(self._openai.close())
+        self._runner.close()
+        self._runner = None
 
     async def _connect(self) -> Any:
         try:
@@ -363,6 +388,11 @@ async def _cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
