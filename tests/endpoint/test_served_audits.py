@@ -201,6 +201,8 @@ def test_lengths_hold_by_messages_and_a_wrong_count_names_both_numbers(local: La
         ("Answer: C", 2),
         ("The answer is A.", 0),
         ("b", 1),
+        ("The answer is B because it is said", 1),
+        ("The answer is a potter or a weaver", None),
         ("答案是B。", 1),
         ("C. Not known", 2),
         ("It was the weaver.", 1),

@@ -29,6 +29,8 @@ _LETTER = re.compile(
     r"\A\W*(?:(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)(?:\s+is)?)\W*|答案(?:是|为)?\W*|选(?:项|择)?\W*)?"
     r"([ABCabc])(?![A-Za-z])(?!\s+[a-z])"
 )
+_SENTENCE = re.compile(r"\A\W*(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s+is)\W*([ABC])(?![A-Za-z])")
+"""A letter in mid-sentence, where an article would be small: "The answer is B because ..."."""
 MAX_NEW_TOKENS = 16
 
 
@@ -86,7 +88,7 @@ def choice_of(reply: str | None, item: BBQItem, order: Sequence[int]) -> Choice:
     """The published index of the answer that a reply names: by its letter, else by the one answer that it contains."""
     if reply is None:
         return None
-    match = _LETTER.match(reply)
+    match = _LETTER.match(reply) or _SENTENCE.match(reply)
     if match is not None:
         return order[_LETTERS.index(match[1].upper())]
     said = reply.casefold()
