@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +50,33 @@ def test_after_deaths_without_a_chart_drawing_is_given_up_with_the_reason() -> N
         with pytest.raises(DataError, match=r"no chart can be drawn here: .* ended by SIG"):
             ask(process, chart(0).data)
         assert time.monotonic() - began < 0.1
+    finally:
+        process.close()
+
+
+def test_an_interrupted_chart_is_not_shown_as_the_next_one() -> None:
+    process = DrawingProcess()
+    first, second = ({**BAR, "data": {"values": [{"a": name, "b": 1}]}} for name in ("firstword", "secondword"))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        ask(process, chart(0).data)
+        drawing = process._process
+        assert drawing is not None
+        os.kill(drawing.pid, signal.SIGSTOP)  # The request is written, and its answer does not come.
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                ask(process, first)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(drawing.pid, signal.SIGCONT)
+        svg = ask(process, second)
+        assert "secondword" in svg and "firstword" not in svg
     finally:
         process.close()
 

@@ -82,6 +82,10 @@ class DrawingProcess:
                 process.stdin.write(line)
                 process.stdin.flush()
             answer = process.stdout.readline()
+        except BaseException:  # An interrupt: the answer that is still to come must not be taken for the next one's.
+            process.kill()
+            self._stop()
+            raise
         finally:
             timer.cancel()
         try:
