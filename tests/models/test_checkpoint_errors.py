@@ -145,3 +145,22 @@ def test_unknown_device(llama_folder: Path, device: str) -> None:
 def test_unknown_dtype(llama_folder: Path, dtype: str) -> None:
     with pytest.raises(UsageError, match="unknown dtype"):
         load_model(llama_folder, dtype=dtype)
+
+
+@pytest.mark.parametrize("field", ["factor", "rope_theta", "original_max_position_embeddings"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -4.0, 0, "4", True])
+def test_rotations_by_no_number(folder: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: object) -> None:
+    rope = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "rope_theta": 10000.0}
+    edit_json(folder / "config.json", rope_parameters=rope | {field: value})
+    assert f"rope_parameters.{field} is {value!r}" in refused(folder, monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "bool"])
+def test_weights_that_are_no_floats(folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["lm_head.weight"].to(getattr(torch, dtype))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    assert "without quantization_config" in (message := refused(folder, monkeypatch)) and "lm_head.weight" in message

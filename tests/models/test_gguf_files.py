@@ -232,3 +232,46 @@ def test_damaged_files(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     for refuse in (check_spec, load_model):
         with pytest.raises(ModelError, match=r"damaged\.gguf"):
             refuse(path)
+
+
+@pytest.mark.parametrize("lost", ["layers.0.self_attn.q_proj.bias", "layers.1.self_attn.v_proj.bias"])
+def test_a_bias_that_one_layer_lacks_is_lost_not_zero(tmp_path: Path, own_cache: Path, lost: str) -> None:
+    path = write_gguf(tmp_path / "lost.gguf", random_llama(attention_bias=True), without=lost)
+    layer, part = lost.split(".")[1], lost.split(".")[3][0]
+    with pytest.raises(ModelError, match=rf"lost\.gguf lacks blk\.{layer}\.attn_{part}\.bias"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attention.causal", False),
+        ("rope.scaling.factor", -2.0),
+        ("rope.scaling.factor", float("nan")),
+        ("rope.scaling.yarn_ext_factor", 0.0),
+    ],
+)
+def test_a_setting_that_no_causal_model_can_have_is_refused(
+    tmp_path: Path, own_cache: Path, key: str, value: bool | float
+) -> None:
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), more={f"llama.{key}": value})
+    with pytest.raises(ModelError, match=r"odd\.gguf (states|scales)"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf")])
+def test_factors_that_divide_by_nothing(tmp_path: Path, own_cache: Path, value: float) -> None:
+    tensors = {"rope_freqs.weight": np.full(4, value, dtype=np.float32)}
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), tensors=tensors)
+    with pytest.raises(ModelError, match=r"rope_freqs\.weight holds"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("setter", ["add_context_length", "add_layer_norm_rms_eps"])
+def test_a_file_without_what_every_file_states(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, setter: str
+) -> None:
+    monkeypatch.setattr(f"gguf.GGUFWriter.{setter}", lambda *_: None)
+    path = write_gguf(tmp_path / "bare.gguf", random_llama())
+    with pytest.raises(ModelError, match=r"bare\.gguf does not state llama\."):
+        load_model(path, device="cpu")

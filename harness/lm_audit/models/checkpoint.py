@@ -11,6 +11,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.adapter_folder import CONFIG, Adapter, read_adapter
 from lm_audit.models.config_file import check_plausible, check_remote_code, read_config
 from lm_audit.models.hub import find_snapshot
+from lm_audit.models.json_file import listed
 from lm_audit.models.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.spec import ModelSpec
 from lm_audit.models.tokenizer_file import check_tokenizer
@@ -27,6 +28,7 @@ __all__ = [
     "read_checkpoint",
 ]
 
+_WHOLE = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL", "C64")
 _FLOAT_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -83,7 +85,23 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     config = read_config(folder, trust_remote_code=trust_remote_code)
     weights, entries = weight_files(folder)
     check_plausible(config, entries, folder)
+    _check_floating(config, entries, folder)
     if not has_tokenizer(folder):
         raise ModelError(f"{folder} has no tokenizer files (tokenizer.json, tokenizer.model, vocab.json, ...)")
     check_tokenizer(folder)
     return Checkpoint(folder, config, weights, entries)
+
+
+def _check_floating(config: Mapping[str, Any], entries: tuple[TensorEntry, ...], folder: Path) -> None:
+    """``ModelError`` for weights stored as whole numbers or truth values without a word on what they stand for.
+
+    transformers would take packed or rounded numbers for the weights themselves.
+    """
+    if config.get("quantization_config"):
+        return
+    odd = [f"{e.name} ({e.dtype})" for e in entries if e.name.endswith(".weight") and e.dtype in _WHOLE]
+    if odd:
+        raise ModelError(
+            f"{folder}: weights that are no floating-point numbers, and a config without quantization_config that says"
+            f" what they stand for: {listed(odd)}"
+        )

@@ -28,6 +28,7 @@ _WIDTHS = ("hidden_size", "n_embd", "d_model")
 _PACKED = 64
 """How many values a stored number may stand for at most (packed low-bit weights, factorised embeddings)."""
 
+_ROTATION = ("factor", "rope_theta", "original_max_position_embeddings")
 _NOT_CAUSAL = ("ForMaskedLM", "ForPreTraining", "ForSequenceClassification", "ForTokenClassification")
 _PARTS = ("text_config", "llm_config", "language_config")
 
@@ -51,6 +52,8 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
     for part in _parts(config):
         for name in _SIZES:
             _check_size(part.get(name), name, path)
+        for name in ("rope_scaling", "rope_parameters"):
+            _check_rotation(part.get(name), name, path)
     return config
 
 
@@ -94,6 +97,17 @@ def _check_size(value: Any, name: str, path: Path) -> None:
         wrong = isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**40
         if number is not None and wrong:
             raise ModelError(f"{path}: {name} is {number!r:.60}; expected a whole number above 0")
+
+
+def _check_rotation(value: Any, name: str, path: Path) -> None:
+    """``ModelError`` for numbers by which positions cannot be scaled; settings of kinds of layers are nested."""
+    for key, number in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(number, Mapping):
+            _check_rotation(number, f"{name}.{key}", path)
+        elif key in _ROTATION and number is not None:
+            whole = isinstance(number, int | float) and not isinstance(number, bool)
+            if not whole or not 0 < number < float("inf"):
+                raise ModelError(f"{path}: {name}.{key} is {number!r:.60}; expected a number above 0")
 
 
 def _check_heads(config: Mapping[str, Any], path: Path) -> None:

@@ -28,7 +28,14 @@ _EFFECTS: dict[str, float] = {
     "final_logit_softcapping": 0.0,
     "router_logit_softcapping": 0.0,
     "expert_weights_scale": 1.0,
+    "attention.causal": 1.0,
+    "rope.scaling.yarn_ext_factor": 1.0,
+    "rope.scaling.yarn_log_multiplier": 0.0,
 }
+
+_NEEDED = ("context_length", "embedding_length", "block_count")
+_EPSILONS = ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
+"""What llama.cpp asks every file for, and for which the conversion would put a default of its own."""
 
 Factors = Callable[[str], list[float]]
 """The values of a small tensor of the file."""
@@ -39,7 +46,9 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
 
     Raises ``ModelError`` naming what the file states and this configuration cannot.
     """
+    _check_needed(header, path)
     _check_effects(header, path)
+    _check_biases(header, path)
     parts = {match["part"] for name in header.tensors if (match := _BIAS.fullmatch(name))}
     for attribute, wanted in (("attention_bias", "attn_"), ("mlp_bias", "ffn_")):
         if any(part.startswith(wanted) for part in parts) and getattr(config, attribute, None) is False:
@@ -64,6 +73,27 @@ def _check_effects(header: GgufHeader, path: Path) -> None:
         raise ModelError(f"{path} states what the conversion cannot keep: {listed(names)}")
 
 
+def _check_needed(header: GgufHeader, path: Path) -> None:
+    lacking = [f"{header.architecture}.{key}" for key in _NEEDED if header.of_model(key) is None]
+    if not any(header.of_model(key) is not None for key in _EPSILONS):
+        lacking.append(f"{header.architecture}.{_EPSILONS[0]}")
+    if lacking:
+        raise ModelError(f"{path} does not state {listed(lacking)}")
+
+
+def _check_biases(header: GgufHeader, path: Path) -> None:
+    """A bias of one layer that another layer lacks was lost: it is not zero."""
+    layers: dict[str, set[str]] = {}
+    for name in header.tensors:
+        if match := _BIAS.fullmatch(name):
+            layers.setdefault(match["part"], set()).add(name)
+    for part, there in sorted(layers.items()):
+        of_all = (name.removesuffix("weight") + "bias" for name in header.tensors if name.endswith(f".{part}.weight"))
+        lost = sorted(set(of_all) - there)
+        if lost:
+            raise ModelError(f"{path} lacks {listed(lost)}, which its other layers have")
+
+
 def _theta(config: Any) -> float:
     rope = getattr(config, "rope_parameters", None) or {}
     return float(rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0)
@@ -73,6 +103,8 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     """The rotary settings, None where the file states none beside the base."""
     kind = header.of_model("rope.scaling.type")
     scale = header.of_model("rope.scaling.factor") or header.of_model("rope.scale_linear") or 1.0
+    if not isinstance(scale, int | float) or not 0 < scale < math.inf:
+        raise ModelError(f"{path} scales rotary positions by {scale!r:.40}; a positive number is expected")
     held = [name for name in ROPE_TENSORS if name in header.tensors]
     plain = kind in (None, "none") and scale == 1.0
     if not held and plain:
@@ -88,12 +120,19 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     if lacking and (kind == "longrope" or len(lacking) == 1):
         raise ModelError(f"{path} scales rotary positions by LongRoPE and lacks {lacking[0]}")
     if held and (plain or kind == "longrope"):
-        return _by_factors(header, held, context, original, factors)
+        return _by_factors(header, held, context, original, lambda name: _positive(factors(name), name, path))
     if not held and kind == "yarn":
         return _yarn(header, scale, original)
     if not held and kind in (None, "linear"):
         return {"rope_type": "linear", "factor": float(scale)}
     raise ModelError(f"{path} scales rotary positions by {kind!r:.40}" + (f" and {held[0]}" if held else ""))
+
+
+def _positive(values: list[float], name: str, path: Path) -> list[float]:
+    bad = [value for value in values if not 0 < value < math.inf]
+    if bad:
+        raise ModelError(f"{path}: {name} holds {bad[0]!r}; it divides rotary frequencies by positive numbers")
+    return values
 
 
 def _by_factors(header: GgufHeader, held: list[str], context: int, original: int, factors: Factors) -> dict[str, Any]:

@@ -164,3 +164,23 @@ def test_chinese_answers_that_tell_nothing_are_excluded_by_name() -> None:
     }
     items, excluded = parse_bbq([made])
     assert not items and "no target of bias" in excluded[0].reason
+
+
+@pytest.mark.parametrize("field", ["context", "question", "ans0"])
+@pytest.mark.parametrize("value", [None, "", " ", 7])
+def test_what_is_no_text_is_not_scored_as_one(field: str, value: object) -> None:
+    items, excluded = parse_bbq([row(["old"], ("Ann", "old"), ("Bob", "nonOld")) | {field: value}])
+    assert not items and excluded[0].reason.startswith(f"{field}: is {value!r}")
+
+
+def test_two_answers_of_one_text_are_no_choice() -> None:
+    items, excluded = parse_bbq([row(["old"], ("Ann", "old"), ("Ann", "nonOld"))])
+    assert not items and "are the same" in excluded[0].reason
+
+
+@pytest.mark.parametrize(
+    "tag", ["F-Middle Eastern", "F-Middle_Eastern", "M-Middle-Eastern", "F\u2011Middle\u2011Eastern"]
+)
+def test_words_of_a_group_are_joined_in_any_way(tag: str) -> None:
+    (item,), excluded = parse_bbq([row(["Middle Eastern"], ("Ann", tag), ("Bob", "F-White"))])
+    assert not excluded and item.target == 0

@@ -281,6 +281,51 @@ def test_columns_named_alike_are_asked_for(tmp_path: Path) -> None:
     assert answers(path, columns="answer=Answer") == ["A"]
 
 
+@pytest.mark.parametrize("right", [(1, 0), (1.0, 0.0), (True, False)])
+def test_a_mark_for_each_option_is_no_list_of_numbers(tmp_path: Path, right: tuple[object, object]) -> None:
+    yes, no = right
+    marks = [[yes, no, no, no], [no, no, yes, no], [no, yes, no, yes], [no, no, no, no]]
+    assert answers(jsonl(tmp_path / "marks.jsonl", *ask(*marks))) == ["A", "C", "B,D", ""]
+
+
+@pytest.mark.parametrize(
+    "form", ["{} - x", "{} – x", "{}\tx", "{} x", "**{}** x", "**{}.** x", "<{}> x", "Option {}: x", "choice ({}) x"]
+)
+@pytest.mark.parametrize("names", ["ABCD", "abcd"])
+def test_labels_of_any_make(form: str, names: str) -> None:
+    options = [form.replace("x", text).format(name) for name, text in zip(names, FOUR, strict=True)]
+    assert without_labels(options) == FOUR
+
+
+@pytest.mark.parametrize("names", ["АБВГ", "가나다라", "アイウエ", "أبجد", "αβγδ", "कखगघ", "甲乙丙丁", "ⒶⒷⒸⒹ"])
+def test_labels_of_any_alphabet(names: str) -> None:
+    assert without_labels([f"{name}) {text}" for name, text in zip(names, FOUR, strict=True)]) == FOUR
+    assert without_labels([f"({name}) {text}" for name, text in zip(names, FOUR, strict=True)]) == FOUR
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["1 apple", "2 apples", "3 apples", "4 apples"],
+        ["1 - 2 hours", "2 - 3 hours", "3 - 4 hours", "4 - 5 hours"],
+        ["a dog", "a cat", "a cow", "a hen"],
+        ["I am", "I was", "I will be", "I had been"],
+        ["<b> tag", "<a> tag", "<p> tag", "<i> tag"],
+    ],
+)
+def test_texts_that_only_look_like_labels_are_kept(options: list[str]) -> None:
+    assert without_labels(options) is None
+
+
+def test_a_running_number_is_no_question(tmp_path: Path) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text("0,q one,u,v,w,x,A\n1,q two,u,v,w,x,B\n")
+    with pytest.raises(DataError, match="first column holds numbers"):
+        load_benchmark(path)
+    named = load_benchmark(path, columns="header=no,question=2,options=3|4|5|6,answer=7")
+    assert [item.answer for item in named.items] == ["A", "B"]
+
+
 SEEN = {
     "kmmlu.csv": ["A", "D", "B", "C"],
     "anstext.jsonl": ["B", "A", "A", "A", "A"],

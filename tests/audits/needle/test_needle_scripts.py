@@ -8,6 +8,7 @@ import pytest
 
 from lm_audit.audits.needle import Haystack, build_sample, score_all, score_boundary
 from lm_audit.audits.needle.scores import precision, settled
+from lm_audit.audits.needle.scripts import cuts
 from lm_audit.errors import DataError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 
@@ -21,6 +22,8 @@ NEEDLE = "The magic number is 1234567."
         "答案是1234567",
         "数字为１２３４５６７。",
         "番号は1234567です。",
+        "ﾊﾞﾝｺﾞｳﾊ1234567ﾃﾞｽ",
+        "ㄕ1234567ㄏㄠ",
         "1234567입니다.",
         "คือ1234567ครับ",
         "คือ ๑๒๓๔๕๖๗",
@@ -106,3 +109,10 @@ def test_a_text_that_cannot_fill_the_length_is_an_error(monkeypatch: pytest.Monk
 
     with pytest.raises(DataError, match=r"no stretch of it makes a prompt of \d+ tokens, the nearest has \d+ less"):
         build_sample(haystack, length=700, depth=50.0, needle=NEEDLE, seed=1, template="base")
+
+
+def test_flags_are_cut_in_time_that_grows_with_their_number() -> None:
+    began = time.perf_counter()
+    pieces = list(cuts("\U0001f1e9\U0001f1ea" * 20_000))
+    assert time.perf_counter() - began < 2
+    assert pieces[0] == (0, 20) and all(end % 2 == 0 for _, end in pieces)

@@ -26,7 +26,8 @@ _SAME: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("old", "elderly", "older"), (GROUP, "old")),
     **dict.fromkeys(("nonold", "non-old", "young", "younger"), (GROUP, "nonold")),
 }
-_PREFIX = re.compile(r"(m|f|lowses|highses)[-_ ]+(?=.)")
+_PREFIX = re.compile(r"(m|f|lowses|highses)[-_ \u2010-\u2015]+(?=.)")
+_JOIN = re.compile(r"[-_\s\u2010-\u2015]+")
 _TRANS = re.compile(r"(?:(non|cis)[-_ ]?)?(?:trans|gender)(?:gender)?(?:[-_ ]+(\w+))?")
 
 Facets = Mapping[str, frozenset[str]]
@@ -55,7 +56,8 @@ def _facets_of(name: str) -> list[tuple[str, str]]:
     prefix = _PREFIX.match(name)
     if prefix:
         return [_SAME[prefix[1]], *_facets_of(name[prefix.end() :])]
-    return [(GROUP, name.strip("-"))] if name.strip("-") else []
+    plain = _JOIN.sub(" ", name).strip()
+    return [(GROUP, plain)] if plain else []
 
 
 def stereotyped_answer(row: Mapping[str, Any], unknown: int) -> int:

@@ -80,7 +80,9 @@ def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Ex
 
 
 def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQItem:
-    answers = tuple(str(row[name]) for name in ANSWERS)
+    answers = tuple(_text(row, name) for name in ANSWERS)
+    if len(set(answers)) < len(answers):
+        raise DataError(f"two of the answers {answers} are the same; three are expected")
     polarity = _known(_POLARITY, row, "question_polarity")
     chinese = "answer_info" not in row
     unknown = _unknown_chinese(answers) if chinese else _unknown(row)
@@ -90,8 +92,8 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
         question_index=str(row.get("question_index", number)),
         polarity=polarity,
         condition=_known(_CONDITION, row, "context_condition"),
-        context=str(row["context"]),
-        question=str(row["question"]),
+        context=_text(row, "context"),
+        question=_text(row, "question"),
         answers=(answers[0], answers[1], answers[2]),
         label=_label(row),
         unknown=unknown,
@@ -99,6 +101,13 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
         proxy=not chinese and _names_only(row, unknown),
         language="zh" if chinese else "en",
     )
+
+
+def _text(row: Mapping[str, Any], field: str) -> str:
+    value = row[field]
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"is {value!r:.60}; a text is expected", field=field)
+    return value
 
 
 def _target(row: Mapping[str, Any], unknown: int, polarity: str, folded: bool, *, chinese: bool) -> int:

@@ -38,8 +38,14 @@ _HIDDEN = ("-1", "-1.0")
 def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
-    ``value`` is a cell, or a list of several right answers; ``labels`` are the set's own names of the options.
+    ``value`` is a cell, a list of several right answers, or a list that says of each option whether it is right (0 and
+    1, true and false); ``labels`` are the set's own names of the options.
     """
+    marked = (
+        _marked(_parts(value), len(options)) if isinstance(value, list | tuple) or hasattr(value, "tolist") else None
+    )
+    if marked is not None:
+        return dict.fromkeys(FORMS, ",".join(LETTERS[k] for k in marked)) if marked else {}
     parts = [part for part in _parts(value) if (text := text_of(part).strip()) and text not in _HIDDEN]
     if not parts:
         return {}
@@ -54,6 +60,13 @@ def _parts(value: Any) -> list[Any]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _marked(parts: Sequence[Any], count: int) -> list[int] | None:
+    """The options that a list with one mark an option calls right; ``None`` where the list is of another kind."""
+    if count < 2 or len(parts) != count or not all(isinstance(part, int | float) and part in (0, 1) for part in parts):
+        return None
+    return [k for k, part in enumerate(parts) if part]
 
 
 def _of_part(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:

@@ -159,6 +159,12 @@ class _Reading:
         if table is not None and table.positional:
             self._positional.append(source.stem)
             width = len(names)
+            if "question" not in mapping and all(str(row.get("1") or "").strip().isdigit() for row in rows):
+                raise DataError(
+                    "has no header, and its first column holds numbers, not questions; name columns by position, as "
+                    "in --leakage-columns header=no,question=2,options=3|4|5|6,answer=7",
+                    file=source.file,
+                )
             mapping.setdefault("question", "1")
             mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
             mapping.setdefault("answer", str(width))

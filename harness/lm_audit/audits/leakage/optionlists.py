@@ -141,12 +141,38 @@ def _is_printed_array(text: str) -> bool:
 _BREAKS = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 _OPEN, _CLOSE = r"[(（\[【]", r"[)）\]】]"
-_NAME = r"([A-Za-z]|[0-9]{1,2}|[①-⑳]|[ivx]{1,4}|[IVX]{1,4}|[甲乙丙丁戊己庚辛])"
+_ABJAD = "أبجدهوزح"
+_ALPHABETS = (
+    "甲乙丙丁戊己庚辛",
+    "가나다라마바사아",
+    "ㄱㄴㄷㄹㅁㅂㅅㅇ",
+    "アイウエオカキク",
+    "あいうえおかきく",
+    "АБВГДЕЖЗ",
+    "абвгдежз",
+    "ΑΒΓΔΕΖΗΘ",
+    "αβγδεζηθ",
+    _ABJAD,
+    "ابجدهوزح",
+    "कखगघङचछज",
+    "กขคงจฉชซ",
+    "ＡＢＣＤＥＦＧＨ",
+    "ⒶⒷⒸⒹⒺⒻⒼⒽ",
+)
+_OTHER = "".join(_ALPHABETS)
+_NAME = rf"([A-Za-z]|[0-9]{{1,2}}|[①-⑳]|[ivx]{{1,4}}|[IVX]{{1,4}}|[{_OTHER}])"
+_LETTER = rf"([A-Za-z]|[IVX]{{1,4}}|[{_OTHER}])"
 _LABELS = (
+    re.compile(rf"\s*(?:(?i:option|choice|answer)|选项)\s*{_OPEN}?\s*{_NAME}\s*{_CLOSE}?\s*[.:：、,-]?\s+(?=\S)"),
+    re.compile(rf"\s*(?:\*\*|__)\s*{_OPEN}?{_NAME}[)）.:：]?\s*(?:\*\*|__)[.:：)]?\s*(?=\S)"),
+    re.compile(rf"\s*<\s*{_NAME}\s*>[.:：]?\s*(?=\S)"),
     re.compile(rf"\s*{_OPEN}\s*{_NAME}\s*{_CLOSE}[\s.:：、]*(?=\S)"),
     re.compile(rf"\s*{_NAME}\s*(?:[)）、．]|[:：](?![0-9]))\s*(?=\S)"),
     re.compile(rf"\s*{_NAME}\s*[.](?![0-9])\s*(?=\S)"),
-    re.compile(r"\s*([①-⑳])\s*(?=\S)"),
+    re.compile(r"\s*([①-⑳Ⓐ-Ⓗ])\s*(?=\S)"),
+    # Without a mark of its own a number is part of the text ("2 apples", "1 - 2 hours"), a row of letters is not.
+    re.compile(rf"\s*{_LETTER}(?:\s*[-–—=|/>]+|\t)\s*(?=\S)"),
+    re.compile(rf"\s*{_LETTER}\s+(?=\S)"),
 )
 _SERIES = (
     list(LETTERS),
@@ -155,7 +181,7 @@ _SERIES = (
     [chr(0x2460 + k) for k in range(20)],
     ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"],
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"],
-    list("甲乙丙丁戊己庚辛"),
+    *(list(alphabet) for alphabet in _ALPHABETS),
 )
 _FROM_ZERO = [str(k) for k in range(26)]
 

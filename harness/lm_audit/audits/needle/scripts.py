@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Chinese characters and kana, as the inside of a character class."""
+CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u312f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+"""Chinese characters, kana (also of half width) and bopomofo, as the inside of a character class."""
 UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u0f00-\u0fff"  # Tibetan
@@ -57,4 +60,5 @@ def _clusters() -> Any:
     import regex
 
     # A run of a foreign script inside an unspaced text stays whole, as far as it is no longer than a word.
-    return regex.compile(rf"[!-~]{{1,{_STRIDE}}}|[{_LEANS_ON_NEXT}]*\X")
+    # Flags are pairs of letters; \X counts them from the beginning of the run, in the square of its length.
+    return regex.compile(rf"[!-~]{{1,{_STRIDE}}}|[\U0001f1e6-\U0001f1ff]{{1,2}}\p{{M}}*|[{_LEANS_ON_NEXT}]*\X")
