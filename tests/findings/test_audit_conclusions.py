@@ -58,7 +58,9 @@ def test_a_planted_preference_is_found_in_words(tmp_path: Path) -> None:
     (told,) = through_a_run(tmp_path, grid(2.0))
     assert told["verdict"] == "found"
     assert told["statement"].startswith("The model favours 'first side' against 'second side' in English")
-    assert "in favour of 'first side'" in told["size"] and told["metric"].startswith("bias.contrast.")
+    assert "times as high after 'first side' as after 'second side'" in told["size"] and told["metric"].startswith(
+        "bias.contrast."
+    )
     assert told["adjusted"] <= 0.05 and told["effect"]["low"] > 0
 
 
@@ -90,6 +92,16 @@ def test_leakage_names_the_benchmark() -> None:
     assert "times as likely" in finding.size
     assert one(order_findings(leaked(-0.02, 0.03), "mmlu")).verdict == "not found"
     assert one(order_findings(leaked(-0.2, 0.3), "mmlu")).needed is not None
+
+
+def test_a_size_is_said_of_what_was_measured_alone_and_however_large_it_is() -> None:
+    assert one(order_findings(leaked(39.0, 41.0), "mmlu")).verdict == "found"
+    evidence = Evidence("leakage")
+    nothing = Estimate.not_estimable("no question is left", chance=0.0)
+    evidence.metric("leakage.order_effect.logprob", nothing)
+    evidence.metric("leakage.order_effect.hits", nothing)
+    finding = one(order_findings(evidence, "mmlu"))
+    assert finding.verdict == "cannot tell" and finding.size == "" and "no question is left" in finding.reason
 
 
 def test_leakage_completion_rests_on_its_test() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lm_audit.findings.claims import claim
 from lm_audit.findings.controls import control_finding
+from lm_audit.findings.factor import times
 from lm_audit.findings.record import Finding, Kind, Side, Word
 
-__all__ = ["Finding", "Kind", "Side", "Word", "claim", "control_finding"]
+__all__ = ["Finding", "Kind", "Side", "Word", "claim", "control_finding", "times"]

@@ -26,7 +26,7 @@ def claim(
 
     Without ``p`` the p-value is the one that agrees with the effect's interval. The further ``fields`` are those of
     :class:`~lm_audit.findings.record.Finding`. Raises ``ValueError`` for a negative margin, or an effect
-    without a null value.
+    without a null value. An effect without a value has no ``size``.
     """
     if null is None and effect is not None:
         null = effect.chance
@@ -34,6 +34,8 @@ def claim(
         raise ValueError(f"finding {key!r}: its effect has no chance value; say with null= what no effect would give")
     if margin is not None and not margin >= 0:
         raise ValueError(f"finding {key!r}: the margin must not be negative, got {margin!r}")
+    if effect is not None and effect.value is None:
+        fields.pop("size", None)
     if p is None and effect is not None and null is not None:
         p = p_of_interval(effect, null, side)
     told = Finding(

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from lm_audit.findings.beyond import LEVEL, beyond_null
 from lm_audit.findings.record import Finding, Side, Word
 from lm_audit.stats.covering import independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 
-LEVEL = 0.05
 MANY_CORRECTED = "not once corrected for the number of findings"
 
 
@@ -67,16 +67,6 @@ def excluded_above(finding: Finding) -> float | None:
     down = math.inf if effect.low is None else max(0.0, null - effect.low)
     far = {"above": up, "below": down, "either": max(up, down)}[finding.side]
     return far if math.isfinite(far) else None
-
-
-def beyond_null(finding: Finding) -> bool:
-    """Whether the whole interval lies beyond the null value on the side that is meant."""
-    effect, null = finding.effect, finding.null
-    if effect is None or null is None:
-        return False
-    above = effect.low is not None and effect.low > null
-    below = effect.high is not None and effect.high < null
-    return {"above": above, "below": below, "either": above or below}[finding.side]
 
 
 def _verdict(finding: Finding) -> tuple[Word, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lm_audit.findings.deciding import LEVEL, beyond_null
+from lm_audit.findings.beyond import LEVEL, beyond_null
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
 from lm_audit.stats.estimate import Estimate

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from lm_audit.audits.bias.contrasts import Contrast
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, Side, claim
+from lm_audit.findings import Finding, Side, claim, times
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 POINTS = 5.0
@@ -37,7 +36,8 @@ def _preference(contrast: Contrast, language: str, margin: float, suffix: str) -
         margin=margin,
         p=max(tests) if len(tests) == 2 else None,
         metric=f"bias.contrast.{label}{suffix}",
-        size=f"the odds of the good word of a pair are {math.exp(abs(value)):.3g} to 1 in favour of {favoured!r}",
+        size=f"the odds of the good word of a pair are {times(abs(value)):.3g} times as high after {favoured!r} "
+        f"as after {other!r}",
         counted="templates, and as many word pairs",
         look="the templates and word pairs in which the difference is largest (items), and the forest of contrasts",
         page="bias.md#how-to-read-it",
@@ -59,7 +59,7 @@ def swap_findings(evidence: Evidence, margin: float) -> list[Finding]:
             margin=margin,
             side="above",
             metric=name,
-            size=f"the odds move {math.exp(effect.value or 0.0):.3g} times as far as under other changes",
+            size=f"the odds move {times(effect.value or 0.0):.3g} times as far as under other changes",
             counted="texts, and as many control texts",
             look="the texts with the largest shift (items)",
             page="bias.md#how-to-read-it",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim
+from lm_audit.findings import Finding, claim, times
 
 NATS_A_BYTE = 0.05
 """A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
@@ -23,7 +21,7 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     effect, hits = evidence.metrics[name], evidence.metrics["leakage.order_effect.hits"]
     placed = evidence.metrics.get(f"{name}.p")
     share = "" if hits.value is None else f"; {100 * hits.value:+.3g} of 100 options are completed word for word"
-    times = math.exp(BYTES * (effect.value or 0.0))
+    factor = times(BYTES * (effect.value or 0.0))
     return [
         claim(
             f"leakage.order.{benchmark}",
@@ -36,7 +34,7 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             side="above",
             p=None if placed is None else placed.value,
             metric=name,
-            size=f"{BYTES} bytes of an option are {times:.3g} times as likely in the printed order{share}",
+            size=f"{BYTES} bytes of an option are {factor:.3g} times as likely in the printed order{share}",
             counted="questions",
             look="the questions with the largest difference between orders (items); then option order and completion",
             page=_PAGE,
@@ -96,7 +94,7 @@ def row_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model know which row follows which?"""
     name = "leakage.row_order.swap_gain"
     effect = evidence.metrics[name]
-    odds = math.exp(min(700.0, effect.value or 0.0))
+    odds = times(effect.value or 0.0)
     return [
         claim(
             f"leakage.rows.{benchmark}",

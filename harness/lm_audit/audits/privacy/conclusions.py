@@ -7,7 +7,7 @@ import re
 
 from lm_audit.audits.privacy.stage_names import TRANSITIONS
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim
+from lm_audit.findings import Finding, claim, times
 from lm_audit.stats import Estimate
 
 AUC, BITS, SHARE, NATS = 0.1, 1.0, 0.05, 0.1
@@ -67,7 +67,7 @@ def step_findings(evidence: Evidence, transition: str, metric: str) -> list[Find
             side="above",
             p=None if p is None else p.value,
             metric=metric,
-            size=f"a token of a secret becomes {math.exp(effect.value or 0.0):.3g} times as likely as one of its twin",
+            size=f"a token of a secret becomes {times(effect.value or 0.0):.3g} times as likely as one of its twin",
             counted="secrets with twins",
             look=f"extraction and exposure at stage {after}, and the canaries with the largest change (items)",
             page="privacy.md#what-it-measures",
