@@ -206,3 +206,16 @@ def test_an_adapter_beside_a_config_without_weights(llama_folder: Path, tmp_path
     model = load_model(tmp_path / "adapter", device="cpu")
 
     torch.testing.assert_close(model.module(IDS).logits, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("what", ["weights", "scale"])
+def test_an_adapter_that_changes_nothing_is_told(llama_folder: Path, tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "adapter"
+    trained(llama_folder, folder, target_modules=["q_proj"])
+    if what == "scale":
+        edit_json(folder / "adapter_config.json", lora_alpha=0)
+    else:
+        path = folder / "adapter_model.safetensors"
+        save_file({k: v * 0 if "lora_B" in k else v for k, v in load_file(path).items()}, path)
+    with pytest.warns(UserWarning, match="changes nothing"):
+        load_model(folder, device="cpu")

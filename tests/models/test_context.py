@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import transformers
 
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation, window_hint
@@ -73,3 +74,18 @@ def test_linear_scaling_says_what_to_set() -> None:
 
     assert "set it to the length that the model was trained for" in window_hint(config)
     assert window_hint(transformers.LlamaConfig()) == ""
+
+
+@pytest.mark.parametrize("kind", ["Roberta", "Camembert", "XLMRoberta", "RobertaPreLayerNorm", "Data2VecText"])
+@pytest.mark.parametrize("padding", [0, 1, 5])
+def test_positions_counted_from_behind_the_padding(kind: str, padding: int) -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=40, max_position_embeddings=24, pad_token_id=padding, is_decoder=True, **sizes
+    )
+    window = context_window(config)
+    assert window == 24 - padding - 1
+    module = transformers.AutoModelForCausalLM.from_config(config).eval()
+    module(input_ids=torch.full((1, window), 30))
+    with pytest.raises((IndexError, RuntimeError)):
+        module(input_ids=torch.full((1, window + 1), 30))

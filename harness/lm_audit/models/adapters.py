@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -26,6 +27,14 @@ def with_adapter(module: Any, adapter: Adapter) -> Any:
     wrapped = _attached(module, adapter)
     ids = _probe_ids(module)
     unmerged = _logits(wrapped, ids)
+    with wrapped.disable_adapter():
+        alone = _logits(wrapped, ids)
+    if bool((unmerged == alone).all()) and not _touches_embeddings(module, adapter, entries):
+        warnings.warn(
+            f"{adapter.folder} changes nothing: its base {adapter.base} answers the same without it (weights of 0, as"
+            " before training, or a scale of 0)",
+            stacklevel=2,
+        )
     untied = _touches_embeddings(module, adapter, entries) and _untie(wrapped)
     try:
         merged = wrapped.merge_and_unload()

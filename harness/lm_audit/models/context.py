@@ -10,6 +10,18 @@ _LAST = "model_max_length"
 _PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "decoder")
 """Where configurations of wrapped models (with vision, audio, code of their own) keep the language model's."""
 
+_AFTER_PADDING = frozenset(
+    [
+        "roberta",
+        "camembert",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "roberta-prelayernorm",
+        "data2vec-text",
+        "xmod",
+        "longformer",
+    ]
+)
 _NO_WINDOWS = {"max_window_layers"}  # a number of layers
 
 
@@ -37,6 +49,7 @@ def context_window(config: Any) -> int | None:
     stated = _stated_length(text)
     if stated is None or _bounded_by_nothing(text):
         return None
+    stated -= _rows_before_the_first(text)
     return max([stated, *(_scaled_length(kind, text, stated) for kind in rope_kinds(text))])
 
 
@@ -103,6 +116,12 @@ def _is_length(value: Any) -> TypeGuard[int]:
 def _bounded_by_nothing(text: Any) -> bool:
     """ALiBi that is computed for whatever length comes; MPT's is a table of ``max_seq_len``."""
     return bool(getattr(text, "alibi", False)) and getattr(text, "model_type", "") != "mpt"
+
+
+def _rows_before_the_first(text: Any) -> int:
+    """Rows of a position table that no token gets: RoBERTa and its kin count positions from behind the padding's id."""
+    padding = getattr(text, "pad_token_id", None)
+    return padding + 1 if getattr(text, "model_type", "") in _AFTER_PADDING and isinstance(padding, int) else 0
 
 
 def _rope_type(kind: Mapping[str, Any]) -> str:
