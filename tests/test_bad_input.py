@@ -172,6 +172,7 @@ OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("needle", ("--needle-lengths", "512,512"), ("512 is there twice",)),
     ("needle", ("--needle-lengths", "512,nan"), ("--needle-lengths '512,nan'",)),
     ("needle", ("--needle-haystack", "absent.txt"), ("--needle-haystack absent.txt", "does not exist")),
+    ("needle", ("--needle-haystack", "/dev/null"), ("--needle-haystack: /dev/null", "a pipe or a device")),
     (
         "needle",
         ("--needle-haystack", "pytest.ini", "--needle-preset", "niah_single_1"),

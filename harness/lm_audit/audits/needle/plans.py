@@ -12,6 +12,7 @@ from lm_audit.audits.needle.gridfiles import read_samples, sample_files
 from lm_audit.audits.needle.options import PRECISION
 from lm_audit.audits.needle.presets import preset
 from lm_audit.audits.needle.sequences import depth_sequence
+from lm_audit.audits.needle.sources import from_path
 from lm_audit.errors import DataError, UsageError
 from lm_audit.textfiles import is_there, read_toml
 
@@ -139,6 +140,11 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     haystack = option("needle_haystack")
     if haystack and not is_there(Path(haystack)):
         raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file or folder")
+    if haystack:
+        try:
+            from_path(Path(haystack))
+        except DataError as error:
+            raise UsageError(f"--needle-haystack: {error}") from error
     config = NeedleConfig.from_mapping(
         {
             **values,

@@ -31,13 +31,13 @@ def read_source(source: str | Path | SourceText) -> SourceText:
     if isinstance(source, SourceText):
         return source
     if isinstance(source, Path):
-        return _from_path(source)
+        return from_path(source)
     if source == "essay":
         return embedded_essay()
     if source == "noise":
         return SourceText("noise", "\n".join([NOISE] * _BLOCKS), lines=True, uniform=True)
     if _names_a_file(source):
-        return _from_path(Path(source))
+        return from_path(Path(source))
     return SourceText("text", source)
 
 
@@ -69,7 +69,8 @@ def _names_a_file(source: str) -> bool:
     return source.endswith(".txt") or is_there(Path(source))
 
 
-def _from_path(path: Path) -> SourceText:
+def from_path(path: Path) -> SourceText:
+    """The text of a file, or of a folder's .txt files by name; ``DataError`` for what cannot be read as text."""
     if not is_there(path):
         raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
     # Sorted: the order of a folder differs between machines.
