@@ -52,7 +52,7 @@ def test_a_verdict_follows_the_interval_alone(a: float, b: float, value: float, 
     assume(low <= high)
     lower, upper = sorted((a, b))
     gate = Gate("m", low=lower, high=upper, limit="")
-    word = judge(gate, Estimate(value, low, high)).word
+    word = judge(gate, Estimate(value, low, high, n=100)).word
     if low == high:  # No width: nothing tells how far chance reaches.
         assert word == "undecided"
         return
@@ -66,5 +66,11 @@ def test_a_wider_interval_never_decides_what_a_narrow_one_left_open(
 ) -> None:
     assume(low < high)
     gate = Gate("m", high=limit, limit="")
-    if judge(gate, Estimate(low, low, high)).word == "undecided":
-        assert judge(gate, Estimate(low, low - more, high + more)).word == "undecided"
+    if judge(gate, Estimate(low, low, high, n=100)).word == "undecided":
+        assert judge(gate, Estimate(low, low - more, high + more, n=100)).word == "undecided"
+
+
+@given(numbers, numbers, numbers)
+def test_an_interval_that_does_not_say_of_how_many_decides_nothing(limit: float, low: float, high: float) -> None:
+    assume(low <= high)
+    assert judge(Gate("m", high=limit, limit=""), Estimate(low, low, high)).word == "undecided"

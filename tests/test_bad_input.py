@@ -362,7 +362,7 @@ def test_json_rows_hold_their_places(tmp_path: Path) -> None:
         "faithfulness": (read_samples, {"prompt": "p"}),
         "privacy": (read_texts, {"text": "t"}),
     }
-    for bad in ("{", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', '{"x": 1, "x": 2}', '{"x": 1e999}', "9" * 5000):
+    for bad in ("{", "[1]", '{"x": Infinity}', '{"x": "\\ud800"}', '{"x": 1, "x": 2}', '{"x": 1e999}', "9" * 5000):
         for name, (read, good) in readers.items():
             path = tmp_path / f"{name}.jsonl"
             path.write_text(f"{json.dumps(good)}\r\n\n{bad}\n")

@@ -62,7 +62,9 @@ def audit_source(cases: int, *, model_cases: int = 0) -> str:
 def acknowledged(project: Path) -> list[dict[str, Any]]:
     """What the audit knew to be written, in order."""
     file = project / "acknowledged.jsonl"
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    # A line that is being written, or whose writer was killed in it, acknowledges nothing.
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def only_run(project: Path) -> Run:

@@ -95,6 +95,8 @@ def test_a_chart_that_takes_too_long_is_given_up() -> None:
 
 
 def test_the_process_is_reused_and_leaves_when_it_is_closed() -> None:
+    held = bytearray(1_100_000_000)  # As much as a small model: the memory of whoever asks is not the process's own.
+    held[::4096] = b"x" * len(held[::4096])
     process = DrawingProcess()
     ask(process, chart(0).data)
     first = process._process

@@ -94,7 +94,7 @@ class DrawingProcess:
             code = self._stop()
             raise self._died(f"drawing took longer than {self.limit_s:g} s" if late.is_set() else _how(code)) from None
         self._deaths = 0
-        if told.get("rss", 0) > RECYCLED_KIB * (1024 if sys.platform == "darwin" else 1):
+        if told.get("rss_kib", 0) > RECYCLED_KIB:
             self._stop()
         return told
 

@@ -392,7 +392,8 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages, tmp_p
     # The smoke stages remember little, which is a finding; the controls have a planted model of their own.
     assert found.returncode == 0, found.stdout[-3000:]
     assert "32 passed, 5 skipped" in found.stdout
-    assert "often-repeated" in found.stdout
+    (evidence,) = tmp_path.glob("*/evidence.jsonl")
+    assert "often-repeated" in evidence.read_text(encoding="utf-8")
 
 
 def test_cases_refuse_stages_without_manifest():
