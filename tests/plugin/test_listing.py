@@ -30,3 +30,9 @@ def test_the_list_names_audits_cases_needs_sizes_and_options(capsys: pytest.Capt
 
 def test_nothing_selected_is_an_empty_list() -> None:
     assert catalogue([*PLUGINS, *suite_arguments(), "-k", "no_such_case_at_all"])["audits"] == []
+
+
+@pytest.mark.parametrize("word", ["leakage", "zzz"])
+def test_what_selects_nothing_is_told(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", word]) == 2
+    assert f"{word} selects no case; audits are picked by -m" in capsys.readouterr().err

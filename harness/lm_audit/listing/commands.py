@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lm_audit.errors import UsageError
+
 _DESCRIPTION = """Lists the audits with their cases, what a case needs of a model, how many cases each size has, and the
 audits' options. The arguments are those of pytest evals and of lm-audit run: -m, -k, --size, --model, --data. --json
 prints the same as JSON. Nothing is run and no model is loaded."""
@@ -28,7 +30,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list; 0."""
+    """Print the list; 0. Raises ``UsageError`` where the arguments select nothing at any size."""
     given = list(args.arguments)
     if {"-h", "--help"}.intersection(given):
         print(args.show_help(), end="")
@@ -38,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
     plugins = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]
     found = catalogue([*plugins, *suite_arguments(), *(word for word in given if word != "--json")])
+    if not any(found["sizes"].values()):
+        raise UsageError(f"{' '.join(given) or 'this'} selects no case; audits are picked by -m: lm-audit list -m bias")
     if "--json" in given:
         print(json.dumps(found, indent=1))
         return 0

@@ -226,3 +226,9 @@ def write_rows(path: Path, count: int) -> Path:
 def test_memory_stays_flat_in_long_files(tmp_path: Path, rows: int) -> None:
     short, long = write_rows(tmp_path / "short.csv", 1_000), write_rows(tmp_path / "long.csv", rows)
     assert peak_of(long) < peak_of(short) + 500_000
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5])
+def test_a_limit_that_leaves_nothing_is_refused(limit: Any) -> None:
+    with pytest.raises(UsageError, match="limit must be at least 1"):
+        load_benchmark(SHIPPED / "general_en", limit=limit)

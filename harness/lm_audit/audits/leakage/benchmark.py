@@ -27,6 +27,7 @@ from lm_audit.audits.leakage.columns import (
 from lm_audit.audits.leakage.items import Item
 from lm_audit.audits.leakage.reading import Row, Source, sources
 from lm_audit.errors import DataError, DataWarning
+from lm_audit.number_checks import check_whole
 
 LISTED = 200
 """So many excluded rows are listed; all are counted."""
@@ -95,8 +96,10 @@ def load_benchmark(
     ``columns`` maps fields to columns, as ``question=Q,options=A|B|C|D,answer=Answer``; common names are found without.
     A row that is no usable item is left out, counted and listed. Raises ``DataError`` with file and row for what makes
     the whole file doubtful (no such columns, a broken line, mixed encodings, a printed array, answers that may count
-    from 0 or 1), or where no item is left.
+    from 0 or 1), or where no item is left, ``UsageError`` for a limit below 1.
     """
+    if limit is not None:
+        check_whole("limit", limit, 1)
     mapping = parse_mapping(columns)
     reading = _Reading(mapping, _Sample(limit, seed, drawn))
     files = []
