@@ -88,8 +88,11 @@ def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt):
     places = hay.boundaries(start, units) if prompt["boundary"] == "sentence" else np.arange(units + 1)
     counts = hay.tokens_before(places + start) - hay.tokens_before(start)
     possible = np.abs(100 * counts / counts[-1] - prompt["depth"]).min()
-    # Separators round the needle and the last, filled word are tokens of the haystack too.
-    assert abs(sample.actual_position - sample.target_position) <= possible + 100 * 6 / sample.haystack_tokens
+    # Separators round the needle and the last word, which is cut to fill the length, are tokens of the haystack too; a
+    # word may be a whole row of a table.
+    longest = np.diff(hay.tokens_before(np.arange(units + 1) + start)).max()
+    allowed = possible + 100 * (5 + longest) / sample.haystack_tokens
+    assert abs(sample.actual_position - sample.target_position) <= allowed
     assert 0 <= sample.actual_position <= 100
 
 
