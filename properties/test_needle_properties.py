@@ -39,7 +39,7 @@ def haystack(source: str, kind: str) -> Haystack:
 
 prompts = st.fixed_dictionaries(
     {
-        "length": st.integers(800, 5000),
+        "length": st.integers(950, 5000),
         "depth": st.floats(0, 100),
         "seed": st.integers(0, 2**32),
         "index": st.integers(0, 1000),
