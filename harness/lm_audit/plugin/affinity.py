@@ -198,7 +198,7 @@ class AffinityQueue:
         queue = self._groups.get(state.group) if state.group is not None else None
         if queue is None or len(queue) <= spare:
             return None
-        state.held.append(queue.pop() if state.helps else queue.popleft())
+        state.held.append(_next(state, queue))
         return state.held[-1]
 
     def done(self, node: Hashable, key: Hashable, seconds: float | None) -> None:
@@ -290,11 +290,7 @@ class AffinityQueue:
 
     def _own(self, state: _Node) -> Work | None:
         queue = self._groups.get(state.group) if state.group is not None else None
-        if not queue:
-            return None
-        # A helper works from the tail towards the owner, so that each keeps a stretch of neighbouring cases, and with
-        # it what module fixtures hold: what two cases share is measured twice only where the stretches meet.
-        return queue.pop() if state.helps else queue.popleft()
+        return _next(state, queue) if queue else None
 
     def _open_to(self, state: _Node) -> list[str]:
         return [group for group, queue in self._groups.items() if queue and group not in state.refuses]
@@ -335,3 +331,12 @@ class AffinityQueue:
         """
         owners = sum(1 for node in self._nodes.values() if node.group == group)
         return self._groups[group].seconds() / max(1, owners) - self.costs.load(group)
+
+
+def _next(state: _Node, queue: _Stretch) -> Work:
+    """The case of its model that a node takes next.
+
+    A helper works from the tail towards the owner, so that each keeps a stretch of neighbouring cases, and with it what
+    module fixtures hold: what two cases share is measured twice only where the stretches meet.
+    """
+    return queue.pop() if state.helps else queue.popleft()
