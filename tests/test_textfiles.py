@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import warnings
 from pathlib import Path
 
 import pytest
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.textfiles import json_lines, parse_json, read_toml, table_rows, text_of
+from lm_audit.textfiles import json_lines, parse_json, read_toml, table_records, table_rows, text_of
 
 CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
 
@@ -162,3 +164,26 @@ def test_tables(tmp_path: Path) -> None:
     assert list(table_rows(tmp_path / "x.csv", ",")) == [(3, {"a": "1\n\u2028", "b": "2"}), (5, {"a": "3", "b": None})]
     (tmp_path / "empty.csv").write_bytes(b"")
     assert list(table_rows(tmp_path / "empty.csv", ",")) == []
+
+
+EVEN = [["question", "A", "B"], ["Which, now?", "1,5", "a; b"], ["Why|how?", "2", "3"]]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("expected", [",", "\t"])
+def test_a_table_that_another_delimiter_divides_is_read_and_told(tmp_path: Path, delimiter: str, expected: str) -> None:
+    path = tmp_path / "table.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, delimiter=delimiter).writerows(EVEN)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert [record for _, record in table_records(path, expected)] == EVEN
+    assert [w.category for w in told] == ([] if delimiter == expected else [DataWarning])
+
+
+@pytest.mark.parametrize("text", ["a,b;c,d\ne;f,g,h\n", "one\ntwo; three\n", "a,b\nc;d\n"])
+def test_a_table_that_no_other_delimiter_divides_is_read_as_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    expected = [line.split(",") for line in text.splitlines()]
+    assert [record for _, record in table_records(path, ",")] == expected

@@ -36,6 +36,9 @@ def test_exit_codes_are_those_of_pytest(tmp_path: Path, source: str, arguments: 
         (("--model", "no-such-model"), "is neither an existing path nor a hub id"),
         (("--model", "./absent"), "no such folder"),
         (("--device", "gpu"), "use cpu, cuda, cuda:N or mps"),
+        (("--device", "cuda:99"), "--device: device cuda:99: "),
+        (("--device", "cpu", "--device", "cuda:99"), "--device: device cuda:99: "),
+        (("--device", "mps:0"), "no such device"),
         (("--require-device", "tpu"), "--require-device 'tpu': no such device"),
         (("--data", "pairs.csv"), "write --data NAME=PATH"),
         (("--size", "huge"), "invalid choice: 'huge'"),
@@ -89,13 +92,23 @@ def test_markers_select_audits_and_devices(tmp_path: Path) -> None:
     assert all(f"@pytest.mark.{name}:" in listed for name in names)
 
 
-def test_an_absent_device_skips_and_names_what_is_missing(tmp_path: Path) -> None:
+def test_an_absent_device_beside_one_that_is_here_skips_and_names_what_is_missing(tmp_path: Path) -> None:
     audit_project(tmp_path, MODEL_AUDIT)
-    arguments = ("--model", "tiny", "--device", "cuda", "-rs", "-k", "short")
+    arguments = ("--model", "tiny", "--device", "cpu", "--device", "cuda", "-rs", "-k", "short")
     done = run_pytest(tmp_path, *arguments, CUDA_VISIBLE_DEVICES="")
     assert (done.code, done.counts["skipped"]) == (0, 1)
     assert "device cuda: none found on this machine" in done.output
-    assert outcomes(last_run(tmp_path)) == {"tiny@cuda-short": "skipped"}
+    assert outcomes(last_run(tmp_path))["tiny@cuda-short"] == "skipped"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_a_run_on_absent_devices_alone_is_refused_before_collection(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    audit_project(tmp_path, "raise RuntimeError('collected')")
+    done = run_pytest(tmp_path, "--model", "tiny", "--device", "cuda", *workers, CUDA_VISIBLE_DEVICES="")
+    assert done.code == 4 and "device cuda: none found on this machine; here are cpu" in done.output
+    assert "collected')" not in done.output
+    listed = run_pytest(tmp_path, "--device", "cuda", "--collect-only", CUDA_VISIBLE_DEVICES="")
+    assert "collected')" in listed.output
 
 
 @pytest.mark.parametrize("device", [("--device", "cuda"), ()])

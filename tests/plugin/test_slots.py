@@ -25,6 +25,13 @@ def test_device(index, evidence):
 """
 
 
+TWO_DEVICES = """
+from lm_audit.plugin import devices
+
+devices.present, devices.cuda_count = (lambda: frozenset({"cpu", "cuda"})), (lambda: 2)
+"""
+
+
 @pytest.mark.parametrize(
     ("environment", "count", "expected"),
     [
@@ -75,6 +82,8 @@ def test_a_replacement_takes_the_freed_slot(tmp_path) -> None:
 
 def test_numbered_devices_are_not_hidden_from_workers(tmp_path) -> None:
     folder = write_project(tmp_path, test_toy=SOURCE.replace("if index == 2", "if False"))
+    with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(TWO_DEVICES)
     run_pytest(folder, "-n", "2", "--device", "cuda:1", CUDA_VISIBLE_DEVICES="4,5")
     lines = (tmp_path / "devices.txt").read_text(encoding="utf-8").split("\n")
     assert {line.split()[1] for line in lines if line} == {"4,5"}

@@ -11,7 +11,7 @@ from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_marker import missing_audit_marker, require_marker
 from lm_audit.plugin.case import Case, CaseSource, source_of
-from lm_audit.plugin.devices import kind_of
+from lm_audit.plugin.devices import absent, kind_of
 from lm_audit.plugin.endpoints import DEVICE, offers_of
 from lm_audit.plugin.model_choice import ModelChoice, parse_choice
 from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
@@ -77,9 +77,9 @@ def _parameter(selection: Selection, session: AuditSession, audit: str | None) -
     beyond = beyond_context(selection, session)
     if beyond:
         marks.append(pytest.mark.skip(reason=beyond))
-    absent = missing_device(selection, session)
-    if absent and kind_of(selection.device or "") not in session.required:
-        marks.append(pytest.mark.skip(reason=absent))
+    gone = missing_device(selection, session)
+    if gone and kind_of(selection.device or "") not in session.required:
+        marks.append(pytest.mark.skip(reason=gone))
     return pytest.param(selection, marks=marks)
 
 
@@ -108,17 +108,17 @@ def beyond_context(selection: Selection, session: AuditSession) -> str | None:
 
 def missing_device(selection: Selection, session: AuditSession) -> str | None:
     """Why the selection cannot run on this machine, None where it can."""
-    if selection.device in (None, DEVICE) or kind_of(selection.device or "") in session.present:
+    if selection.device is None or selection.device == DEVICE:
         return None
-    return f"device {selection.device}: none found on this machine"
+    return absent(selection.device, session.present)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """``--require-device``: what would skip for want of the device fails."""
     selection = selection_of(item)
-    absent = missing_device(selection, audit_session(item.config)) if selection is not None else None
-    if absent:
-        pytest.fail(f"--require-device {kind_of(selection.device or '') if selection else ''}: {absent}", pytrace=False)
+    gone = missing_device(selection, audit_session(item.config)) if selection is not None else None
+    if gone:
+        pytest.fail(f"--require-device {kind_of(selection.device or '') if selection else ''}: {gone}", pytrace=False)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

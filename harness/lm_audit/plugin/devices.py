@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +38,35 @@ def present() -> frozenset[str]:
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         found.add("mps")
     return frozenset(found)
+
+
+def absent(device: str, kinds: frozenset[str]) -> str | None:
+    """Why a case cannot run on ``device`` here, where ``kinds`` are the kinds that are present; None where it can."""
+    kind, _, number = device.partition(":")
+    if kind not in kinds:
+        return f"device {device}: none found on this machine"
+    if number and int(number) >= (count := cuda_count()) and kind in present():
+        return f"device {device}: this machine has {count}, numbered from 0"
+    return None
+
+
+def refuse_absent(named: Sequence[str], required: Sequence[str], kinds: frozenset[str]) -> None:
+    """``UsageError`` where ``--device`` asks for what cannot be had, so that a run of nothing but skips is no success.
+
+    A kind that is absent beside one that is present stays a variant that skips with its reason: one command line for
+    several machines. A number beyond the machine's devices is never meant. ``required`` kinds fail case by case.
+    """
+    gone = {device: reason for device in named if (reason := absent(device, kinds))}
+    numbered = [reason for device, reason in gone.items() if ":" in device]
+    awaited = {kind_of(device) for device in required}
+    if numbered or (named and len(gone) == len(named) and not all(kind_of(device) in awaited for device in gone)):
+        reason = (numbered or list(gone.values()))[0]
+        raise UsageError(f"--device: {reason}; here are {', '.join(sorted(_shown(kinds)))}")
+
+
+def _shown(kinds: frozenset[str]) -> list[str]:
+    count = cuda_count() if "cuda" in kinds else 0
+    return [f"cuda (0 to {count - 1})" if kind == "cuda" and count else kind for kind in kinds]
 
 
 def best(devices: frozenset[str]) -> str:

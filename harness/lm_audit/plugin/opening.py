@@ -76,7 +76,10 @@ def _named(config: pytest.Config, option: str) -> list[str]:
 def _devices(config: pytest.Config) -> tuple[str, ...]:
     required = [devices.check_device(name, "--require-device") for name in _named(config, "require_device")]
     named = [devices.check_device(name, "--device") for name in _named(config, "device")]
-    return tuple(dict.fromkeys(named or required or [devices.best(_present(config))]))
+    kinds = _present(config)
+    if not (config.getoption("collectonly", False) or on_ray(config)):  # what others will run can be listed here
+        devices.refuse_absent(named, required, kinds)
+    return tuple(dict.fromkeys(named or required or [devices.best(kinds)]))
 
 
 def _present(config: pytest.Config) -> frozenset[str]:

@@ -53,6 +53,52 @@ def test_forms_of_answers(tmp_path: Path, given: list[Any], right: list[str]) ->
     assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
 
 
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (["A. red clay", "(B)", "Ａ", "Answer: C"], ["A", "B", "A", "C"]),
+        (["（Ｄ）", "答案：B", "Antwort: C", "The answer is D."], ["D", "B", "C", "D"]),
+        (["**D**", "\\boxed{B}", "C) green loam", "(a) because of iron"], ["D", "B", "C", "A"]),
+        (["２", "４", "(1)"], ["B", "D", "A"]),
+        (["1. red clay", "4) grey silt"], ["A", "D"]),
+    ],
+)
+def test_letters_and_numbers_in_whatever_they_are_wrapped(tmp_path: Path, given: list[Any], right: list[str]) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
+
+
+def test_a_letter_before_the_text_of_another_option_is_no_answer(tmp_path: Path) -> None:
+    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("A. blue sand", "B", "C")))
+    assert benchmark.excluded == {"the answer is none of the options": 1}
+    dates = ask("4. May", "3. March", options=["3. March", "4. May", "5. June"])
+    assert answers(jsonl(tmp_path / "dates.jsonl", *dates)) == ["B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "change", "right", "changed"),
+    [
+        (["2", "3", "1", "0"], ["0", "1", "2", "3"], "answer-base=0", "DCAB", "ABCD"),
+        (["2", "3", "1", "4"], [1, 2, 3, 4], "answer-base=1", "CABD", "ABCD"),
+        (["B", "A", "D", "C"], ["A", "B", "C", "D"], "answer-as=letters", "BADC", "ABCD"),
+    ],
+)
+def test_answers_that_are_texts_and_numbers_or_letters_alike_are_told(
+    tmp_path: Path, options: list[str], given: list[Any], change: str, right: str, changed: str
+) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask(*given, options=options))
+    [guess] = load_benchmark(path).guesses
+    assert "answers read as the texts of options" in guess and f"--leakage-columns {change}" in guess
+    assert answers(path) == list(right)
+    assert answers(path, columns=change) == list(changed) and not load_benchmark(path, columns=change).guesses
+    if change.startswith("answer-as"):
+        assert answers(path, columns="answer-as=texts") == list(right)
+
+
+def test_texts_that_agree_with_the_numbers_are_no_guess(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "set.jsonl", *ask("0", "1", "2", options=["0", "1", "2"]))
+    assert not load_benchmark(path).guesses
+
+
 def test_where_numbers_count_from_is_said_and_can_be_changed(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "set.jsonl", *ask(1, 4, 2))
     [guess] = load_benchmark(path).guesses

@@ -7,6 +7,7 @@ Every row is therefore kept with all its readings, and the set as a whole decide
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +27,18 @@ Readings = Mapping[str, str]
 _JOIN = r"[\s,，、;；和与&/|]*"
 _LETTERS = re.compile(rf"[A-Z](?:{_JOIN}[A-Z])*|[a-z](?:{_JOIN}[a-z])*")
 _ONE = r"([A-Za-z]|[0-9]{1,2})"
-_WRAPPED = re.compile(
-    rf"[(（\[【]\s*{_ONE}\s*[)）\]】]|(?:(?i:option|choice|answer|选项)[\s_:：]*)?{_ONE}\s*[.．、)）]?"
+_LEAD = (
+    r"(?:(?:(?:the|correct|right|final|best)\s+)*(?i:option|choice|answer|ans|选项|答案)(?:\s+is\b|是|为)?[\s_:：]*)?"
 )
+_OWN_LEAD = r"(?:[^\W\d_]+\s*[:：]\s*)?"
+"""A word of any language before a colon: "Antwort: C", "Réponse : C"."""
+_WRAPPED = re.compile(rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]|{_ONE})\s*[.、):]?", re.IGNORECASE)
+_WITH_TEXT = re.compile(
+    rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]\s*[.:、-]?|{_ONE}\s*(?:[.、):]|\s[-\u2013\u2014])(?!\d))\s*(?P<text>\S.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A letter or number with a text behind it: "A. red", "(B) blue", "Answer: C) green"."""
+_MARKUP = re.compile(r"\\boxed|\\text(?:bf|rm)?|[*_`$]+")
 _NUMBER = re.compile(r"-?[0-9]{1,3}(?:\.0+)?")
 _LIST = re.compile(r"[0-9]{1,2}(?:\s*[,，、;；/|]\s*[0-9]{1,2})+")
 _HIDDEN = ("-1", "-1.0")
@@ -76,6 +86,9 @@ def _of_part(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[
         place = _place(text, names)
         if place is not None:
             found[form] = [LETTERS[place]]
+    text = _core(text, options)
+    if LABELS not in found and (place := _place(text, labels)) is not None:
+        found[LABELS] = [LETTERS[place]]
     letters = _letters(text, len(options))
     if letters:
         found[LETTER] = letters
@@ -96,21 +109,42 @@ def _place(text: str, names: Sequence[str]) -> int | None:
     return None
 
 
+def _core(text: str, options: Sequence[str]) -> str:
+    """The letter or number that an answer is written around; the text itself where it is written around none.
+
+    Full-width forms count as plain ones. A text behind the letter ("A. red") may be any but that of another option.
+    """
+    if len(text) == 1 and text.isascii():
+        return text
+    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text)).strip()
+    wrapped = _WRAPPED.fullmatch(plain)
+    if wrapped:
+        return next(group for group in wrapped.groups() if group)
+    if _LETTERS.fullmatch(plain):
+        return plain
+    behind = _WITH_TEXT.fullmatch(plain)
+    if behind is None:
+        return plain
+    core = next(group for group in behind.groups()[:2] if group)
+    place = _place(behind["text"].strip(), options)
+    named = {core.upper()} if core.isalpha() else {LETTERS[k] for k in (int(core), int(core) - 1) if 0 <= k < 26}
+    if place is None:
+        # Words behind a letter alone are an explanation; behind a number they may be anything ("3. March").
+        return core if core.isalpha() else plain
+    return LETTERS[place] if LETTERS[place] in named else plain
+
+
 def _letters(text: str, count: int) -> list[str] | None:
-    wrapped = _WRAPPED.fullmatch(text)
-    core = next((group for group in wrapped.groups() if group), text) if wrapped else text
-    if not _LETTERS.fullmatch(core):
+    if not _LETTERS.fullmatch(text):
         return None
-    found = [character.upper() for character in core if character.isascii() and character.isalpha()]
+    found = [character.upper() for character in text if character.isascii() and character.isalpha()]
     # A letter twice, or one beyond the options, is a word: "Dad", "cafe".
     within = all(LETTERS.index(letter) < count for letter in found)
     return found if within and len(set(found)) == len(found) else None
 
 
 def _number(text: str) -> int | None:
-    wrapped = _WRAPPED.fullmatch(text)
-    core = next((group for group in wrapped.groups() if group), text) if wrapped else text
-    return int(float(core)) if _NUMBER.fullmatch(core) else None
+    return int(float(text)) if _NUMBER.fullmatch(text) else None
 
 
 @dataclass
@@ -118,25 +152,35 @@ class AnswerForms:
     """Counts, row by row, in which ways a set's answers can be read, and decides in the end."""
 
     _seen: Counter[frozenset[str]] = field(default_factory=Counter)
+    _differing: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, row: Readings) -> None:
         """One usable row's readings."""
         self._seen[frozenset(row)] += 1
+        if len(set(row.values())) > 1:
+            self._differing.update((one, other) for one in row for other in row if row[one] != row[other])
 
-    def decide(self, base: int | None, *, file: str) -> AnswerForm:
-        """The form that reads most answers, earlier ones of :data:`FORMS` first.
+    def decide(self, base: int | None, *, file: str, main: str | None = None) -> AnswerForm:
+        """The form that reads most answers, earlier ones of :data:`FORMS` first, unless the user says which.
 
-        ``base`` (0 or 1) says where numbers count from. Raises ``DataError`` where the answers are numbers that could
-        count from 0 and from 1 alike, or from neither.
+        ``base`` (0 or 1) says where numbers count from, ``main`` ("texts", "letters", "labels") what the answers are.
+        Raises ``DataError`` where the answers are numbers that could count from 0 and from 1 alike, or from neither.
         """
         answered = {forms: count for forms, count in self._seen.items() if forms}
         reads = {form: sum(count for forms, count in answered.items() if form in forms) for form in FORMS}
         best = max(FORMS, key=lambda form: reads[form])
         if not answered:
             return AnswerForm(None, None)
+        numbers = None if base is None else (FROM_0, FROM_1)[base]
+        if main is not None:
+            return AnswerForm(main, numbers)
+        if numbers is not None and best == TEXTS and reads[numbers] == reads[best]:
+            return AnswerForm(numbers, numbers)
         if best not in (FROM_0, FROM_1):
             # A stray number among letters or texts is read only where the user says how.
-            return AnswerForm(best, None if base is None else (FROM_0, FROM_1)[base])
+            others = [form for form in (LETTER, FROM_0, FROM_1) if best == TEXTS and reads[form] == reads[best]]
+            rivals = tuple(form for form in others if self._differing[best, form])
+            return AnswerForm(best, numbers, rivals=rivals)
         chosen = self._base(answered, base, file)
         return AnswerForm(chosen, chosen, guessed=base is None)
 
@@ -166,6 +210,8 @@ class AnswerForm:
     main: str | None
     numbers: str | None
     guessed: bool = False
+    rivals: tuple[str, ...] = ()
+    """Other forms that read every answer too, and otherwise."""
 
     def of(self, row: Readings) -> str | None:
         """The answer's letters; "" where there is none, ``None`` where this form cannot read it."""
@@ -176,6 +222,11 @@ class AnswerForm:
 
     def note(self) -> str | None:
         """What was guessed, as one sentence; ``None`` where nothing was."""
+        if self.rivals:
+            changes = {FROM_0: "answer-base=0", FROM_1: "answer-base=1", LETTER: "answer-as=letters"}
+            options = " or ".join(f"`--leakage-columns {changes[form]}`" for form in self.rivals)
+            rivals = " or ".join(self.rivals)
+            return f"answers read as the texts of options, though they could be {rivals}: {options} to change"
         if not self.guessed or self.main not in (FROM_0, FROM_1):
             return None
         here, other = ("0", "1") if self.main == FROM_0 else ("1", "0")

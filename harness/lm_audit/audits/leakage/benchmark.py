@@ -195,7 +195,7 @@ class _Reading:
 
     def result(self, source: str, name: str, files: Sequence[str]) -> Benchmark:
         """The benchmark, its answers read as the set as a whole says."""
-        form = self._forms.decide(answer_base(self._mapping), file=source)
+        form = self._forms.decide(answer_base(self._mapping), file=source, main=self._mapping.get("answer-as"))
         for (subject, forms), count in self._unread_counts.items():
             if form.of(dict.fromkeys(forms, "A")) is None:
                 self._by_file[subject] -= count

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.audits.leakage.answers import readings
+from lm_audit.audits.leakage.answers import LABELS, LETTER, TEXTS, readings
 from lm_audit.audits.leakage.cells import Unusable, text_of, whole_characters
 from lm_audit.audits.leakage.items import LETTERS, Item
 from lm_audit.audits.leakage.optionlists import options_of
@@ -26,7 +26,9 @@ ANSWERS = (
     "answer_idx", "answer_index", "gold", "gold_label", "cop", "答案",
 )  # fmt: skip
 IDS = ("id", "item_id", "question_id", "uid", "编号")
-_FIELDS = ("question", "options", "answer", "id", "subject", "answer-base", "header")
+_FIELDS = ("question", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
+
+_VALUES = {"answer-base": ("0", "1"), "answer-as": (TEXTS, LETTER, LABELS), "header": ("yes", "no")}
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def parse_mapping(text: str | None) -> dict[str, str]:
             )
         if name in mapping:
             raise UsageError(f"column mapping {text!r}: {name} is given twice")
-        allowed = {"answer-base": ("0", "1"), "header": ("yes", "no")}.get(name)
+        allowed = _VALUES.get(name)
         if allowed and column not in allowed:
             raise UsageError(f"column mapping {part!r}: {name} is {' or '.join(allowed)}")
         mapping[name] = column
