@@ -40,6 +40,9 @@ class Made:
     asked: list[tuple[str, Body]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    listed: int = 0
+    """How often it was asked which models it has."""
+    context: int | None = None
     delay_s: float = 0.0
     wanted_key: str | None = None
     routes_missing: set[str] = field(default_factory=set)
@@ -82,7 +85,9 @@ def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None =
             if self._refused():
                 return
             if self.path.endswith("/models"):
-                self._say(200, json.dumps({"object": "list", "data": [{"id": made.model, "object": "model"}]}))
+                made.listed += 1
+                entry = {"id": made.model, "object": "model", "max_model_len": made.context}
+                self._say(200, json.dumps({"object": "list", "data": [entry]}))
             elif self.path in further:
                 self._say(200, json.dumps(further[self.path](self.path, {})))
             else:

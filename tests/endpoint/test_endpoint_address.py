@@ -88,7 +88,10 @@ def test_the_server_comes_from_the_environment_where_the_spec_names_none(monkeyp
     forget()
     assert base_url(parse_address("openai:m")) == "https://other.example/v1"
     assert model_identity("openai:m") != here
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://u:hunter22@other.example/v1")
+    assert model_identity("openai:m") == model_identity("openai:m@https://other.example/v1"), "one server, one name"
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://u:hunter22@other.example/v1?api-key=hunter22")
+    forget()
+    assert model_identity("openai:m") == "endpoint m at a URL in OPENAI_BASE_URL that cannot be used"
     with pytest.raises(UsageError) as raised:
         base_url(parse_address("openai:m"))
     assert "hunter22" not in str(raised.value)

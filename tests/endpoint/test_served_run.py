@@ -12,7 +12,7 @@ import pytest
 from lm_audit.cli import main
 from tests.endpoint.made_server import Fault, made_server, words
 from tests.endpoint.toy_project import AUDIT, answers, audit, last_run, ledger
-from tests.plugin.toy_run import command, environment, write_project
+from tests.plugin.toy_run import command, environment, run_pytest, write_project
 
 KEY = "sk-planted-0123456789abcdef"
 
@@ -161,3 +161,24 @@ def test_the_table_of_what_a_model_offers(capsys: pytest.CaptureFixture[str]) ->
     assert main(["models", "tiny"]) == 0 and "no " not in capsys.readouterr().out
     assert main(["models", "openai:m@http://127.0.0.1:9/v1"]) == 2
     assert "cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_resumed_run_without_a_model_asks_the_server_once_for_all_workers(tmp_path: Path) -> None:
+    with made_server() as made:
+        audit(tmp_path, made.spec, "-k", "first")
+        run, before = last_run(tmp_path), made.listed
+        again = run_pytest(tmp_path, "--resume", run.name, "-n", "2")
+        assert again.counts == {"passed": 1, "resumed": 1, "skipped": 2}, again.output
+        assert made.listed == before + 1
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["options"]["servers"]
+
+
+def test_a_case_longer_than_the_server_s_context_is_skipped_at_collection(tmp_path: Path) -> None:
+    long = AUDIT.replace('Case("second")', 'Case("second", tokens=500)')
+    write_project(tmp_path, test_audit=long)
+    with made_server() as made:
+        made.context = 400
+        done = audit(tmp_path, made.spec, "-rs", "-k", "asks")
+    assert done.counts == {"passed": 1, "skipped": 1, "deselected": 2}, done.output
+    assert "needs 500 tokens with its answer, beyond the context of 400 tokens of model made" in done.output

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import HarnessError, ModelError, ServerError, UsageError
+from lm_audit.errors import BudgetError, HarnessError, ModelError, ServerError, UsageError
 from lm_audit.models import load_model
 from lm_audit.models.endpoint.kept import KeptAnswers
 from lm_audit.models.endpoint.settings import EndpointSettings
@@ -206,3 +206,26 @@ def test_a_thread_that_runs_a_loop_already_can_ask(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         replies = pool.submit(asyncio.run, cell()).result()
     assert len(replies) == len(PROMPTS) and all(reply.text for reply in replies)
+
+
+def test_a_budget_that_ends_within_the_repeat_check_costs_no_case() -> None:
+    with made_server() as made:
+        # Eight prompts of three words: 48 tokens. The budget has room for them and for two or three repeats.
+        model = load_model(made.spec, endpoint=settings(repeat_checks=8, budget=60, concurrency=1))
+        replies = model.generate(PROMPTS, max_new_tokens=4, chat=True)
+        told = model.provenance()["endpoint.determinism"]
+        with pytest.raises(BudgetError):
+            model.generate(["another"], max_new_tokens=4, chat=True)
+    assert len(replies) == len(PROMPTS)
+    assert told.startswith("0 of 2 greedy requests") and "the other 6 could not be asked again: budget" in told
+
+
+def test_a_server_that_breaks_in_the_repeat_check_costs_no_case() -> None:
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings(repeat_checks=8, retries=0))
+        made.faults = []
+        made.answer = lambda route, body: words(route, body) if len(made.asked) <= before + 8 else {"error": "gone"}
+        before = len(made.asked)
+        assert len(model.generate(PROMPTS, max_new_tokens=4, chat=True)) == len(PROMPTS)
+        told = model.provenance()["endpoint.determinism"]
+    assert told.startswith("not known: none of 8 greedy requests could be asked again"), told

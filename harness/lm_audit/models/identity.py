@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from lm_audit.errors import HarnessError
-from lm_audit.models.endpoint.address import HOSTED, URL_VARIABLE
+from lm_audit.models.endpoint.address import URL_VARIABLE, Address, stated_url
 
 _SMALL = 8 << 20
 _PROSE = (".md", ".gitattributes", ".jpg", ".png")
@@ -40,10 +39,18 @@ def model_identity(spec: str) -> str:
     if parsed.kind == "folder" and parsed.path is not None:
         return f"folder {_model_state(parsed.path)}"
     if parsed.address is not None:
-        return f"endpoint {parsed.address.model} at {parsed.address.url or os.environ.get(URL_VARIABLE) or HOSTED}"
+        return f"endpoint {parsed.address.model} at {_server(parsed.address)}"
     if parsed.path is not None:
         return f"{parsed.kind} {file_state(str(parsed.path))}"
     return f"{parsed.kind}:{parsed.seed}"
+
+
+def _server(address: Address) -> str:
+    """Where a model is served, as far as it may be written down: a URL of the environment may hold a password."""
+    try:
+        return stated_url(address)
+    except HarnessError:
+        return f"a URL in {URL_VARIABLE} that cannot be used"
 
 
 def _snapshot(repo: str, revision: str | None) -> Path | None:

@@ -12,7 +12,7 @@ from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_marker import missing_audit_marker, require_marker
 from lm_audit.plugin.case import Case, CaseSource, source_of
 from lm_audit.plugin.devices import absent, kind_of
-from lm_audit.plugin.endpoints import DEVICE, offers_of
+from lm_audit.plugin.endpoints import DEVICE, facts_of, offers_of
 from lm_audit.plugin.model_choice import ModelChoice, parse_choice
 from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
 from lm_audit.plugin.state import AuditSession, audit_session
@@ -93,17 +93,21 @@ def missing_capability(selection: Selection, session: AuditSession) -> str | Non
 
 
 def beyond_context(selection: Selection, session: AuditSession) -> str | None:
-    """Why the case is too long for its model, as the model's files say; None where it fits or they do not say."""
+    """Why the case is too long for its model, as its files or its server say; None where it fits or nobody says."""
     case, model = selection.case, selection.model
-    if case is None or case.tokens is None or model is None or is_endpoint(model.spec):
+    if case is None or case.tokens is None or model is None:
         return None
-    from lm_audit.models.stated_context import stated_context  # imports no torch
+    facts = facts_of(session, model)
+    if facts is not None:
+        context, kind = facts.context, "context"
+    else:
+        from lm_audit.models.stated_context import stated_context  # imports no torch
 
-    context = stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
+        context = stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
+        kind = "trained context"
     if context is None or case.tokens <= context:
         return None
-    needed = f"needs {case.tokens} tokens with its answer"
-    return f"{needed}, beyond the trained context of {context} tokens of model {model.name}"
+    return f"needs {case.tokens} tokens with its answer, beyond the {kind} of {context} tokens of model {model.name}"
 
 
 def missing_device(selection: Selection, session: AuditSession) -> str | None:

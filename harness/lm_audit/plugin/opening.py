@@ -27,9 +27,9 @@ def new_session(config: pytest.Config) -> AuditSession:
     _refuse_empty(config)
     reports = reports_folder(config)
     earlier = _earlier(config, reports)
-    explicit = _named(config, "model")
     if earlier is not None:
         inherited(config, earlier.options)
+    explicit = _named(config, "model")
     options = from_config(config, _devices(config))
     refuse_misspelt_data(options.data)
     _check_specs(options, explicit)
@@ -52,8 +52,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     _judging(session, config)
     refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")))
     session.reused = reused(config, reports)
-    if explicit:
-        ask_servers(session)
+    ask_servers(session)
     return session
 
 

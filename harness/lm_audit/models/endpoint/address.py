@@ -76,16 +76,25 @@ def base_url(address: Address, *, allow_insecure: bool = False) -> str:
 
     ``UsageError`` for plain http to another machine, over which anybody can read the key, unless it is allowed.
     """
-    url = address.url
-    if url is None:
-        url = os.environ.get(URL_VARIABLE, "").strip().rstrip("/") or HOSTED
-        check_url(url, URL_VARIABLE)
+    url = stated_url(address)
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or "") and not allow_insecure:
         raise UsageError(
             f"openai:{address.model}: {url} is plain http to another machine, which anybody on the way can read; use "
             "https, or say --allow-insecure"
         )
+    return url
+
+
+def stated_url(address: Address) -> str:
+    """The address's own URL, else that of the environment, else the hosted one, in the form in which it may be shown.
+
+    ``UsageError`` for one in the environment that names no server or holds what must not be written down.
+    """
+    if address.url is not None:
+        return address.url
+    url = os.environ.get(URL_VARIABLE, "").strip().rstrip("/") or HOSTED
+    check_url(url, URL_VARIABLE)
     return url
 
 

@@ -54,6 +54,16 @@ class Reply:
     fingerprint: str | None
     retries: int
 
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """What two answers are compared by: text or message, not their counts, scores and names."""
+        message = self.choice.get("message")
+        parts = [message.get(name) for name in _PARTS] if isinstance(message, dict) else [message]
+        return (self.choice.get("text"), *parts)
+
+
+_PARTS = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls")
+
 
 class Client:
     """One server and one model of it.

@@ -12,12 +12,13 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.models.capabilities import Capability, Offers
 from lm_audit.models.chat import Messages
 from lm_audit.models.endpoint.asking import request_of
 from lm_audit.models.endpoint.client import Client, Question, Reply
 from lm_audit.models.endpoint.facts import EndpointFacts
+from lm_audit.models.endpoint.repeats import Repeats
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning
 from lm_audit.models.endpoint.scores import scored_tokens
 from lm_audit.models.generation import Generation
@@ -46,7 +47,7 @@ class EndpointModel(LanguageModel):
         self.client = client
         self.facts = facts
         client.reported = facts.reported
-        self._repeats: tuple[int, int] | None = None
+        self._repeats: Repeats | None = None
         super().__init__(None, tokenizer, name=name, fingerprint=_fingerprint(facts))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -230,9 +231,7 @@ class EndpointModel(LanguageModel):
         if client.uncounted:
             found["endpoint.requests_without_usage"] = client.uncounted
         if self._repeats is not None:
-            differing, asked = self._repeats
-            told = f"{differing} of {asked} greedy requests that were asked twice had another answer"
-            found["endpoint.determinism"] = f"not deterministic: {told}" if differing else f"{told} (deterministic)"
+            found["endpoint.determinism"] = self._repeats.told
         return found
 
     def close(self) -> None:
@@ -307,13 +306,15 @@ class EndpointModel(LanguageModel):
 
     def _ask_twice(self, questions: Sequence[Question], replies: Sequence[Reply]) -> None:
         """Whether the server gives a greedy request the same answer again, under the load of these requests."""
-        some = list(range(min(len(questions), self.client.settings.repeat_checks)))
-        again = self.client.ask([questions[index] for index in some], anew=True)
-        differing = sum(
-            text_and_reasoning(replies[index].choice) != text_and_reasoning(second.choice)
-            for index, second in zip(some, again, strict=True)
-        )
-        self._repeats = (differing, len(some))
+        some = questions[: self.client.settings.repeat_checks]
+        again: dict[int, Reply] = {}
+        broken = ""
+        try:
+            self.client.ask(some, again.__setitem__, anew=True)
+        except HarnessError as error:  # The answers themselves are there: a check of them costs no case.
+            broken = str(error)
+        differing = sum(replies[index].said != second.said for index, second in again.items())
+        self._repeats = Repeats(differing, len(again), len(some), broken)
 
     def _generation(self, reply: Reply) -> Generation:
         text, reasoning = text_and_reasoning(reply.choice)
