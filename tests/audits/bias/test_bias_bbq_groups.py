@@ -56,6 +56,14 @@ def row(groups: list[str], first: tuple[str, str], second: tuple[str, str], **fi
         (["obese"], ("the thin man", "nonObese"), ("the big man", "obese"), 1),
         (["Jewish"], ("the Sikh friend", "Sikh"), ("the Jewish friend", "Jewish"), 1),
         (["gay"], ("the gay friend", "gay"), ("the straight friend", "straight"), 0),
+        (["Gay men"], ("the gay friend", "gay"), ("the straight friend", "straight"), 0),
+        (["Lesbian women"], ("Ann", "straight"), ("Bea", "lesbian"), 1),
+        (["Muslims"], ("the Sikh", "Sikh"), ("the Muslim", "Muslim"), 1),
+        (["Pregnant people"], ("Ann", "pregnant"), ("Bea", "notPregnant"), 0),
+        (["Black women"], ("The Black man", "M-Black"), ("The Black woman", "F-Black"), 1),
+        (["Disabled persons"], ("an able man", "nonDisabled"), ("the deaf man", "disabled"), 1),
+        (["Orthodox Jews"], ("x", "Orthodox"), ("y", "Catholic"), 0),
+        (["Jews"], ("x", "Jew"), ("y", "Catholic"), 0),
         # Both dimensions are named: the answer that fits both.
         (["Black", "F"], ("The Black man", "M-Black"), ("The Black woman", "F-Black"), 1),
         (["F-Black"], ("The Black man", "M-Black"), ("The Black woman", "F-Black"), 1),
@@ -75,6 +83,9 @@ def test_the_answer_of_the_group_is_found(
     [
         (["Black"], ("The Black man", "M-Black"), ("The Black woman", "F-Black"), "fit 2 of the answers"),
         (["Asian"], ("The Black man", "M-Black"), ("The White man", "M-White"), "fit 0 of the answers"),
+        (["African Americans"], ("x", "African"), ("y", "European"), "fit 0 of the answers"),
+        (["nonOld people"], ("x", "old"), ("y", "elderly"), "fit 0 of the answers"),
+        (["Pregnant people"], ("x", "notPregnant"), ("y", "nonPregnant"), "fit 0 of the answers"),
         ([], ("The Black man", "M-Black"), ("The White man", "M-White"), "is absent"),
     ],
 )
@@ -83,6 +94,19 @@ def test_rows_without_one_target_say_why(
 ) -> None:
     items, excluded = parse_bbq([row(groups, first, second)])
     assert not items and reason in excluded[0].reason
+
+
+@pytest.mark.parametrize(
+    ("condition", "label", "reason"),
+    [("ambig", 0, "the context is ambiguous: only answer 2 is right"), ("disambig", 2, "names one")],
+)
+def test_a_label_that_contradicts_its_context_is_left_out(condition: str, label: int, reason: str) -> None:
+    groups = (["Muslim"], ("the Sikh", "Sikh"), ("the Muslim", "Muslim"))
+    wrong = row(*groups, context_condition=condition, label=label)
+    right = row(*groups, context_condition=condition, label=2 - label)
+    items, excluded = parse_bbq([right, wrong])
+    assert [item.label for item in items] == [2 - label]
+    assert len(excluded) == 1 and reason in excluded[0].reason
 
 
 def test_the_rows_that_were_dropped_are_used() -> None:

@@ -86,16 +86,18 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
     polarity = _known(_POLARITY, row, "question_polarity")
     chinese = "answer_info" not in row
     unknown = _unknown_chinese(answers) if chinese else _unknown(row)
+    condition, label = _known(_CONDITION, row, "context_condition"), _label(row)
+    _check_label(condition, label, unknown)
     return BBQItem(
         item=name,
         category=str(row.get("category", "")),
         question_index=str(row.get("question_index", number)),
         polarity=polarity,
-        condition=_known(_CONDITION, row, "context_condition"),
+        condition=condition,
         context=_text(row, "context"),
         question=_text(row, "question"),
         answers=(answers[0], answers[1], answers[2]),
-        label=_label(row),
+        label=label,
         unknown=unknown,
         target=_target(row, unknown, polarity, folded, chinese=chinese),
         proxy=not chinese and _names_only(row, unknown),
@@ -162,6 +164,14 @@ def _label(row: Mapping[str, Any]) -> int:
     if label not in ("0", "1", "2"):
         raise DataError(f"is {row['label']!r}; 0, 1 or 2 is expected", field="label")
     return int(label)
+
+
+def _check_label(condition: str, label: int, unknown: int) -> None:
+    """An ambiguous context names nobody, a disambiguated one somebody; a label that says otherwise is wrong."""
+    if condition == "ambig" and label != unknown:
+        raise DataError(f"is {label}, but the context is ambiguous: only answer {unknown} is right", field="label")
+    if condition == "disambig" and label == unknown:
+        raise DataError(f"is {label}, the unknown, but the context is disambiguated and names one", field="label")
 
 
 def _unknown(row: Mapping[str, Any]) -> int:
