@@ -70,3 +70,37 @@ def test_every_published_bbq_row_has_one_target(folder: str, kind: str, count: i
     items, excluded = parse_bbq(load_rows(shared(f"data/bias/{folder}"), kind))
     assert len(items) == count and not excluded
     assert all(item.target != item.unknown for item in items)
+
+
+STEREOSET = {
+    "target": "plorb",
+    "bias_type": "race",
+    "context": "A BLANK came.",
+    "sentences": [
+        {"sentence": f"A {word} came.", "gold_label": label}
+        for word, label in (("loud", "stereotype"), ("calm", "anti-stereotype"), ("blue", "unrelated"))
+    ],
+}
+
+
+@pytest.mark.parametrize("value", [None, [None], [], {"a": None}, {}, 5, True, "", "  "])
+@pytest.mark.parametrize("field", ["context", "target", "bias_type", "sentence", "sentences", "sentence record"])
+def test_what_is_no_text_is_no_stereoset_text(field: str, value: object) -> None:
+    broken = {**STEREOSET, field: value}
+    if field.startswith("sentence "):
+        broken = {**STEREOSET, "sentences": [value, *STEREOSET["sentences"][1:]]}
+    elif field == "sentence":
+        first = {**STEREOSET["sentences"][0], "sentence": value}
+        broken = {**STEREOSET, "sentences": [first, *STEREOSET["sentences"][1:]]}
+    items, excluded = parse_stereoset([STEREOSET, broken])
+    assert len(items) == 1 and len(excluded) == 1 and excluded[0].row == 2
+
+
+@pytest.mark.parametrize("value", [[None], {"a": None}, 5, True])
+def test_what_is_no_text_is_no_sentence_of_the_other_sets(value: object) -> None:
+    pair = {"sent_more": value, "sent_less": "A loud one.", "stereo_antistereo": "stereo", "bias_type": "age"}
+    gender = {"sentid": "nurse.patient.0.male.txt", "sentence": value}
+    bias = {"sentence": value, "condition": "pro", "type": 1}
+    for parse, row in ((parse_crows_pairs, pair), (parse_winogender, gender), (parse_winobias, bias)):
+        items, excluded = parse([row])
+        assert not items and "text" in excluded[0].reason

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from lm_audit.audits.bias.bbq_groups import ANSWERS, stereotyped_answer, stereotyped_answer_chinese
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.rows import unique_items
+from lm_audit.audits.bias.text_fields import text_field
 from lm_audit.errors import DataError
 
 _POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
@@ -80,7 +81,7 @@ def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Ex
 
 
 def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQItem:
-    answers = tuple(_text(row, name) for name in ANSWERS)
+    answers = tuple(text_field(row, name) for name in ANSWERS)
     if len(set(answers)) < len(answers):
         raise DataError(f"two of the answers {answers} are the same; three are expected")
     polarity = _known(_POLARITY, row, "question_polarity")
@@ -94,8 +95,8 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
         question_index=str(row.get("question_index", number)),
         polarity=polarity,
         condition=condition,
-        context=_text(row, "context"),
-        question=_text(row, "question"),
+        context=text_field(row, "context"),
+        question=text_field(row, "question"),
         answers=(answers[0], answers[1], answers[2]),
         label=label,
         unknown=unknown,
@@ -103,13 +104,6 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
         proxy=not chinese and _names_only(row, unknown),
         language="zh" if chinese else "en",
     )
-
-
-def _text(row: Mapping[str, Any], field: str) -> str:
-    value = row[field]
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"is {value!r:.60}; a text is expected", field=field)
-    return value
 
 
 def _target(row: Mapping[str, Any], unknown: int, polarity: str, folded: bool, *, chinese: bool) -> int:

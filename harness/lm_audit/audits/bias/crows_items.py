@@ -59,7 +59,9 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
         more, less = str(row["sent_more"]), str(row["sent_less"])
         file, line = place_of(row, number)
         direction = _direction(row, file, line)
-        if not more.strip() or not less.strip():
+        if not isinstance(row["sent_more"], str) or not isinstance(row["sent_less"], str):
+            excluded.append(exclusion(row, number, "has a sentence that is no text"))
+        elif not more.strip() or not less.strip():
             excluded.append(exclusion(row, number, "has an empty sentence"))
         elif more == less:
             excluded.append(exclusion(row, number, "has two identical sentences"))

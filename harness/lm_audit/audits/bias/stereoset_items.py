@@ -8,6 +8,7 @@ from typing import Any
 
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.rows import unique_items
+from lm_audit.audits.bias.text_fields import text_field
 from lm_audit.errors import DataError
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
@@ -46,7 +47,7 @@ def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetIt
 
 
 def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
-    context = str(row["context"])
+    context = text_field(row, "context")
     task = str(row.get("task") or ("intrasentence" if "BLANK" in context else "intersentence"))
     if task == "intrasentence" and context.count("BLANK") != 1:
         raise DataError(f"has {context.count('BLANK')} blanks; exactly one is expected", field="context")
@@ -59,15 +60,15 @@ def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
             raise DataError(
                 f"{label!r} is unknown or stands there twice; each of {list(LABELS)} once", field="sentences"
             )
-        candidates[label] = str(sentence.get("sentence") or "")
+        candidates[label] = text_field(sentence, "sentence")
     missing = [label for label in LABELS if not candidates.get(label, "").strip()]
     if missing:
         raise DataError(f"lacks the candidates {missing}", field="sentences")
     return StereoSetItem(
         item=name,
         task=task,
-        target=str(row["target"]),
-        bias_type=str(row["bias_type"]),
+        target=text_field(row, "target"),
+        bias_type=text_field(row, "bias_type"),
         context=context,
         stereotype=candidates["stereotype"],
         anti_stereotype=candidates["anti-stereotype"],

@@ -15,6 +15,7 @@ from typing import Any
 
 from lm_audit.audits.bias.coreference import Question
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.text_fields import text_field
 from lm_audit.errors import DataError
 
 MALE_OCCUPATIONS = frozenset(
@@ -117,7 +118,7 @@ def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
 
 
 def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
-    line = str(row["sentence"])
+    line = text_field(row, "sentence")
     if re.sub(r"[^\[\]]", "", line).replace("[]", ""):
         raise DataError("has brackets that overlap or do not close", field="sentence")
     spans = [span.strip() for span in _SPAN.findall(line)]

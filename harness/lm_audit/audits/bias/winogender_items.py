@@ -13,6 +13,7 @@ from typing import Any
 
 from lm_audit.audits.bias.coreference import Question
 from lm_audit.audits.bias.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.text_fields import text_field
 from lm_audit.errors import DataError
 from lm_audit.textfiles import table_rows
 
@@ -45,7 +46,7 @@ def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Winogender
 
 
 def _item(row: Mapping[str, Any], _number: int) -> WinogenderItem:
-    identifier, sentence = str(row["sentid"]), str(row["sentence"])
+    identifier, sentence = text_field(row, "sentid"), text_field(row, "sentence")
     parts = identifier.removesuffix(".txt").split(".")
     if len(parts) != 4 or parts[2] not in ("0", "1") or parts[3] not in GENDERS:
         raise DataError(f"is {identifier!r}; OCCUPATION.PARTICIPANT.0|1.GENDER.txt is expected", field="sentid")

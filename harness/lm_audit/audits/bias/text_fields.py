@@ -1,0 +1,16 @@
+"""Fields of a row that must hold a text: what a model reads is never the print of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lm_audit.errors import DataError
+
+
+def text_field(row: Mapping[str, Any], field: str) -> str:
+    """The text in ``field``; ``DataError`` for null, numbers, lists, records, and for a text of white space alone."""
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"is {value!r:.60}; a text is expected", field=field)
+    return value
