@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,7 +156,7 @@ def test_rotations_by_no_number(folder: Path, monkeypatch: pytest.MonkeyPatch, f
     assert f"rope_parameters.{field} is {value!r}" in refused(folder, monkeypatch)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "bool"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "bool", "float8_e4m3fn", "float8_e5m2"])
 def test_weights_that_are_no_floats(folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     import torch
     from safetensors.torch import load_file, save_file
@@ -164,3 +165,43 @@ def test_weights_that_are_no_floats(folder: Path, monkeypatch: pytest.MonkeyPatc
     tensors["lm_head.weight"] = tensors["lm_head.weight"].to(getattr(torch, dtype))
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     assert "without quantization_config" in (message := refused(folder, monkeypatch)) and "lm_head.weight" in message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"rms_norm_eps": value} for value in (float("nan"), float("inf"), -1e-5, "small", True)),
+        {"initializer_range": float("nan")},
+        {"attention_dropout": float("inf")},
+        {"rope_theta": 0},
+        {"rope_theta": float("-inf")},
+        {"num_attention_heads": 0},
+        {"num_key_value_heads": 0},
+        {"num_key_value_heads": 1.0},
+        {"head_dim": -8},
+        {"intermediate_size": 0},
+        {"some": {"deep": [{"setting": float("nan")}]}},
+        {"text_config": {"layer_norm_epsilon": -1}},
+    ],
+    ids=str,
+)
+def test_numbers_that_make_no_sense(folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+    edit_json(folder / "config.json", **changes)
+    message = refused(folder, monkeypatch)
+    assert "config.json: " in message and str(next(iter(changes))) in message
+
+
+def test_numbers_that_do_make_sense(folder: Path) -> None:
+    mixed = {"num_key_value_heads": [2, 0], "time_step_limit": [0.0, float("inf")], "layer_norm_eps": None}
+    read = {"rms_norm_eps": 0.0, "head_dim": None, "n_inner": None, **mixed}
+    edit_json(folder / "config.json", **read)
+    check_spec(str(folder))
+
+
+@pytest.mark.parametrize("field", ["max_position_embeddings", "num_attention_heads", "vocab_size"])
+def test_a_null_in_the_config_is_the_config_s_fault(folder: Path, field: str) -> None:
+    edit_json(folder / "config.json", **{field: None})
+    with pytest.raises(ModelError) as caught:
+        load_model(folder, device="cpu")
+    assert "config.json" in str(caught.value) and field in str(caught.value)
+    assert "tokenizer" not in str(caught.value)

@@ -275,3 +275,22 @@ def test_a_file_without_what_every_file_states(
     path = write_gguf(tmp_path / "bare.gguf", random_llama())
     with pytest.raises(ModelError, match=r"bare\.gguf does not state llama\."):
         load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("key", ["attention.key_length", "attention.value_length"])
+@pytest.mark.parametrize("size", [3, 64, 0])
+def test_heads_of_another_size_than_stated(tmp_path: Path, key: str, size: int) -> None:
+    path = write_gguf(tmp_path / "heads.gguf", random_llama(), more={f"llama.{key}": size})
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=rf"heads\.gguf states llama\.{key} = {size}"):
+            refuse(path)
+
+
+def test_a_size_of_heads_that_the_conversion_would_pass_over(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama()
+    size = module.config.head_dim
+    fits = write_gguf(tmp_path / "fits.gguf", module, more={"llama.attention.key_length": size})
+    assert_same(fits, module)
+    half = write_gguf(tmp_path / "half.gguf", module, more={"llama.attention.key_length": size // 2})
+    with pytest.raises(ModelError, match=rf"key_length = {size // 2}, which .* cannot keep: it takes {size}"):
+        load_model(half, device="cpu")

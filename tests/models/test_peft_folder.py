@@ -95,6 +95,29 @@ def test_missing_base(adapter: Path, hub_cache: Path, base: str | None, says: st
             refuse(adapter)
 
 
+@pytest.mark.parametrize("task", ["SEQ_CLS", "TOKEN_CLS", "FEATURE_EXTRACTION", "nonsense", 3])
+def test_an_adapter_for_another_task_is_refused(adapter: Path, task: object) -> None:
+    edit_json(adapter / "adapter_config.json", task_type=task)
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=f"task_type is {task!r}.*another head"):
+            refuse(adapter)
+
+
+@pytest.mark.parametrize("kind", ["SUPER_LORA", "", 7])
+def test_an_unknown_kind_of_adapter_is_refused_with_the_kinds_there_are(adapter: Path, kind: object) -> None:
+    edit_json(adapter / "adapter_config.json", peft_type=kind)
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=f"peft_type is {kind!r}.*does not know; it knows .*LORA"):
+            refuse(adapter)
+
+
+def test_adapters_without_a_task_are_taken(adapter: Path) -> None:
+    edit_json(adapter / "adapter_config.json", task_type=None, peft_type="lora")
+    check_spec(adapter)
+
+
 def test_pickled_adapter(adapter: Path) -> None:
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
 

@@ -45,6 +45,45 @@ def test_folders_files_and_names(tmp_path: Path) -> None:
     assert stated_context(str(copy)) is None
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0},
+        {"llama.rope.scale_linear": 2.0},
+        {"llama.rope.scaling.type": "none"},
+        {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0},
+        {
+            "llama.rope.scaling.type": "yarn",
+            "llama.rope.scaling.factor": 4.0,
+            "llama.rope.scaling.original_context_length": 32,
+        },
+    ],
+    ids=str,
+)
+def test_scaled_gguf_files_state_what_their_conversion_has(
+    tmp_path: Path, own_cache: Path, more: dict[str, object]
+) -> None:
+    from lm_audit.models import load_model
+
+    path = write_gguf(tmp_path / "scaled.gguf", random_llama(), more=more)
+    assert stated_context(str(path)) == load_model(path, device="cpu").context_window
+
+
+def test_gguf_files_with_factors_state_what_their_conversion_has(tmp_path: Path, own_cache: Path) -> None:
+    import numpy as np
+
+    from lm_audit.models import load_model
+
+    module = random_llama()
+    factors = np.full(module.config.head_dim // 2, 2.0, dtype=np.float32)
+    path = write_gguf(tmp_path / "factors.gguf", module, tensors={"rope_freqs.weight": factors})
+    assert stated_context(str(path)) == load_model(path, device="cpu").context_window
+    both = {"rope_factors_long.weight": factors, "rope_factors_short.weight": factors / 2}
+    more = {"llama.rope.scaling.type": "longrope", "llama.rope.scaling.original_context_length": 16}
+    path = write_gguf(tmp_path / "longrope.gguf", module, tensors=both, more=more)
+    assert stated_context(str(path)) == load_model(path, device="cpu").context_window
+
+
 def test_it_imports_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from lm_audit.models.stated_context import stated_context as stated; "

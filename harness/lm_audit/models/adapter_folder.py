@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 
 _ORIGIN = ("base_model_name_or_path", "revision", "inference_mode", "peft_version", "auto_mapping")
+_TASK = "CAUSAL_LM"
 _PROMPTS = (
     "PROMPT_TUNING",
     "MULTITASK_PROMPT_TUNING",
@@ -86,9 +91,36 @@ def _base_spec(folder: Path, base: str, revision: str | None) -> str:
 
 
 def _check_kind(config: Mapping[str, Any], path: Path) -> None:
+    task = config.get("task_type")
+    if task not in (None, _TASK):
+        raise ModelError(
+            f"{path}: task_type is {task!r:.60}, so that it was trained for another head than that of a causal language"
+            f" model; only adapters of the task {_TASK} are audited"
+        )
     kind = str(config.get("peft_type", "LORA")).upper()
+    known = _kinds()
+    if known and kind not in known:
+        raise ModelError(
+            f"{path}: peft_type is {config['peft_type']!r:.60}, a kind that the installed PEFT ({version('peft')}) does"
+            f" not know; it knows {', '.join(sorted(known - set(_PROMPTS)))}"
+        )
     if kind in _PROMPTS:
         raise ModelError(
             f"{path}: a {kind} adapter puts trained vectors beside the text, which cannot be merged into weights"
             " and has no place in a scored text; only adapters of the weights (LoRA and its kin) are audited"
         )
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """The kinds that the installed PEFT knows, read from its source, since importing it takes seconds."""
+    package = find_spec("peft")
+    if package is None or package.origin is None:
+        return frozenset()
+    try:
+        tree = ast.parse((Path(package.origin).parent / "utils" / "peft_types.py").read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return frozenset()
+    kinds = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "PeftType"), None)
+    assigned = [node for node in kinds.body if isinstance(node, ast.Assign)] if kinds else []
+    return frozenset(target.id for node in assigned for target in node.targets if isinstance(target, ast.Name))

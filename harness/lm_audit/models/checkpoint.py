@@ -93,15 +93,20 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
 
 
 def _check_floating(config: Mapping[str, Any], entries: tuple[TensorEntry, ...], folder: Path) -> None:
-    """``ModelError`` for weights stored as whole numbers or truth values without a word on what they stand for.
+    """``ModelError`` for weights stored as whole numbers, truth values or packed floats without a word on their scale.
 
-    transformers would take packed or rounded numbers for the weights themselves.
+    transformers would take packed or rounded numbers (FP8, FP4) for the weights themselves.
     """
     if config.get("quantization_config"):
         return
-    odd = [f"{e.name} ({e.dtype})" for e in entries if e.name.endswith(".weight") and e.dtype in _WHOLE]
+    odd = [
+        f"{e.name} ({e.dtype})"
+        for e in entries
+        if e.dtype not in FLOATS and (e.dtype not in _WHOLE or e.name.endswith(".weight"))
+    ]
     if odd:
         raise ModelError(
-            f"{folder}: weights that are no floating-point numbers, and a config without quantization_config that says"
+            f"{folder}: weights that are no floating-point numbers of 16 bits or more, and a config without"
+            f" quantization_config that says"
             f" what they stand for: {listed(odd)}"
         )

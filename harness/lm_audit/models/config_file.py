@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,25 @@ _SIZES = (
     "num_layers",
     "max_position_embeddings",
     "n_positions",
+    "intermediate_size",
+    "ffn_dim",
+    "n_inner",
+    "head_dim",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "decoder_attention_heads",
+    "decoder_layers",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "n_head_kv",
 )
+_MAY_BE_MIXED = ("num_attention_heads", "num_key_value_heads", "n_heads", "intermediate_size", "num_heads")
+"""Where a layer has its own number; a layer of another kind has 0 or null there."""
+_UNBOUNDED = re.compile(r"limit|clip|clamp")
+"""Settings of which infinity is a sensible value: no limit."""
+_EPSILON = re.compile(r"(^|_)(eps|epsilon)$")
+_BASES = ("rope_theta", "rotary_emb_base", "rope_local_base_freq")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _WIDTHS = ("hidden_size", "n_embd", "d_model")
 _PACKED = 64
@@ -49,9 +69,12 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
             f"{path}: model_type is {config.get('model_type')!r:.60}; expected the config of a transformers model"
         )
     _check_heads(config, path)
+    _check_numbers(config, "", path)
     for part in _parts(config):
         for name in _SIZES:
             _check_size(part.get(name), name, path)
+        for name in _BASES:
+            _check_positive(part.get(name), name, path)
         for name in ("rope_scaling", "rope_parameters"):
             _check_rotation(part.get(name), name, path)
     return config
@@ -91,10 +114,36 @@ def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from (part for part in map(config.get, _PARTS) if isinstance(part, Mapping))
 
 
+def _check_numbers(value: Any, name: str, path: Path) -> None:
+    """``ModelError`` for numbers that are none (NaN, infinity) and for epsilons that are negative, at any depth."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_numbers(inner, f"{name}.{key}" if name else str(key), path)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_numbers(inner, name, path)
+    elif _EPSILON.search(name):
+        if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+            raise ModelError(f"{path}: {name} is {value!r:.60}; expected a finite number that is not negative")
+    elif isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not _UNBOUNDED.search(name))):
+        raise ModelError(f"{path}: {name} is {value!r}; expected a finite number")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_positive(value: Any, name: str, path: Path) -> None:
+    if value is not None and not (_is_number(value) and 0 < value < math.inf):
+        raise ModelError(f"{path}: {name} is {value!r:.60}; expected a number above 0")
+
+
 def _check_size(value: Any, name: str, path: Path) -> None:
+    mixed = isinstance(value, list)
     values = value if isinstance(value, list) else [value]
+    least = 0 if mixed and name in _MAY_BE_MIXED else 1
     for number in values:
-        wrong = isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**40
+        wrong = isinstance(number, bool) or not isinstance(number, int) or not least <= number < 2**40
         if number is not None and wrong:
             raise ModelError(f"{path}: {name} is {number!r:.60}; expected a whole number above 0")
 
@@ -104,10 +153,8 @@ def _check_rotation(value: Any, name: str, path: Path) -> None:
     for key, number in value.items() if isinstance(value, Mapping) else ():
         if isinstance(number, Mapping):
             _check_rotation(number, f"{name}.{key}", path)
-        elif key in _ROTATION and number is not None:
-            whole = isinstance(number, int | float) and not isinstance(number, bool)
-            if not whole or not 0 < number < float("inf"):
-                raise ModelError(f"{path}: {name}.{key} is {number!r:.60}; expected a number above 0")
+        elif key in _ROTATION:
+            _check_positive(number, f"{name}.{key}", path)
 
 
 def _check_heads(config: Mapping[str, Any], path: Path) -> None:

@@ -11,7 +11,7 @@ from lm_audit.models.digests import file_digest
 from lm_audit.models.disk_cache import build_once, cache_dir
 from lm_audit.models.gguf_header import GgufHeader, read_header
 from lm_audit.models.gguf_pre import begins_with_bos, check_pre, pre_tokenizer
-from lm_audit.models.gguf_settings import ROPE_TENSORS, complete_config
+from lm_audit.models.gguf_settings import ROPE_TENSORS, check_header, complete_config
 from lm_audit.models.json_file import listed, one_line
 
 _CONVERSION = 2
@@ -22,8 +22,9 @@ _BYTE_LEVEL = "gpt2"
 
 
 def check_gguf(path: Path) -> None:
-    """``ModelError`` where the header of ``path`` is damaged, or names a tokenizer that is not known here."""
+    """``ModelError`` where the header of ``path`` is damaged, contradicts itself, or names an unknown tokenizer."""
     header = read_header(path)
+    check_header(header, path)
     if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
         check_pre(header.metadata.get("tokenizer.ggml.pre"), path)
 

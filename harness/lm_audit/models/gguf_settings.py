@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.gguf_header import GgufHeader
 from lm_audit.models.json_file import listed
 
@@ -46,7 +47,8 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
 
     Raises ``ModelError`` naming what the file states and this configuration cannot.
     """
-    _check_needed(header, path)
+    check_header(header, path)
+    _check_head_size(config, header, path)
     _check_effects(header, path)
     _check_biases(header, path)
     parts = {match["part"] for name in header.tensors if (match := _BIAS.fullmatch(name))}
@@ -81,6 +83,54 @@ def _check_needed(header: GgufHeader, path: Path) -> None:
         raise ModelError(f"{path} does not state {listed(lacking)}")
 
 
+def check_header(header: GgufHeader, path: Path) -> None:
+    """``ModelError`` naming what every file states and this one does not, or states against its own tensors."""
+    _check_needed(header, path)
+    heads = {"attn_q": header.of_model("attention.head_count")}
+    heads["attn_k"] = heads["attn_v"] = header.of_model("attention.head_count_kv") or heads["attn_q"]
+    for key, parts in _HEADS.items():
+        stated = header.of_model(key)
+        if stated is None or _several_sizes(header):
+            continue
+        if not isinstance(stated, int) or isinstance(stated, bool) or stated <= 0:
+            raise ModelError(
+                f"{path} states {header.architecture}.{key} = {stated!r:.20}; a number above 0 is expected"
+            )
+        for name, shape in header.tensors.items():
+            part = next((part for part in parts if name.endswith(f".{part}.weight")), None)
+            count = heads.get(part or "")
+            # A gated query has its gate behind it; a layer may have a number of heads of its own, a list then.
+            if isinstance(count, int) and not isinstance(count, bool) and shape[-1] % (count * stated or 1):
+                raise ModelError(
+                    f"{path} states {header.architecture}.{key} = {stated}, but {name} has {shape[-1]} rows for"
+                    f" {count} heads"
+                )
+
+
+_HEADS = {"attention.key_length": ("attn_q", "attn_k"), "attention.value_length": ("attn_v",)}
+
+
+def _several_sizes(header: GgufHeader) -> bool:
+    """Whether heads are stored compressed (MLA), or have other sizes in windowed layers."""
+    return any(header.of_model(f"attention.{key}") is not None for key in ("kv_lora_rank", "key_length_swa"))
+
+
+def _check_head_size(config: Any, header: GgufHeader, path: Path) -> None:
+    """The conversion of some architectures passes over the size of a head and takes one of its own."""
+    stated, own = header.of_model("attention.key_length"), getattr(config, "head_dim", None)
+    own = own or _quotient(header.of_model("embedding_length"), header.of_model("attention.head_count"))
+    if stated is not None and own is not None and own != stated and not _several_sizes(header):
+        raise ModelError(
+            f"{path} states {header.architecture}.attention.key_length = {stated}, which the conversion cannot keep:"
+            f" it takes {own}"
+        )
+
+
+def _quotient(whole: Any, count: Any) -> int | None:
+    both = isinstance(whole, int) and isinstance(count, int) and not isinstance(count, bool) and count > 0
+    return whole // count if both else None
+
+
 def _check_biases(header: GgufHeader, path: Path) -> None:
     """A bias of one layer that another layer lacks was lost: it is not zero."""
     layers: dict[str, set[str]] = {}
@@ -92,6 +142,19 @@ def _check_biases(header: GgufHeader, path: Path) -> None:
         lost = sorted(set(of_all) - there)
         if lost:
             raise ModelError(f"{path} lacks {listed(lost)}, which its other layers have")
+
+
+def stated_window(header: GgufHeader, path: Path) -> int | None:
+    """The context that the converted configuration will state, from the header alone; None where it states none.
+
+    Raises what the conversion raises for the rotary scaling.
+    """
+    length = header.of_model("context_length")
+    if not isinstance(length, int) or isinstance(length, bool) or length <= 0:
+        return None
+    plain = Attributes({"max_position_embeddings": length, "rope_parameters": {}})
+    rope = _rope(plain, header, path, lambda _: [1.0])
+    return context_window(Attributes({"max_position_embeddings": length, "rope_parameters": rope or {}}))
 
 
 def _theta(config: Any) -> float:

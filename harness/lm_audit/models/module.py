@@ -72,7 +72,21 @@ def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Any:
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # damaged files fail in the Rust library (some by a panic), in parsers, in classes
+        _blame_config(folder, trust_remote_code)
         raise ModelError(f"{folder}: transformers cannot load the tokenizer: {described(error)}") from error
+
+
+def _blame_config(folder: Path, trust_remote_code: bool) -> None:
+    """``ModelError`` naming ``config.json`` where that is what cannot be read: a tokenizer is found by its help."""
+    from transformers import AutoConfig
+
+    if not (folder / "config.json").exists():
+        return
+    try:
+        with quiet_transformers():
+            AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+    except Exception as error:  # values that the class of the model does not take
+        raise ModelError(f"{folder / 'config.json'}: transformers cannot read it: {described(error)}") from error
 
 
 def wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 from lm_audit.errors import HarnessError
 from lm_audit.models.adapter_folder import read_adapter
@@ -11,6 +11,7 @@ from lm_audit.models.checkpoint import model_folder
 from lm_audit.models.config_file import read_config
 from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.gguf_header import read_header
+from lm_audit.models.gguf_settings import stated_window
 from lm_audit.models.hub import is_settled
 from lm_audit.models.smollm2 import find_smollm2
 from lm_audit.models.spec import ModelSpec, parse_spec
@@ -47,9 +48,5 @@ def _stated(spec: ModelSpec, trust_remote_code: bool) -> int | None:
     return None
 
 
-def _of_gguf(path: Any) -> int | None:
-    """Scaling may lengthen what the file states; then it is left open."""
-    header = read_header(path)
-    scaled = any(".rope.scaling." in key or key.endswith(".rope.scale_linear") for key in header.metadata)
-    length = header.of_model("context_length")
-    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 and not scaled else None
+def _of_gguf(path: Path) -> int | None:
+    return stated_window(read_header(path), path)
