@@ -1,6 +1,7 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
 # make test    run the tests; make test-all runs the slow ones too
 # make check   lint and type-check
+# make mutation  change the parts that give verdicts and see which changes no test notices (an hour or two of one core)
 # make docs    build the docs site into site/, every link checked
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
-.PHONY: audit test test-all check setup model benchmark docs allure clean
+.PHONY: audit test test-all check setup model benchmark mutation docs allure clean
 
 audit: setup model
 	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
@@ -42,6 +43,12 @@ check: setup
 benchmark: setup model
 	@echo "==> Timing with pytest-benchmark in one process, since parallel workers would disturb the clock."
 	$(BIN)/pytest benchmarks -m benchmark -n 0 --benchmark-enable $(ARGS)
+
+# mutmut is pinned in pyproject.toml; nothing else needs it, so it is installed on first use.
+mutation: setup
+	@echo "==> Trying mutants of the parts that give verdicts; what was tried before is kept in build/mutation/."
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || $(BIN)/pip install -q "$$(sed -n 's/^mutation = \["\(.*\)"\]/\1/p' pyproject.toml)"
+	$(BIN)/python benchmarks/mutation.py $(ARGS)
 
 docs: .venv-docs/.ready
 	@echo "==> Building the docs site into site/; a broken link is an error."

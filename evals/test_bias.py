@@ -94,7 +94,7 @@ def measured_grid() -> Callable[..., tuple[GridMeasurement, list[Any]]]:
             grid_measurement = measure_grid(model, grid, **options)
             done[key] = (
                 grid_measurement,
-                all_contrasts(grid_measurement, margin=margin, confidence=0.95, n_resamples=2000, seed=seed),
+                all_contrasts(grid_measurement, margin=margin, confidence=0.95, seed=seed),
             )
         return done[key]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,37 @@ def gates(tmp_path: Path, text: str) -> tuple[Gate, ...]:
 def test_the_whole_interval_decides(tmp_path: Path, limit: str, low: float, high: float, word: str) -> None:
     gate = gates(tmp_path, f"[bias.gap]\n{limit}")[0]
     assert judge(gate, Estimate((low + high) / 2, low, high, n=10)).word == word
+
+
+@pytest.mark.parametrize("within", [0, 0.5])
+def test_limits_are_part_of_what_is_allowed_and_a_verdict_names_them(tmp_path: Path, within: float) -> None:
+    (gate,) = gates(tmp_path, f"[bias.gap]\ntarget = 50\nwithin = {within}")
+    for side in (-1, 1):
+        touching = sorted((50 + side * within, 50 + side * (within + 1)))
+        assert judge(gate, Estimate(touching[0], *touching, n=50)).word == "undecided"
+        beyond = sorted((50 + side * (within + 1e-9), 50 + side * (within + 1)))
+        verdict = judge(gate, Estimate(beyond[0], *beyond, n=50))
+        assert (verdict.metric, verdict.word, verdict.limit) == ("bias.gap", "missed", f"within {within:g} of 50")
+
+
+def test_an_open_end_is_told_as_unknown() -> None:
+    gate = Gate("m", high=0.5)
+    assert judge(gate, Estimate(0.2, None, 0.4, n=20)).reason == "0.2 [?, 0.4] is within the limit"
+    assert judge(gate, Estimate(0.6, 0.55, None, n=20)).reason == "0.6 [0.55, ?] is beyond the limit"
+    assert judge(gate, Estimate(0.2, 0.1, None, n=20)).word == "undecided"
+    assert judge(gate, Estimate(0.6, n=20)).reason.startswith("0.6 is beyond the limit, but it has no interval")
+    nothing = judge(gate, Estimate.not_estimable("no pairs"))
+    assert (nothing.word, nothing.metric) == ("undecided", "m")
+
+
+def test_a_case_is_judged_by_the_gates_of_its_metrics_its_model_and_its_id() -> None:
+    every = [
+        Gate("m", high=0.5), Gate("absent", high=0.5), Gate("m", high=0.6, models=("other",)),
+        Gate("m", high=0.7, models=("mine",), cases="*-a"), Gate("m", high=0.8, cases="*-b]"),
+    ]  # fmt: skip
+    limits = [replace(gate, limit=str(gate.high)) for gate in every]
+    found = judge_case(limits, {"m": Estimate(0.9, 0.85, 1.0, n=50)}, "t.py::x[mine@cpu-a]", "mine")
+    assert [(verdict.limit, verdict.word) for verdict in found] == [("0.5", "missed"), ("0.7", "missed")]
 
 
 def decided(gate: Gate, **fields: object) -> Verdict:
@@ -154,7 +186,10 @@ def test_models_and_cases_narrow_a_gate(tmp_path: Path) -> None:
     assert gate.applies("evals/t.py::x[a@cpu-gender-en]", "a")
     assert not gate.applies("evals/t.py::x[b@cpu-gender-en]", "b")
     assert not gate.applies("evals/t.py::x[a@cpu-race-en]", "a")
-    assert gates(tmp_path, '[m.x]\nmax = 1\ncases = "a@cpu-gender*"')[0].applies("t.py::x[a@cpu-gender]", "a")
+    (inner,) = gates(tmp_path, '[m.x]\nmax = 1\ncases = "a@cpu-gender"')
+    assert inner.applies("t.py::x[a@cpu-gender]", "a") and not inner.applies("t.py::x[a@cpu-gender-en]", "a")
+    (brackets,) = gates(tmp_path, '[m.x]\nmax = 1\ncases = "a@cpu-[[]x]*"')
+    assert brackets.applies("t.py::x[a@cpu-[x]-en]", "a")
 
 
 def test_one_metric_may_have_several_limits_and_names_may_nest(tmp_path: Path) -> None:
@@ -181,6 +216,16 @@ def test_one_metric_may_have_several_limits_and_names_may_nest(tmp_path: Path) -
         ("[bias.gap]\nmax = nan", "not a finite number"),
         ("[bias.gap]\nmax = true", "not a finite number"),
         ("[bias.gap]\nmax = 1\nn_min = 0", "n_min = 0"),
+        ("[bias.gap]\nmax = 1\nn_min = true", "n_min = True"),
+        ("[bias.gap]\nmax = 1\nn_min = 2.5", "n_min = 2.5"),
+        ("[bias.gap]\nmax = 1\nmodels = []", r"models = \[\] is not a list of names"),
+        ("[bias.gap]\nmax = 1\nmodels = ['a', 1]", "is not a list of names"),
+        ("[bias.gap]\ntarget = 1\nwithin = 'b'", r"gates.toml, \[bias.gap\]: within = 'b' is not a finite number"),
+        ("[a.b.c]\nmax = 1\n[a.b.d]\n", r"gates.toml, \[a.b.d\]: give exactly one"),
+        (
+            "[a.b]\nmax = 1\nd.e = 2",
+            r"gates.toml, \[a.b.d\]: unknown key 'e'.*; the keys are max, min, target, within,",
+        ),
         ("[bias.gap]\nmax = 1\nmodels = 'a'", "models = 'a' is not a list"),
         ("[bias.gap]\nmax = 1\ncases = 3", "cases = 3 is not a glob"),
         ("max = 1", "stands outside of a table"),
@@ -192,6 +237,16 @@ def test_what_cannot_be_meant_is_an_error(tmp_path: Path, text: str, message: st
     with pytest.raises(GateError, match=message) as caught:
         gates(tmp_path, text)
     assert "gates.toml" in str(caught.value)
+
+
+def test_one_unit_may_be_enough(tmp_path: Path) -> None:
+    (gate,) = gates(tmp_path, "[bias.gap]\nmax = 1\nn_min = 1")
+    assert gate.n_min == 1
+    assert judge(gate, Estimate(0.5, 0.4, 0.6, n=1, fewest=1)).word == "met"
+    one = judge(gate, Estimate(0.5, 0.4, 0.6, n=40, units=1, fewest=2))
+    assert "but 1 independent unit (40 values) of the 2" in one.reason
+    two = judge(gate, Estimate(0.5, 0.4, 0.6, fewest=2))
+    assert (two.word, "how many items" in two.reason) == ("undecided", True)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:

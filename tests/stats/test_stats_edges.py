@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
+from lm_audit.stats.order_statistics import median_interval
 
 
 def test_importing_the_package_loads_neither_numpy_nor_scipy():
@@ -58,6 +59,23 @@ def test_few_values_have_no_interval_and_one_by_name_carries_a_warning():
     assert "only 4 values" in hs.bootstrap_two_sample(few, eight, "roc_auc", method="percentile", seed=0).note
     clusters = hs.bootstrap_clustered(np.arange(10.0), [k // 2 for k in range(10)], seed=0)
     assert clusters.low is None and clusters.note == "5 clusters give no interval, 6 do"
+
+
+def test_without_a_method_each_statistic_has_the_interval_that_covers_it_best():
+    rng = np.random.default_rng(0)
+    values, others = rng.exponential(size=24), rng.normal(size=40)
+    assert hs.bootstrap_ci(values, seed=1) == hs.mean_interval(values, seed=1)
+    assert hs.bootstrap_ci(values, "median", seed=1) == median_interval(values)
+    found = hs.studentised_difference(values, others, seed=1)
+    assert hs.bootstrap_two_sample(values, others, "mean_difference", seed=1) == found.difference
+    assert "BCa" in hs.bootstrap_ci(values, lambda x: float(np.ptp(x)), n_resamples=199, seed=1).method
+
+
+def test_two_runs_on_different_items_have_a_p_value_that_agrees_with_the_interval():
+    rng = np.random.default_rng(3)
+    for shift in (0.0, 1.0, 1.5, 2.0, 2.5):
+        found = hs.compare_independent(rng.normal(size=60), 3 * rng.normal(shift, 1, 12), seed=0)
+        assert (found.test.value < 0.05) is not (found.difference.low <= 0 <= found.difference.high)
 
 
 def test_values_that_never_differ_have_no_width_to_decide_by():

@@ -46,7 +46,7 @@ def near(value: Any, tolerance: float = TOLERANCE) -> Any:
 def test_bca_and_percentile_intervals():
     for case in golden("bca_bootstrap"):
         options = {"n_resamples": case["n_resamples"], "confidence": case["confidence"], "seed": seed_of(case)}
-        bca = bootstrap_ci(case["data"], case["statistic"], **options)
+        bca = bootstrap_ci(case["data"], case["statistic"], method="BCa", **options)
         percentile = bootstrap_ci(case["data"], case["statistic"], method="percentile", **options)
         assert (bca.value, bca.low, bca.high) == near((case["theta"], case["low"], case["high"]))
         assert (percentile.low, percentile.high) == near((case["perc_low"], case["perc_high"]))

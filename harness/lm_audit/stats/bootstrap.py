@@ -28,9 +28,6 @@ from lm_audit.stats.resampling import (
 FEW = 8
 """Below this many values the bootstrap spread is far too small: no interval, or if it was asked for by name a note."""
 
-ENOUGH = 15
-"""From this many values on a mean has BCa's limits by default, below those of the studentised bootstrap."""
-
 
 def bootstrap_ci(
     data: ArrayLike,
@@ -44,9 +41,9 @@ def bootstrap_ci(
     """The statistic of one sample with its bootstrap interval.
 
     ``data`` has shape (n,); ``statistic`` is "mean", "median" or a callable of the sample. ``method`` is "BCa" or
-    "percentile"; without it the interval is BCa's from 15 values on, with fewer that of :func:`mean_interval` (a mean),
-    of order statistics (a median) or BCa's, and below 8 values there is none. Prefer :func:`mean_interval` for a mean
-    of any number of values. The resamples are ``numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))``.
+    "percentile"; without it a mean has the interval of :func:`mean_interval`, a median that of order statistics, and
+    anything else BCa's; below 8 values there is none. BCa and percentiles cover 89% to 92% where 10 to 24 values are
+    few or skewed. The resamples are ``numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))``.
     Constant data give a zero-width interval with a note if a method was named, one value gives no interval, NaN or
     infinity give no value. Raises ``UsageError`` for an unknown method or statistic. Source: Efron 1987; agrees with
     ``scipy.stats.bootstrap``.
@@ -59,9 +56,9 @@ def bootstrap_ci(
     values = finite_array(data)
     if isinstance(values, str):
         return Estimate.not_estimable(values, n=np.size(data), method=f"{method} bootstrap", confidence=confidence)
-    small = None if chosen else _few(values, statistic, confidence, n_resamples, seed)
-    if small is not None:
-        return small
+    known = None if chosen else _of_its_own(values, statistic, confidence, n_resamples, seed)
+    if known is not None:
+        return known
     named = isinstance(statistic, str)
     exponent = large_exponent(values) if named else 0
     scaled = np.ldexp(values, -exponent)
@@ -103,8 +100,9 @@ def bootstrap_two_sample(
     ``statistic`` is "roc_auc", "pr_auc", "mean_difference" or "median_difference" (members minus controls), or a
     callable ``(members, controls) -> float``. One generator draws all index rows of the members first, then those of
     the controls: ``rng.integers(0, n_m, (B, n_m))``, ``rng.integers(0, n_c, (B, n_c))``. ``method`` is "percentile" or
-    "BCa"; without it percentile, and none where a side has fewer than 8 values or no resample differs. A side with one
-    value gives no interval. Raises ``UsageError`` for an unknown method or statistic.
+    "BCa"; without it a difference of means has the interval of :func:`studentised_difference` and all else percentiles,
+    none where a side has fewer than 8 values or no resample differs. A side with one value gives no interval. Raises
+    ``UsageError`` for an unknown method or statistic.
     """
     check_share("confidence", confidence)
     chosen = method is not None
@@ -114,6 +112,11 @@ def bootstrap_two_sample(
     n = np.size(members) + np.size(controls)
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, n=n, method=f"{method} bootstrap, stratified", confidence=confidence)
+    if not chosen and function is mean_difference:
+        from lm_audit.stats.mean_difference import studentised_difference
+
+        options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+        return studentised_difference(*groups, **options).difference  # type: ignore[arg-type]
     exponent = large_exponent(*groups) if function in DIFFERENCES.values() else 0
     first, second = (np.ldexp(group, -exponent) for group in groups)
     with np.errstate(all="ignore"):
@@ -228,14 +231,11 @@ def _single(value: float, method: str, confidence: float, n: int = 1) -> Estimat
     return Estimate(value, n=n, confidence=confidence, method=label, note="one value has no spread: no interval")
 
 
-def _few(values: Array, statistic: Statistic, confidence: float, n_resamples: int, seed: int) -> Estimate | None:
-    """What stands for BCa with few values; ``None`` where it may stand itself."""
+def _of_its_own(values: Array, statistic: Statistic, confidence: float, n_resamples: int, seed: int) -> Estimate | None:
+    """The interval that is made for this statistic and covers better than a general bootstrap, ``None`` without one."""
     from lm_audit.stats.means import mean_interval
     from lm_audit.stats.order_statistics import median_interval
 
-    share = statistic == "mean" and bool(np.isin(values, (0.0, 1.0)).all())
-    if not share and len(values) >= ENOUGH:
-        return None
     if isinstance(statistic, str) and statistic == "mean":
         return mean_interval(values, confidence=confidence, n_resamples=n_resamples, seed=seed)
     if isinstance(statistic, str) and statistic == "median":

@@ -47,7 +47,7 @@ def studentised_difference(
     value = float(first.mean() - second.mean())
     error = float(_standard_error(first, second))
     if min(len(first), len(second)) < FEWEST:
-        reason = f"groups of {len(first)} and {len(second)}: at least {FEWEST} on each side give an interval"
+        reason = f"groups of {len(first)} and {len(second)}: no interval, at least {FEWEST} on each side give one"
         return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
     if error <= rounding(first, second):
         return _without(float(np.ldexp(value, exponent)), "neither group has any spread: no interval", n, confidence)

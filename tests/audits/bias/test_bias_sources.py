@@ -78,7 +78,6 @@ def test_the_grid_with_one_and_with_several_axes(tiny: LanguageModel, calibratio
             word_pairs=grid.pairs[:6],
             neutral=grid.neutral,
             calibration=calibration,
-            n_resamples=199,
         )
         assert_complete(evidence)
 
@@ -86,7 +85,7 @@ def test_the_grid_with_one_and_with_several_axes(tiny: LanguageModel, calibratio
 def test_a_grid_that_became_more_uneven_is_paired_by_cell(tiny: LanguageModel) -> None:
     grid = load_preference_set(FIXTURES / "preference_en.toml")
     options: dict[str, Any] = {"templates": grid.templates[:8], "word_pairs": grid.pairs[:8], "neutral": grid.neutral}
-    before = bias.preference_grid(tiny, axes=grid.axes[:1], n_resamples=199, **options)
+    before = bias.preference_grid(tiny, axes=grid.axes[:1], **options)
     rows = [dict(row) for row in before.rows]
     for row in rows:
         row["log_odds"] += 2.0 * (row["group"] == "woman") + 0.01 * len(row["template"])

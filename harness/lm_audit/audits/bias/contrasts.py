@@ -48,18 +48,15 @@ class Contrast:
         return f"{self.group} - {self.reference}"
 
 
-def all_contrasts(
-    measured: GridMeasurement, *, margin: float, confidence: float, n_resamples: int, seed: int
-) -> list[Contrast]:
+def all_contrasts(measured: GridMeasurement, *, margin: float, confidence: float, seed: int) -> list[Contrast]:
     """Every pair of groups inside every axis; Holm runs over all of them, since all were looked at.
 
     The axis' reference is subtracted wherever it takes part, else the group that is listed first. Intervals and tests
-    are those of the two-way t, for which ``n_resamples`` is of no account.
+    are those of the two-way t, which resamples nothing; ``seed`` is that of the sign flips.
     """
     pairs = [(axis, group, other) for axis in measured.grid.axes for group, other in _ordered(axis)]
     tables = [_table(measured, group, other) for _, group, other in pairs]
-    options = {"n_resamples": n_resamples, "seed": seed}
-    tested = [crossed_contrast(table, confidence=confidence, method="t", **options) for table in tables]
+    tested = [crossed_contrast(table, confidence=confidence, method="t", seed=seed) for table in tables]
     two_way = holm([test.two_way.value for test in tested])
     flips = holm([test.sign_flip.larger.value for test in tested])
     return [

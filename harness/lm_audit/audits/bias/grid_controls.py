@@ -178,7 +178,7 @@ def _measured(
         neutral=SIDES[1],
     )
     measured = measure_grid(model, grid, prompt_of=lambda template, group: texts[template, group])
-    contrasts = all_contrasts(measured, margin=0.5, confidence=0.95, n_resamples=2000, seed=seed)
+    contrasts = all_contrasts(measured, margin=0.5, confidence=0.95, seed=seed)
     evidence = axis_evidence(measured, contrasts, grid.axes[0], seed=seed)
     places = {(row["group"], row["template"], row["pair"]): row["log_odds"] for row in evidence.rows}
     cells = [

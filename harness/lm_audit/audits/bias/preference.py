@@ -46,7 +46,6 @@ def preference_grid(
     calibration: Calibration = "neutral",
     margin: float = DEFAULT_MARGIN,
     confidence: float = 0.95,
-    n_resamples: int = 2000,
     seed: int = 0,
 ) -> Evidence:
     """Which group of each axis the model speaks of more favourably, in nats of log-odds, with all that is uncertain.
@@ -65,7 +64,7 @@ def preference_grid(
     )
     require_clean(grid)
     measured = measure_grid(model, grid, boundary=boundary, mode=mode)
-    contrasts = all_contrasts(measured, margin=margin, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    contrasts = all_contrasts(measured, margin=margin, confidence=confidence, seed=seed)
     evidence = Evidence("bias", headline="bias.max_min_disparity")
     for axis in grid.axes:
         suffix = f".{axis.name}" if len(grid.axes) > 1 else ""

@@ -1,0 +1,196 @@
+"""Measure which lines of the parts that give verdicts no test would miss, by mutation testing (mutmut).
+
+    make mutation                                        # all groups; an hour of one core
+    python benchmarks/mutation.py compare --seconds 300  # one group, for at most so long; the next call goes on
+    python benchmarks/mutation.py compare --sample 200   # a random part of its mutants
+    python benchmarks/mutation.py compare --survivors    # what no test noticed, as diffs
+
+mutmut 3 knows a source root called src and one set of tests. Each group is therefore laid out as a tree of its own
+under build/mutation/, with a link to the sources and the tests that are fast and near to it; results stay there, and a
+changed function is tried anew. A mutant that no test of the group reaches counts as survived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "mutation"
+PACKAGE = "src/lm_audit"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Modules under test, and the tests that must notice what is changed in them."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+GROUPS = {
+    "compare": Group(
+        (
+            "report/compare.py",
+            "report/metric_change.py",
+            "report/matching.py",
+            "report/deciding.py",
+            "report/interval_difference.py",
+        ),
+        (
+            "tests/report/test_comparing_runs.py",
+            "tests/report/test_comparing_models.py",
+            "tests/report/test_what_is_decided.py",
+        ),
+    ),
+    "fold": Group(
+        ("runstore/fold.py", "runstore/voids.py"),
+        (
+            "tests/runstore/test_ledger_fold.py",
+            "tests/runstore/test_fold_attempts.py",
+            "tests/runstore/test_ledger_order.py",
+            "tests/runstore/test_damaged_runs.py",
+            "tests/report/test_shared_controls.py",
+        ),
+    ),
+    "gates": Group(
+        ("gates.py", "plugin/gating.py", "report/states.py", "stats/covering.py"),
+        ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
+    ),
+}
+
+
+def lay_out(name: str) -> Path:
+    """The group's tree, with mutmut's settings."""
+    group, tree = GROUPS[name], BUILD / name
+    # It must be there when Python starts, or its importer takes it for a folder without modules.
+    (tree / "mutants" / "src").mkdir(parents=True, exist_ok=True)
+    for link, target in (("src", "harness"), ("shared", "../shared")):
+        if not (tree / link).exists() and (ROOT / target).exists():
+            (tree / link).symlink_to(ROOT / target)
+    for old in ("tests", "mutants/tests"):
+        shutil.rmtree(tree / old, ignore_errors=True)
+    shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "conftest.py", tree)
+    ini = (ROOT / "pytest.ini").read_text(encoding="utf-8")
+    (tree / "pytest.ini").write_text(ini.replace("pythonpath = harness", "pythonpath = src"), encoding="utf-8")
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": [f"{PACKAGE}/{module}" for module in group.modules],
+        "also_copy": ["conftest.py", "pytest.ini"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": list(group.tests),
+        "use_git_change_detection": False,
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    (tree / "pyproject.toml").write_text("[tool.mutmut]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return tree
+
+
+def mutmut(tree: Path, *words: str, seconds: float | None = None) -> str:
+    """What mutmut prints, or what it had printed when the time was over."""
+    paths = os.pathsep.join(map(str, (tree / "mutants" / "src", tree)))
+    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", "from mutmut.__main__ import cli; cli()", *words]
+    try:
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode("utf-8", "replace")
+    if done.returncode:
+        raise SystemExit(
+            f"mutmut {' '.join(words)} ended with {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        )
+    return done.stdout
+
+
+def results(tree: Path) -> dict[str, int | None]:
+    """The exit code of the tests for each mutant; ``None`` where it was not tried."""
+    found: dict[str, int | None] = {}
+    for path in sorted((tree / "mutants" / "src").rglob("*.py.meta")):
+        found |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return found
+
+
+KILLED = frozenset({1, 3, 24, 36, -24, 152, 255})
+"""pytest's exit codes for failed tests, and mutmut's for mutants that ran out of time."""
+
+
+def told(name: str, tree: Path) -> str:
+    """One line for each module: mutants, tried, killed, survived."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for mutant, code in results(tree).items():
+        module = mutant.rpartition(".")[0]
+        counts[module, "mutants"] += 1
+        if code is not None:
+            counts[module, "tried"] += 1
+            counts[module, "killed" if code in KILLED else "survived"] += 1
+    lines = [f"{name}:"]
+    for module in sorted({module for module, _ in counts}):
+        numbers = (f"{word} {counts[module, word]}" for word in ("mutants", "tried", "killed", "survived"))
+        lines.append(f"  {module:45} {', '.join(numbers)}")
+    return "\n".join(lines)
+
+
+SHOW = """
+import sys
+from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
+for name in sys.stdin.read().split():
+    print(name, get_diff_for_mutant(name, path=find_mutant(name).path), sep="\\n", end="\\n\\n")
+"""
+
+
+def diffs(tree: Path) -> str:
+    """The survivors as diffs."""
+    command = [sys.executable, "-c", SHOW]
+    return subprocess.run(command, cwd=tree, input="\n".join(survivors(tree)), capture_output=True, text=True).stdout
+
+
+def survivors(tree: Path) -> list[str]:
+    """The mutants that no test noticed."""
+    return [mutant for mutant, code in results(tree).items() if code is not None and code not in KILLED]
+
+
+def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int) -> None:
+    """Try the group's mutants (or a sample of them) for at most ``seconds``."""
+    tree, end = lay_out(name), time.monotonic() + seconds
+    words = ["run", "--max-children", "1"]
+    if again:
+        words += survivors(tree)
+    elif sample is not None:
+        if not results(tree):
+            mutmut(tree, "run", "--max-children", "1", "no-such-mutant", seconds=seconds)
+        known = sorted(results(tree))
+        words += random.Random(seed).sample(known, min(sample, len(known)))
+    mutmut(tree, *words, seconds=max(1.0, end - time.monotonic()))
+    print(told(name, tree))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=3600, help="time for each group (default 3600)")
+    parser.add_argument("--sample", type=int, help="mutants to draw instead of all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--survivors", action="store_true", help="print the survivors' diffs; runs nothing")
+    parser.add_argument("--again", action="store_true", help="try the survivors of earlier runs anew")
+    options = parser.parse_args()
+    for name in options.groups or GROUPS:
+        if name not in GROUPS:
+            parser.error(f"no group is called {name!r}; there are {', '.join(GROUPS)}")
+        if options.survivors:
+            print(diffs(BUILD / name))
+        else:
+            run(name, seconds=options.seconds, sample=options.sample, again=options.again, seed=options.seed)
+
+
+if __name__ == "__main__":
+    main()
