@@ -152,3 +152,23 @@ def test_weights_are_pages_of_the_file_that_processes_share(tmp_path: Path, own_
     assert touched != 0
     assert mapped >= 4 * sum(parameter.numel() for parameter in module.parameters())
     assert copied == 0
+
+
+@pytest.mark.parametrize(("kind", "encoder", "decoder"), [("Bart", 1, 3), ("Bart", 3, 1), ("Pegasus", 1, 2)])
+def test_a_decoder_loaded_alone_counts_its_own_layers(
+    llama_folder: Path, tmp_path: Path, own_cache: Path, kind: str, encoder: int, decoder: int
+) -> None:
+    import transformers
+
+    shape = {"vocab_size": 259, "d_model": 16, "decoder_attention_heads": 2, "decoder_ffn_dim": 32}
+    alone = {"is_decoder": True, "is_encoder_decoder": False, "pad_token_id": 0, "max_position_embeddings": 64}
+    config = getattr(transformers, f"{kind}Config")(
+        **shape, **alone, encoder_layers=encoder, decoder_layers=decoder, init_std=0.3
+    )
+    folder = Path(shutil.copytree(llama_folder, tmp_path / "model"))
+    getattr(transformers, f"{kind}ForCausalLM")(config).save_pretrained(folder)
+    model = load_model(folder, device="cpu", dtype="float32")
+    prompts = [list(range(40, 60)), [*range(40, 60), 70], [*range(40, 58), 71, 72]]
+    done = model.complete(prompts, [[80, 81]] * 3, max_new_tokens=4)
+    each = [model.complete([prompt], [[80, 81]], max_new_tokens=4)[0] for prompt in prompts]
+    assert [answer.text for answer in done] == [answer.text for answer in each]

@@ -50,6 +50,7 @@ def load_module(
     with _without_adapter(folder) as plain:
         module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code)
     module = module.eval().requires_grad_(False)
+    _count_decoder_layers(module)
     check_fit(report, _where(name, checkpoint.folder))
     heard.tell_of_weights(name)
     files = [*checkpoint.weights, *([adapter.weights] if adapter else [])]
@@ -135,6 +136,17 @@ def _read(folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_rem
             what = f"{_where(name, checkpoint.folder)}: transformers cannot load it: {described(error)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
+
+
+def _count_decoder_layers(module: Any) -> None:
+    """Let decoders of encoder-decoder families (BART's kin), loaded alone, count their own layers.
+
+    Their configurations say ``num_hidden_layers`` of the encoder, by which transformers sizes the decoder's cache.
+    """
+    for config in {id(part.config): part.config for part in module.modules() if hasattr(part, "config")}.values():
+        layers = getattr(config, "decoder_layers", None)
+        if isinstance(layers, int) and getattr(config, "num_hidden_layers", layers) != layers:
+            config.num_hidden_layers = layers
 
 
 def _adapted(module: Any, adapter: Adapter) -> Any:
