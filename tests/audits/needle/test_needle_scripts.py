@@ -31,6 +31,18 @@ NEEDLE = "The magic number is 1234567."
         "គឺ1234567។",
         "1234567ဖြစ်သည်။",
         "The number is 1234567.",
+        "ቁጥሩ1234567ነው።",
+        "ꊿ1234567ꀋ",
+        "ㄋˇ1234567ㄏㄠˇ",
+        "ㄕˋ 1234567ㄉㄜ˙",
+        "是ー1234567々",
+        "नंबर1234567है।",
+        "ኢ1234567",
+        "המספר הוא ה1234567.",
+        "و1234567",
+        "ꦲ1234567ꦏ",
+        "རེད་1234567ལགས།",
+        "ჭ 1234567.",
     ],
 )
 def test_a_number_between_letters_of_such_a_script_stands_by_itself(answer: str) -> None:
@@ -39,7 +51,20 @@ def test_a_number_between_letters_of_such_a_script_stands_by_itself(answer: str)
 
 
 @pytest.mark.parametrize(
-    "answer", ["是12345678。", "１２３４５６７８", "a1234567", "1234567b", "是01234567", "1234567_"]
+    "answer",
+    [
+        "是12345678。",
+        "１２３４５６７８",
+        "a1234567",
+        "1234567b",
+        "是01234567",
+        "1234567_",
+        "я1234567",
+        "1234567ω",
+        "1234567e\u0301",
+        "q\u03011234567",
+        "x\u02b01234567",
+    ],
 )
 def test_a_longer_number_or_word_does_not_hold_it(answer: str) -> None:
     assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) != 1.0
@@ -48,6 +73,9 @@ def test_a_longer_number_or_word_does_not_hold_it(answer: str) -> None:
 def test_words_keep_their_borders() -> None:
     assert score_boundary("答案是red-fox。", ["red-fox"]) == 1.0
     assert score_boundary("The infrared-fox", ["red-fox"]) == 0.0
+    assert score_boundary("נכתב הכתב", ["כתב"]) == 0.0 and score_boundary("هذا الكتاب", ["كتاب"]) == 0.0
+    assert score_boundary("नमकी", ["नमक"]) == 0.0 and score_boundary("ꊿꀋ red-foxꀋ", ["red-fox"]) == 1.0
+    assert score_boundary("สุนัขจิ้งจอก", ["จิ้งจอก"]) == 1.0 and score_boundary("여우는", ["여우"]) == 1.0
     assert score_boundary("狐狸精", ["狐狸"]) == 1.0  # Chinese has no borders to offer
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
-from lm_audit.audits.needle.scripts import CJK, HANGUL, UNSPACED
+from lm_audit.audits.needle.borders import NUMBERS, whole
 from lm_audit.models.thinking import split_reply
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
-# A letter borders a number or word like white space does where its script writes no spaces between words, or (Korean)
-# none before particles: 是1234567。 states 1234567.
-_BEFORE = rf"(?:(?<!\w)|(?<=[{CJK}{UNSPACED}{HANGUL}])(?<!\d))"
-_AFTER = rf"(?=\W|\Z|(?!\d)[{CJK}{UNSPACED}{HANGUL}])"
-_NUMBER = re.compile(rf"{_BEFORE}\d{{7}}{_AFTER}")
 
 
 def clean(prediction: str) -> str:
@@ -61,26 +57,23 @@ def precision(prediction: str, references: Sequence[str]) -> float | None:
 
     A model that lists every number of the text finds all references with a low precision.
     """
-    named = set(_NUMBER.findall(clean(prediction)))
+    named = set(whole(NUMBERS, number=True).findall(clean(prediction)))
     return len(named & {_plain(reference) for reference in references}) / len(named) if named else None
 
 
 def settled(prediction: str, references: Sequence[str]) -> bool:
     """Whether no further text can change the scores: each reference stands there, and something ended it."""
     text = _plain(prediction)
-    return all(re.search(_whole_word(reference).pattern + r"[\s\S]", text, re.IGNORECASE) for reference in references)
+    return all(any(found.end() < len(text) for found in _whole_word(one).finditer(text)) for one in references)
 
 
 def _contains(prediction: str, reference: str) -> bool:
     return _plain(reference).lower() in clean(prediction).lower()
 
 
-def _whole_word(reference: str) -> re.Pattern[str]:
-    # A border is asked for only where the reference itself ends in a word character: "(x)" has none to offer.
-    reference = _plain(reference)
-    before = _BEFORE if reference[:1].isalnum() else ""
-    after = _AFTER if reference[-1:].isalnum() else ""
-    return re.compile(before + re.escape(reference) + after, re.IGNORECASE)
+def _whole_word(reference: str) -> Any:
+    plain = _plain(reference)
+    return whole(re.escape(plain), first=plain[:1], last=plain[-1:])
 
 
 def _share(found: Sequence[bool]) -> float:

@@ -1,0 +1,40 @@
+"""Where a number or a word stands by itself in a text, in any script: by Unicode's properties of the letters around it.
+
+A number is part of a longer name only beside another number or a letter that has a case (Latin, Greek, Cyrillic, ...):
+``a1234567``. The letters of all other scripts are written next to numbers, as particles (Korean, Amharic, Hebrew) or
+since the script writes no spaces: ``是1234567。`` states 1234567. A word is bordered by what is no letter, or by a
+letter of a script without spaces, which can offer no more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+NUMBERS = "[0-9]{7}"
+
+_GLUES = r"[\p{Lu}\p{Ll}\p{Lt}\p{N}_]"
+_LETTER = r"[\p{L}\p{N}_]"
+_ON_IT = r"[\p{M}\p{Lm}]*"
+"""Marks and tone letters that stand on the letter before them."""
+_UNSPACED = (
+    r"[\p{Line_Break=SA}\p{Line_Break=ID}\p{Line_Break=CJ}\p{Line_Break=NS}\p{Line_Break=AK}\p{Line_Break=AS}"
+    r"\p{Hangul}\p{Tibetan}\p{Balinese}\p{Javanese}\p{Katakana}\p{Bopomofo}]"
+)
+"""Letters between which lines may break without a space (UAX 14), and scripts that have other rules to that effect."""
+
+_BEFORE = {True: rf"(?<!{_GLUES}{_ON_IT})", False: rf"(?:(?<!{_LETTER}\p{{M}}*)|(?<={_UNSPACED}{_ON_IT}))"}
+_AFTER = {True: rf"(?!{_GLUES})", False: rf"(?:(?![\p{{M}}\p{{L}}\p{{N}}_])|(?={_UNSPACED}))"}
+
+
+@cache
+def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = False) -> Any:
+    """A compiled pattern of ``pattern`` between borders; ``first`` and ``last`` are the characters at its ends.
+
+    A border is asked for only where that end is a letter or a digit: "(x)" has none to offer. Case is ignored.
+    """
+    import regex  # The standard library knows no properties of characters.
+
+    before = _BEFORE[number or first.isdecimal()] if number or first.isalnum() else ""
+    after = _AFTER[number or last.isdecimal()] if number or last.isalnum() else ""
+    return regex.compile(before + pattern + after, regex.IGNORECASE)
