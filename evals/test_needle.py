@@ -76,10 +76,26 @@ def cell_cases(options: RunOptions) -> list[Case]:
 
 
 def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Refuse a template that this tokenizer lacks, and a length too short for the task, before weights load."""
-    from lm_audit.audits.needle.feasible import check_feasible
+    """Refuse a template that this tokenizer lacks, and a length too short for the task, before weights load.
 
-    check_feasible(case.params["plan"], tokenizer)
+    A length of the size's own is skipped, one that the user named is an error.
+    """
+    from lm_audit.audits.needle.feasible import too_short
+
+    plan = case.params["plan"]
+    reason = too_short(plan, tokenizer, case.params.get("length", plan.lengths[-1]))
+    if reason:
+        pytest.skip(reason)
+
+
+def skip_unmeasurable(model: LanguageModel, plan: Plan) -> list[int]:
+    """The lengths of a plan that can be measured; skips with the reasons where none can."""
+    from lm_audit.audits.needle.wholegrid import measurable
+
+    lengths, reasons = measurable(model, plan)
+    if not lengths:
+        pytest.skip("; ".join(dict.fromkeys(reasons)))
+    return lengths
 
 
 @cases(cell_cases, preflight=has_template, needs=[Capability.GENERATE])
@@ -111,7 +127,7 @@ def test_grid(
     from lm_audit.audits.needle.wholegrid import adaptive_evidence, whole_evidence
 
     plan = case.params["plan"]
-    skip_beyond_context(language_model, plan.lengths[0])
+    skip_unmeasurable(language_model, plan)
     options = {"scorer": run_options.option("needle_scorer"), "threshold": run_options.option("needle_threshold")}
     if case.params["adaptive"]:
         precision = run_options.option("needle_precision")
@@ -157,6 +173,6 @@ def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, b
     from lm_audit.audits.needle.controls import chance_evidence
 
     plan = case.params["plan"]
-    skip_beyond_context(language_model, plan.lengths[0])
-    samples = book.samples(language_model, plan, plan.lengths[0], plan.depths[0], range(plan.samples))
+    length = skip_unmeasurable(language_model, plan)[0]
+    samples = book.samples(language_model, plan, length, plan.depths[0], range(plan.samples))
     evidence.record(chance_evidence(language_model, samples))

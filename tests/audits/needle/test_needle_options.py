@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.needle import NeedleConfig
-from lm_audit.audits.needle.feasible import check_feasible
+from lm_audit.audits.needle.feasible import check_feasible, too_short
 from lm_audit.audits.needle.options import OPTIONS
-from lm_audit.audits.needle.plans import Asking, plans
+from lm_audit.audits.needle.plans import Asking, plans, without_needles
+from lm_audit.audits.needle.wholegrid import measurable
 from lm_audit.errors import DataError, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,6 +77,24 @@ def test_a_length_too_short_for_the_task_is_known_from_the_tokenizer_alone() -> 
         check_feasible(plan, byte_tokenizer(512))
     (long,) = planned(needle_lengths="131072")
     check_feasible(long, byte_tokenizer(512))
+
+
+def test_a_length_of_the_size_s_own_without_room_is_left_out_with_its_reason() -> None:
+    from lm_audit.models import load_model
+    from lm_audit.models.byte_tokenizer import byte_tokenizer
+
+    (plan,) = planned()
+    smallest = check_feasible(plan, byte_tokenizer(512))
+    assert plan.lengths[0] < smallest
+    assert f"needs {smallest} tokens" in str(too_short(plan, byte_tokenizer(512), plan.lengths[0]))
+    assert too_short(plan, byte_tokenizer(512), smallest) is None
+    (named,) = planned(needle_lengths=f"{plan.lengths[0]},{smallest}")
+    with pytest.raises(DataError, match=f"smallest feasible length is {smallest}"):
+        too_short(named, byte_tokenizer(512), smallest)
+    lengths, reasons = measurable(load_model("tiny", device="cpu"), plan)
+    assert len(lengths) == 1 and len(reasons) == len(plan.lengths) - 1
+    control = without_needles(plan, 3)
+    assert (control.lengths, control.samples) == (plan.lengths, 3)
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,17 @@ def build_sample(
     return maker.sample(fitted, index)
 
 
+class TooShort(DataError):
+    """A length in which the task has no room; ``smallest`` is the least that has."""
+
+    def __init__(self, length: int, smallest: int):
+        super().__init__(
+            f"length {length} is too short: wording, needles and answer alone take {smallest - 1} tokens; "
+            f"the smallest feasible length is {smallest}"
+        )
+        self.smallest = smallest
+
+
 @dataclass
 class _Maker:
     haystack: Haystack
@@ -148,10 +159,7 @@ class _Maker:
         room = self.length - self.options.tokens_to_generate - self.frame.extra
         if bare >= room:
             smallest = bare + 1 + self.options.tokens_to_generate + self.frame.extra
-            raise DataError(
-                f"length {self.length} is too short: wording, needles and answer alone take {smallest - 1} tokens; "
-                f"the smallest feasible length is {smallest}"
-            )
+            raise TooShort(self.length, smallest)
         start = _window_start(haystack, room - bare, seed, name, self.options.windows)
         depths = self.depths if self.needles else ()
         fitter = Fitter(haystack, self.needles, depths, self.options.boundary, room, self.measure)

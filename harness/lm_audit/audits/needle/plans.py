@@ -27,6 +27,8 @@ class Plan:
     samples: int
     config: NeedleConfig | None = None
     folder: str | None = None
+    asked: bool = False
+    """Whether the lengths are the user's own; those of a size are left out where the task has no room in them."""
 
     @property
     def shares(self) -> bool:
@@ -165,7 +167,7 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
             "random_seed": seed,
         }
     )
-    return Plan(name, lengths, depths, samples, config)
+    return Plan(name, lengths, depths, samples, config, asked=option("needle_lengths") is not None)
 
 
 def _given(value: Any, default: Any) -> Any:
@@ -192,7 +194,7 @@ def _check_numbers(lengths: Sequence[Any], what: str) -> None:
 
 
 def without_needles(plan: Plan, samples: int) -> Plan:
-    """The plan of the negative control: the shortest length, no needle planted."""
+    """The plan of the negative control: no needle planted; the shortest length with room for the task is asked."""
     assert plan.config is not None
     config = replace(plan.config, planted=False, windows="independent")
-    return Plan(f"{plan.name}-no-needle", plan.lengths[:1], plan.depths[:1], samples, config)
+    return replace(plan, name=f"{plan.name}-no-needle", depths=plan.depths[:1], samples=samples, config=config)

@@ -9,6 +9,7 @@ from lm_audit.audits.needle.adaptive import Place, find_cliff
 from lm_audit.audits.needle.answers import ModelAnswerer, beyond_context
 from lm_audit.audits.needle.cells import Scored, score_sample
 from lm_audit.audits.needle.evaluation import grid_evidence
+from lm_audit.audits.needle.feasible import too_short
 from lm_audit.errors import UsageError
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
@@ -28,7 +29,7 @@ def whole_evidence(
     model: LanguageModel, plan: Plan, book: Book, *, scorer: str, threshold: float, seed: int
 ) -> Evidence:
     """Every cell that the model's context holds; answers and prompts stand in the rows of the cells' own cases."""
-    lengths, left_out = _lengths(model, plan)
+    lengths, left_out = measurable(model, plan)
     cells = [cell for cell in plan.cells if cell[0] in lengths]
     scored = [one for cell in cells for one in book.cell(model, plan, *cell)]
     evidence = grid_evidence(scored, scorer=scorer, threshold=threshold, seed=seed)
@@ -42,7 +43,7 @@ def adaptive_evidence(
     """Samples where the threshold is undecided, at most the plan's number a cell, until the cliff is known."""
     if plan.config is None:
         raise UsageError("--adaptive builds its samples; it cannot be used with --needle-folder")
-    lengths, left_out = _lengths(model, plan)
+    lengths, left_out = measurable(model, plan)
     answerer, scored = ModelAnswerer(model), list[Scored]()
 
     def ask(places: Sequence[Place]) -> list[float]:
@@ -66,8 +67,11 @@ def adaptive_evidence(
     return _described(evidence, plan, left_out)
 
 
-def _lengths(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
-    reasons = {length: beyond_context(model, length) for length in plan.lengths}
+def measurable(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
+    """The plan's lengths that this model reads and the task fits in, and why others are left out."""
+    reasons = {
+        length: beyond_context(model, length) or too_short(plan, model.tokenizer, length) for length in plan.lengths
+    }
     return [n for n, reason in reasons.items() if not reason], [reason for reason in reasons.values() if reason]
 
 
