@@ -2,7 +2,7 @@
 
 import os
 
-from lm_audit.plugin.threads import thread_settings, usable_cores
+from lm_audit.plugin.parallel.threads import thread_settings, usable_cores
 
 pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")
 

@@ -29,7 +29,7 @@ Texts = list[tuple[int, ...]]
 
 def refusal_prompts(model: Any, count: int) -> list[list[int]]:
     """Token ids of the first ``count`` prompts of the refusal audit."""
-    from lm_audit.audits.bias.refusal import load_refusal_set
+    from lm_audit.audits.bias.generated.refusal import load_refusal_set
 
     refusals = load_refusal_set(ROOT / "fixtures/bias/refusal_en.toml")
     pairs = [(request, group) for axis in refusals.axes for request in refusals.requests for group in axis.groups]
@@ -45,7 +45,7 @@ def ours(model: Any, prompts: Sequence[list[int]], new: int) -> Texts:
 
 @torch.inference_mode()
 def theirs(model: Any, prompts: Sequence[list[int]], new: int, batch: int) -> Texts:
-    from lm_audit.models.stopping import end_ids
+    from lm_audit.models.generation.stopping import end_ids
 
     ends, found = end_ids(model), dict[int, tuple[int, ...]]()
     order = sorted(range(len(prompts)), key=lambda index: -len(prompts[index]))

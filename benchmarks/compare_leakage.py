@@ -20,8 +20,8 @@ import arithmetic_floor
 import torch
 
 from lm_audit.audits.leakage import Item, half_option_prefixes, load_benchmark, probe, shuffled_orders
-from lm_audit.audits.leakage.cuts import cut_items
-from lm_audit.audits.leakage.items import shuffle_options
+from lm_audit.audits.leakage.half_option.cuts import cut_items
+from lm_audit.audits.leakage.items.item import shuffle_options
 from lm_audit.models import LanguageModel, load_model
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"

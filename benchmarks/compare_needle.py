@@ -110,9 +110,9 @@ def reference(samples: int) -> dict[str, float]:
     """RULER's way to a sample, from its description, on the same haystack and tokenizer."""
     import random
 
-    from lm_audit.audits.needle.sentences import split_sentences
-    from lm_audit.audits.needle.sources import embedded_essay
-    from lm_audit.audits.needle.wording import needle_sentence, task_wording
+    from lm_audit.audits.needle.haystack.sentences import split_sentences
+    from lm_audit.audits.needle.haystack.sources import embedded_essay
+    from lm_audit.audits.needle.samples.wording import needle_sentence, task_wording
     from lm_audit.models import load_tokenizer
 
     before = time.process_time()

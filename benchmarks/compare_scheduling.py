@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 MODES = {
     "affinity": (),
-    "load": ("-p", "no:lm_audit.plugin.scheduler", "--dist", "load"),
+    "load": ("-p", "no:lm_audit.plugin.parallel.scheduler", "--dist", "load"),
     "worksteal": ("--dist", "worksteal"),
     "loadscope": ("--dist", "loadscope"),
     "loadgroup": ("--dist", "loadgroup"),

@@ -28,7 +28,7 @@ VARIANTS = {
 def one(seed: int) -> None:
     """Both controls of one seed as a line of JSON."""
     from lm_audit.audits.leakage import negative_control, plant, positive_control
-    from lm_audit.models.tiny_model import tiny_model
+    from lm_audit.models.toy.tiny_model import tiny_model
 
     planted = plant(tiny_model(), seed=seed)
     found = {}

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 from scipy.stats import norm
 
 from lm_audit.stats import share
-from lm_audit.stats.disparity import max_min_disparity, mean_errors
-from lm_audit.stats.share_differences import clustered_share_difference
+from lm_audit.stats.means.disparity import max_min_disparity, mean_errors
+from lm_audit.stats.shares.share_differences import clustered_share_difference
 
 
 def disparity(task: tuple[int, int, int, tuple[float, ...], float, int]) -> str:

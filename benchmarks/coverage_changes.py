@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 import numpy as np
 from coverage_rows import SEED, Row
 
-from lm_audit.report.interval_difference import difference_of
+from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
 from lm_audit.sources.change import change_between
 from lm_audit.sources.units import RowTable

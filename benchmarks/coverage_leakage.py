@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
-from lm_audit.audits.leakage.benchmark import Benchmark
-from lm_audit.audits.leakage.items import Item
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
 from lm_audit.stats import Estimate
 
@@ -163,7 +163,7 @@ def themes(rows: int, run: int, swapped: bool) -> Design:
             pairs = np.arange(rows - rows % 2).reshape(-1, 2)
             p = paired_sign_flip([total(pair) - total(pair[::-1]) for pair in pairs], seed=seed).value
         else:
-            from lm_audit.audits.leakage.rowsorder import sharded_test
+            from lm_audit.audits.leakage.orders.rows import sharded_test
 
             parts = np.array_split(np.arange(rows), 4)
             shuffled = [[total(rng.permutation(part)) for _ in range(19)] for part in parts]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from lm_audit.audits.needle.cells import share
-from lm_audit.audits.needle.cliff import cliff
+from lm_audit.audits.needle.grid.cells import share
+from lm_audit.audits.needle.grid.cliff import cliff
 
 SURFACES = {"flat 0.95": [0.95] * 6, "falls late": [0.99, 0.99, 0.98, 0.95, 0.7, 0.4], "at 0.85": [0.85] * 6}
 
@@ -88,7 +88,7 @@ def measured(name: str, runs: int) -> tuple[str, float, float]:
 
 def control_fails(seed: int) -> list[str]:
     """The controls that fail at a seed, by name."""
-    from lm_audit.audits.needle import controls
+    from lm_audit.audits.needle.controls import stubs as controls
 
     every = (controls.reader_control, controls.middle_control)
     return [one.__name__ for one in every if not getattr(one(seed).control, "passed", False)]

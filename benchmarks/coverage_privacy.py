@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 import numpy as np
 from scipy.special import ndtri
 
-from lm_audit.audits.privacy.blind import noticed_auc, separation
+from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
 from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.stats import bounded_mean, mean_exposure, roc_auc, studentised_difference, tpr_at_fpr
-from lm_audit.stats.average_precision import pr_interval
+from lm_audit.stats.ranking.average_precision import pr_interval
 
 SEED, RESAMPLES, TRUTH_RUNS = 20260, 599, 4000
 SIZES = ((8, 200), (15, 200), (50, 200), (50, 1000))
@@ -149,7 +149,7 @@ def ndtr(value: float) -> float:
 
 
 def average_precision(members: np.ndarray, twins: np.ndarray) -> float:
-    from lm_audit.stats.ranking import average_precision_of
+    from lm_audit.stats.ranking.scores import average_precision_of
 
     return float(average_precision_of(members, twins))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
-from lm_audit.report import vega  # noqa: E402
+from lm_audit.report.charts import vega  # noqa: E402
 from tests.report.made_runs import chart, heatmap  # noqa: E402
 
 

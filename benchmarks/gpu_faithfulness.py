@@ -22,9 +22,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from lm_audit.audits.faithfulness import heads, proximity
-from lm_audit.audits.faithfulness.explain import Explainer
-from lm_audit.audits.faithfulness.passage import Passage
+from lm_audit.audits.faithfulness.methods.explain import Explainer
+from lm_audit.audits.faithfulness.methods.ifr import heads, proximity
+from lm_audit.audits.faithfulness.passage.tokens import Passage
 
 REFERENCE = {1000: (1.03, 18.7), 2000: (2.31, 25.0), 5000: (9.19, 63.0)}
 """Seconds and GiB of the reference FlashTrace (attention recomputed, hops=1) on one H100 80 GB."""

@@ -53,8 +53,8 @@ def random_model(small: bool, device: str) -> Any:
     """The random model as a LanguageModel; no token ends a text, so that every row is as long as asked."""
     from transformers import AutoModelForCausalLM, Qwen3Config
 
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
     from lm_audit.models.language_model import LanguageModel
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     shape, size = (SMALL, 4096) if small else (SHAPE, VOCABULARY)
     config = Qwen3Config(
@@ -147,7 +147,7 @@ def generation(model: Any, limits: Limits, plan: list[tuple[int, int, int]]) -> 
 
 def needle(model: Any, limits: Limits, prompt: int, new: int) -> list[dict[str, Any]]:
     """``complete`` of four long prompts of their own, and of four that share three quarters."""
-    from lm_audit.models.shared_prefix import complete
+    from lm_audit.models.generation.shared_prefix import complete
 
     size = model.module.config.vocab_size
     own = ids(4, prompt, size=size)
@@ -184,7 +184,7 @@ def scoring(model: Any, limits: Limits, part: int) -> list[dict[str, Any]]:
 
 
 def distinct_tokens(requests: Any) -> int:
-    from lm_audit.models.prefix_plan import common
+    from lm_audit.models.generation.prefix_plan import common
 
     rows = sorted({(*prefix, *target[:-1]) for prefix, target in requests})
     return sum(len(row) - (common(rows[place - 1], row) if place else 0) for place, row in enumerate(rows))
@@ -201,8 +201,8 @@ def check(device: str) -> dict[str, str]:
     """Greedy texts of small models in float32 and bf16 on the device, beside transformers' own."""
     import copy
 
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
     from lm_audit.models.language_model import LanguageModel
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
     from tests.models.architectures import architecture
 
     found = {}

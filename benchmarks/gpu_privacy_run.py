@@ -22,11 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "harness"))
 
-from lm_audit.audits.privacy.config import LoraSettings, StagesConfig, TrainSettings  # noqa: E402
-from lm_audit.audits.privacy.documents import chunks  # noqa: E402
-from lm_audit.audits.privacy.jsonl import write_lines  # noqa: E402
-from lm_audit.audits.privacy.streams import Stream  # noqa: E402
-from lm_audit.models.tiny_text import seeded_text  # noqa: E402
+from lm_audit.audits.privacy.data.documents import chunks  # noqa: E402
+from lm_audit.audits.privacy.data.jsonl import write_lines  # noqa: E402
+from lm_audit.audits.privacy.data.seeded_stream import Stream  # noqa: E402
+from lm_audit.audits.privacy.stages.config import LoraSettings, StagesConfig, TrainSettings  # noqa: E402
+from lm_audit.models.toy.tiny_text import seeded_text  # noqa: E402
 
 DOCUMENTS = 10_000
 
@@ -118,10 +118,10 @@ def configuration(args: argparse.Namespace, documents: Path) -> StagesConfig:
 def run(config: StagesConfig, args: argparse.Namespace) -> dict[str, float]:
     """Train and audit; seconds of each part."""
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidencefile import save_evidence
+    from lm_audit.audits.privacy.evidence_file import save_evidence
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
     from lm_audit.audits.privacy.outputs import write_outputs
-    from lm_audit.audits.privacy.stages import run_stages
-    from lm_audit.audits.privacy.stagescores import ScoringOptions
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     times: dict[str, float] = {}
     clock = [time.perf_counter()]

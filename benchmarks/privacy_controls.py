@@ -26,8 +26,8 @@ SETTINGS = {
 
 RUN = """
 import sys
-from lm_audit.audits.privacy.known_scores import known_scores
-from lm_audit.audits.privacy.trained_controls import never_trained, often_repeated, planted_memory
+from lm_audit.audits.privacy.controls.known_scores import known_scores
+from lm_audit.audits.privacy.controls.trained_controls import never_trained, often_repeated, planted_memory
 failed, steps = [], []
 for seed in range(int(sys.argv[1])):
     steps.append(planted_memory(seed).steps)

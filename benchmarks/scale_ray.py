@@ -16,8 +16,8 @@ import tracemalloc
 
 import numpy as np
 
-from lm_audit.plugin.affinity import AffinityQueue, Work
-from lm_audit.plugin.costs import CostModel
+from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.costs import CostModel
 
 
 def simulate(options: argparse.Namespace, workers: int, cases: int) -> dict[str, float]:

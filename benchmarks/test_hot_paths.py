@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from scoring_lists import bias_grid, shared_contexts, unrelated_sentences
 
-from lm_audit.audits.needle.config import NeedleConfig
-from lm_audit.audits.needle.grid import grid_samples
+from lm_audit.audits.needle.grid.writing import grid_samples
+from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
 from lm_audit.models.scoring.limits import Limits
 from lm_audit.models.scoring.packing import batches, plan

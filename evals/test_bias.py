@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.bias.grid_file import load_preference_set
-from lm_audit.audits.bias.lexicon import PreferenceSet
+from lm_audit.audits.bias.grid.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon import PreferenceSet
 from lm_audit.audits.bias.options import DATA_SETS
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from lm_audit.audits.bias.grid import GridMeasurement
+    from lm_audit.audits.bias.grid.measurement import GridMeasurement
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.recorder import Recorder
+    from lm_audit.plugin.record.evidence_fixture import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "bias"
 
@@ -63,7 +63,7 @@ def grid_cases(options: RunOptions) -> list[Case]:
 
 def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse words that the tokenizer cannot separate from their prompt, before weights load."""
-    from lm_audit.audits.bias.linting import require_separable
+    from lm_audit.audits.bias.grid.linting import require_separable
 
     require_separable(case.params["grid"], tokenizer)
     grid_in_chat(tokenizer, options)
@@ -135,8 +135,8 @@ SAMPLES: dict[str, dict[str, int | None]] = {
 
 def public_cases(options: RunOptions) -> list[Case]:
     """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
-    from lm_audit.audits.bias.public_sets import load_set
-    from lm_audit.audits.bias.rows import is_hub_id
+    from lm_audit.audits.bias.benchmarks.public_sets import load_set
+    from lm_audit.audits.bias.benchmarks.rows import is_hub_id
 
     found = []
     for name in DATA_SETS:
@@ -266,7 +266,7 @@ PLANTED_NATS = 2.0
 )
 def test_preference_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A planted preference of known size must be recovered; names without meaning must show none."""
-    from lm_audit.audits.bias.grid_controls import control_evidence
+    from lm_audit.audits.bias.grid.controls import control_evidence
 
     templates = tomllib.loads((FIXTURES / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs

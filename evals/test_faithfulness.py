@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.faithfulness.jsonl import read_samples
-from lm_audit.audits.faithfulness.method_options import METHODS, READS
-from lm_audit.audits.faithfulness.samples import Sample, generated_samples, load_words
+from lm_audit.audits.faithfulness.methods.method_options import METHODS, READS
+from lm_audit.audits.faithfulness.passage.samples import Sample, generated_samples, load_words
+from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.number_checks import check_choice
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.audit import Settings
     from lm_audit.audits.faithfulness.study import Study
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.recorder import Recorder
+    from lm_audit.plugin.record.evidence_fixture import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness"
 
@@ -97,7 +97,7 @@ def in_chat(tokenizer: Any, options: RunOptions) -> bool:
 
 def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse prompts and generations that this tokenizer cannot give back, before weights load."""
-    from lm_audit.audits.faithfulness.passage import encode_passage
+    from lm_audit.audits.faithfulness.passage.tokens import encode_passage
 
     for sample in case.params["samples"]:
         try:
@@ -167,8 +167,8 @@ def test_comparison(
 
 def planted(model: LanguageModel, seed: int) -> tuple[LanguageModel, tuple[Sample, ...]]:
     """The model that copies by construction, where ``model`` lies, and the samples on which it does."""
-    from lm_audit.audits.faithfulness.controls import SAMPLES
-    from lm_audit.audits.faithfulness.copier import copier, copy_samples
+    from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
+    from lm_audit.audits.faithfulness.controls.known_sources import SAMPLES
 
     return copier(seed, model.device), copy_samples(SAMPLES, seed)
 
@@ -177,7 +177,7 @@ def planted(model: LanguageModel, seed: int) -> tuple[LanguageModel, tuple[Sampl
 @cases([Case("planted-span", {}, control="positive", model="tiny")])
 def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A model built to copy marked letters: every method must find them."""
-    from lm_audit.audits.faithfulness.controls import planted_span_evidence
+    from lm_audit.audits.faithfulness.controls.known_sources import planted_span_evidence
 
     evidence.record(planted_span_evidence(*planted(language_model, audit_seed), seed=audit_seed))
 
@@ -186,7 +186,7 @@ def test_planted_span(case: Case, language_model: LanguageModel, evidence: Recor
 @cases([Case("randomised-weights", {}, control="negative", model="tiny")])
 def test_randomised_weights(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """The same model with its weights drawn anew: the attribution must not keep its ranking."""
-    from lm_audit.audits.faithfulness.controls import randomised_weights_evidence
+    from lm_audit.audits.faithfulness.controls.known_sources import randomised_weights_evidence
 
     evidence.record(randomised_weights_evidence(*planted(language_model, audit_seed), seed=audit_seed))
 
@@ -195,6 +195,6 @@ def test_randomised_weights(case: Case, language_model: LanguageModel, evidence:
 @cases([Case("random-attribution", {}, control="negative", model="tiny")])
 def test_random_attribution(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """Random numbers as an attribution: no better than random orders, by scores that tell good orders from bad ones."""
-    from lm_audit.audits.faithfulness.deletion_control import random_attribution_evidence
+    from lm_audit.audits.faithfulness.controls.deletion_control import random_attribution_evidence
 
     evidence.record(random_attribution_evidence(*planted(language_model, audit_seed), seed=audit_seed))

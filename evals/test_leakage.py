@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.leakage.benchmark import Benchmark, Drawn, cached_benchmark
-from lm_audit.audits.leakage.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
+from lm_audit.audits.leakage.items.benchmark import Benchmark, Drawn, cached_benchmark
+from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.memory import Memorisation
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.recorder import Recorder
+    from lm_audit.plugin.record.evidence_fixture import Recorder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
 SHIPPED = [FIXTURES / "general_en", FIXTURES / "general_zh"]
@@ -198,8 +198,8 @@ def test_text_likelihood(
 
 def row_order_cases(options: RunOptions) -> list[Case]:
     """One case a benchmark; rows that are sorted have an order that proves nothing, and are skipped with the reason."""
-    from lm_audit.audits.leakage.items import full_text
-    from lm_audit.audits.leakage.rowsorder import sorted_reason
+    from lm_audit.audits.leakage.items.item import full_text
+    from lm_audit.audits.leakage.orders.rows import sorted_reason
 
     found = []
     for name, source in sources(options).items():

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.needle.plans import Asking, Plan, cell_id, plans, without_needles
+from lm_audit.audits.needle.grid.plans import Asking, Plan, cell_id, plans, without_needles
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from lm_audit.audits.needle.book import Book
+    from lm_audit.audits.needle.answers.answered_cells import Book
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.recorder import Recorder
+    from lm_audit.plugin.record.evidence_fixture import Recorder
 
 PLANS = Path(__file__).resolve().parents[1] / "fixtures" / "needle" / "plans.toml"
 
@@ -44,7 +44,7 @@ def template_of(options: RunOptions) -> str:
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
     """What this session has asked its models, for all workers to see."""
-    from lm_audit.audits.needle.book import Book
+    from lm_audit.audits.needle.answers.answered_cells import Book
 
     base = tmp_path_factory.getbasetemp()
     return Book((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "needle-cells")
@@ -52,7 +52,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
 
 def skip_beyond_context(model: LanguageModel, length: int) -> None:
     """A length that the model was not trained to read measures nothing."""
-    from lm_audit.audits.needle.answers import beyond_context
+    from lm_audit.audits.needle.answers.answerers import beyond_context
 
     reason = beyond_context(model, length)
     if reason:
@@ -80,7 +80,7 @@ def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
     A length of the size's own is skipped, one that the user named is an error.
     """
-    from lm_audit.audits.needle.feasible import too_short
+    from lm_audit.audits.needle.grid.feasible import too_short
 
     plan = case.params["plan"]
     reason = too_short(plan, tokenizer, case.params.get("length", plan.lengths[-1]))
@@ -90,7 +90,7 @@ def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
 def skip_unmeasurable(model: LanguageModel, plan: Plan) -> list[int]:
     """The lengths of a plan that can be measured; skips with the reasons where none can."""
-    from lm_audit.audits.needle.wholegrid import measurable
+    from lm_audit.audits.needle.grid.whole_grid import measurable
 
     lengths, reasons = measurable(model, plan)
     if not lengths:
@@ -103,7 +103,7 @@ def test_cell(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
     """The samples of one length and depth."""
-    from lm_audit.audits.needle.evaluation import cell_evidence
+    from lm_audit.audits.needle.answers.evaluation import cell_evidence
 
     skip_beyond_context(language_model, case.params["length"])
     scored = book.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
@@ -124,7 +124,7 @@ def test_grid(
     case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
 ) -> None:
     """Accuracy over lengths and depths, the cliff and the worst cells."""
-    from lm_audit.audits.needle.wholegrid import adaptive_evidence, whole_evidence
+    from lm_audit.audits.needle.grid.whole_grid import adaptive_evidence, whole_evidence
 
     plan = case.params["plan"]
     skip_unmeasurable(language_model, plan)
@@ -146,7 +146,7 @@ def stub_cases(options: RunOptions) -> list[Case]:
 @cases(stub_cases)
 def test_stub_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """What reads the needle scores 1.0; what sees the middle alone finds what stands there, and only that."""
-    from lm_audit.audits.needle import controls
+    from lm_audit.audits.needle.controls import stubs as controls
 
     control = {
         "reads-the-needle": controls.reader_control,
@@ -170,7 +170,7 @@ def chance_cases(options: RunOptions) -> list[Case]:
 @cases(chance_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, book: Book) -> None:
     """Without a needle there is nothing to find: any hit is by chance."""
-    from lm_audit.audits.needle.controls import chance_evidence
+    from lm_audit.audits.needle.controls.stubs import chance_evidence
 
     plan = case.params["plan"]
     length = skip_unmeasurable(language_model, plan)[0]

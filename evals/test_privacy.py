@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lm_audit.audits.privacy import evalcases
-from lm_audit.audits.privacy.manifest import read_manifest
-from lm_audit.audits.privacy.stage_option import manifest_path
+from lm_audit.audits.privacy import measured_cases as evalcases
+from lm_audit.audits.privacy.data.manifest import read_manifest
+from lm_audit.audits.privacy.stages.stage_option import manifest_path
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.recorder import Recorder
+    from lm_audit.plugin.record.evidence_fixture import Recorder
 
 pytestmark = pytest.mark.privacy
 
@@ -91,7 +91,7 @@ def test_generated_extraction(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model write out the secrets of a manifest, greedily or in samples, more often than their twins?"""
-    from lm_audit.audits.privacy.extraction_generated import generated_extraction
+    from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction
 
     samples = {"smoke": 4, "standard": 16, "full": 64}[run_options.size]
     evidence.record(generated_extraction(language_model, case.params["manifest"], samples=samples, seed=audit_seed))
@@ -101,16 +101,16 @@ def test_generated_extraction(
 def test_positive_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """A model that memorised its canaries gives them away; a model that is known on paper scores as the paper says."""
     if case.id == "known-scores":
-        from lm_audit.audits.privacy.known_scores import known_scores as planted
+        from lm_audit.audits.privacy.controls.known_scores import known_scores as planted
     else:
-        from lm_audit.audits.privacy.trained_controls import often_repeated as planted
+        from lm_audit.audits.privacy.controls.trained_controls import often_repeated as planted
     evidence.record(planted(audit_seed))
 
 
 @cases([Case("never-trained", control="negative", cost=5.0)])
 def test_negative_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
     """Where no canary was trained on, members and twins look alike."""
-    from lm_audit.audits.privacy.trained_controls import never_trained
+    from lm_audit.audits.privacy.controls.trained_controls import never_trained
 
     evidence.record(never_trained(audit_seed))
 
@@ -118,8 +118,8 @@ def test_negative_control(case: Case, evidence: Recorder, audit_seed: int) -> No
 @cases(lambda options: larger_cases(options, [f"{evalcases.SEEDS}-seeds"]))
 def test_seeds(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
     """The primary figure over several seeds: mean, spread and agreement in direction."""
-    from lm_audit.audits.privacy.seeds import combine_seeds
-    from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION
+    from lm_audit.audits.privacy.stages.seeds import combine_seeds
+    from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION
 
     options = evalcases.scoring_options(run_options)
     found = {
@@ -134,7 +134,7 @@ def test_dp_sft(case: Case, evidence: Recorder, run_options: RunOptions) -> None
     """SFT with DP-SGD: the same canaries, less memory of them the smaller epsilon is."""
     from dataclasses import replace
 
-    from lm_audit.audits.privacy.config import DpSettings
+    from lm_audit.audits.privacy.stages.config import DpSettings
 
     epsilon = float(case.params["name"].removeprefix("epsilon-"))
     config = replace(evalcases.toy_config(run_options), dp=DpSettings(epsilon))

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lm_audit.audits.bias.bbq_scores import bbq_scores
-from lm_audit.audits.bias.lexicon import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
-from lm_audit.audits.bias.linting import lint
-from lm_audit.audits.bias.shares import preference_share
-from lm_audit.audits.bias.stereoset_scores import stereoset_scores
-from lm_audit.audits.bias.swap import swap_gender
+from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
+from lm_audit.audits.bias.benchmarks.shares import preference_share
+from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
+from lm_audit.audits.bias.generated.swap import swap_gender
+from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
+from lm_audit.audits.bias.grid.linting import lint
 from lm_audit.errors import DataError
 from tests.audits.bias.test_bias_known_answers import balanced_items
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lm_audit.errors import UsageError
 from lm_audit.gates import Gate, judge
-from lm_audit.plugin.case import Case
-from lm_audit.plugin.grouping import group_of
-from lm_audit.plugin.model_choice import ModelChoice, parse_choice
-from lm_audit.plugin.selection import Selection
+from lm_audit.plugin.audit_cases.case import Case
+from lm_audit.plugin.audit_cases.grouping import group_of
+from lm_audit.plugin.audit_cases.selection import Selection
+from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice
 from lm_audit.stats.estimate import Estimate
 
 names = st.text(st.sampled_from(string.ascii_letters + string.digits + "-_.:+~"), min_size=1, max_size=20)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_audit.audits.faithfulness.hops import multi_hop, observation_mask, split_hops
-from lm_audit.audits.faithfulness.samples import generated_samples, load_words, split_thinking
+from lm_audit.audits.faithfulness.methods.hops import multi_hop, observation_mask, split_hops
+from lm_audit.audits.faithfulness.passage.samples import generated_samples, load_words, split_thinking
 
 WORDS = load_words(Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness" / "samples.toml")
 

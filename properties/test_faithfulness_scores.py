@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lm_audit.audits.faithfulness.approximations import approximations
-from lm_audit.audits.faithfulness.deletion import curve_from_scores
-from lm_audit.audits.faithfulness.metrics import (
+from lm_audit.audits.faithfulness.deletion.approximations import approximations
+from lm_audit.audits.faithfulness.deletion.curves import curve_from_scores
+from lm_audit.audits.faithfulness.deletion.metrics import (
     deletion_groups,
     deletion_order,
     faithfulness_scores,

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lm_audit.audits.faithfulness.sentences import (
+from lm_audit.audits.faithfulness.passage.sentences import (
     chunk_units,
     group_tokens,
     sentence_bounds,
     sentence_units,
     word_units,
 )
-from lm_audit.audits.faithfulness.spans import near_equal_ranges
+from lm_audit.audits.faithfulness.passage.spans import near_equal_ranges
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 
 values = st.one_of(st.just(np.nan), st.floats(-10, 10, width=32))

@@ -26,9 +26,9 @@ from lm_audit.audits.leakage import (
     shuffled_orders,
     start_points,
 )
-from lm_audit.audits.leakage.cuts import word_cut
-from lm_audit.audits.leakage.items import LETTERS
-from lm_audit.audits.leakage.style import follows, poisson_binomial
+from lm_audit.audits.leakage.half_option.cuts import word_cut
+from lm_audit.audits.leakage.items.item import LETTERS
+from lm_audit.audits.leakage.items.style import follows, poisson_binomial
 
 texts = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=24)
 option_lists = st.lists(texts.filter(lambda t: t.strip()), min_size=2, max_size=10)

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lm_audit.audits.leakage import load_benchmark
-from lm_audit.audits.leakage.reading import sources
+from lm_audit.audits.leakage.items.reading import sources
 from lm_audit.errors import DataError
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "parquet")

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
-from lm_audit.audits.needle.gridfiles import claim_folder, read_samples
-from lm_audit.audits.needle.outputs import score_outputs
-from lm_audit.audits.needle.plans import folder_plan, read_sizes
-from lm_audit.audits.needle.sample import Sample, json_line
-from lm_audit.audits.needle.sources import read_source
+from lm_audit.audits.needle.answers.outputs import score_outputs
+from lm_audit.audits.needle.grid.folder import claim_folder, read_samples
+from lm_audit.audits.needle.grid.plans import folder_plan, read_sizes
+from lm_audit.audits.needle.haystack.sources import read_source
+from lm_audit.audits.needle.samples.sample import Sample, json_line
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
 quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 values = st.recursive(

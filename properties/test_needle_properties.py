@@ -24,8 +24,8 @@ from lm_audit.audits.needle import (
     score_boundary,
     write_grid,
 )
-from lm_audit.audits.needle.sample import json_line
-from lm_audit.audits.needle.sentences import sentence_ends
+from lm_audit.audits.needle.haystack.sentences import sentence_ends
+from lm_audit.audits.needle.samples.sample import json_line
 from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 
 SOURCES = {"essay": "essay", "noise": "noise", "chinese": CHINESE * 30}

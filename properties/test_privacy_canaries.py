@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lm_audit.audits.privacy.canaries import Canary, generate_canaries, plant_canaries
-from lm_audit.audits.privacy.corpus import build_corpus
-from lm_audit.audits.privacy.families import FAMILIES
-from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, gaps, gaps_are_even, insertion_positions
-from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
+from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries, plant_canaries
+from lm_audit.audits.privacy.data.corpus import build_corpus
+from lm_audit.audits.privacy.data.families import FAMILIES
+from lm_audit.audits.privacy.data.insertion import canary_ratio, check_ratio, gaps, gaps_are_even, insertion_positions
+from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_manifest
 from lm_audit.errors import DataError, UsageError
 
 families = st.sampled_from(sorted(FAMILIES))
@@ -85,7 +85,8 @@ def test_p2_different_seeds_share_no_secret(first, second, family):
 
 def test_p2_independent_of_the_hash_seed():
     """P2: a new process with another PYTHONHASHSEED draws the same canaries."""
-    code = "from lm_audit.audits.privacy.canaries import generate_canaries as g; print(g(5, seed=3, family='sentence'))"
+    code = """from lm_audit.audits.privacy.data.canaries import generate_canaries
+print(generate_canaries(5, seed=3, family='sentence'))"""
     root = Path(__file__).resolve().parents[1]
     outputs = {
         subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_audit.audits.privacy.metadata import KINDS, RESERVED, append_metadata, payload, read_metadata
+from lm_audit.audits.privacy.stages.run_metadata import KINDS, RESERVED, append_metadata, payload, read_metadata
 from lm_audit.errors import UsageError
 
 COMMON = settings(max_examples=100, deadline=None)
@@ -25,7 +25,7 @@ entries = st.dictionaries(st.text().filter(lambda key: key not in RESERVED), val
 @pytest.fixture(autouse=True, scope="module")
 def _no_git_calls():
     """Two processes an entry would make a hundred examples slow; one example below reads the real state."""
-    from lm_audit.audits.privacy import metadata
+    from lm_audit.audits.privacy.stages import run_metadata as metadata
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metadata, "_git_state", lambda: ("unknown", None))

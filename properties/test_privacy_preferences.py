@@ -7,11 +7,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_audit.audits.privacy.canaries import members, plant_canaries
-from lm_audit.audits.privacy.corpus import build_corpus
-from lm_audit.audits.privacy.families import FAMILIES
-from lm_audit.audits.privacy.preferences import build_preferences, same_ordinary_pairs
-from lm_audit.models.tiny_text import seeded_text
+from lm_audit.audits.privacy.data.canaries import members, plant_canaries
+from lm_audit.audits.privacy.data.corpus import build_corpus
+from lm_audit.audits.privacy.data.families import FAMILIES
+from lm_audit.audits.privacy.data.preferences import build_preferences, same_ordinary_pairs
+from lm_audit.models.toy.tiny_text import seeded_text
 
 TEXTS = seeded_text(600, 5)
 COMMON = settings(max_examples=100, deadline=None)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lm_audit.audits.privacy.canaries import plant_canaries
-from lm_audit.audits.privacy.config import StagesConfig, smoke_config
-from lm_audit.audits.privacy.corpus import read_texts
-from lm_audit.audits.privacy.documents import read_documents
-from lm_audit.audits.privacy.evidencefile import load_evidence
-from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
-from lm_audit.audits.privacy.preferences import read_preferences
-from lm_audit.audits.privacy.stage_option import parse_stages
+from lm_audit.audits.privacy.data.canaries import plant_canaries
+from lm_audit.audits.privacy.data.corpus import read_texts
+from lm_audit.audits.privacy.data.documents import read_documents
+from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_manifest
+from lm_audit.audits.privacy.data.preferences import read_preferences
+from lm_audit.audits.privacy.evidence_file import load_evidence
+from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
+from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, HarnessError, UsageError
 
 READERS = {

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_audit.errors import UsageError
-from lm_audit.plugin.grouping import group_of
-from lm_audit.plugin.sharding import SNAP, assign, parse_shard, plan_digest
+from lm_audit.plugin.audit_cases.grouping import group_of
+from lm_audit.plugin.parallel.shard_assignment import SNAP, assign, parse_shard, plan_digest
 
 NAMES = st.text(st.characters(exclude_characters="@[]", exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
 MODELS = st.sampled_from(["a", "b-1", "gpt-2.xl", "Ünïcode"])

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_audit.report import write_reports
-from lm_audit.report.terminal import summary_lines
+from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate
 from lm_audit.visible import is_noncharacter, shown, visible

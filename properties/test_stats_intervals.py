@@ -18,7 +18,7 @@ from lm_audit.stats import (
     share_difference,
     wilson,
 )
-from lm_audit.stats.resampling import index_batches, paired_batches
+from lm_audit.stats.bootstrap.resampling import index_batches, paired_batches
 
 # Whole numbers keep ties between resamples exact under translation and scaling, so that the limits are too.
 SAMPLES = st.lists(st.integers(-50, 50), min_size=2, max_size=25).map(lambda xs: np.array(xs, dtype=np.float64))
@@ -127,7 +127,7 @@ def test_two_sample_bca_equals_scipy(members, controls, seed):
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 400), SEEDS, st.integers(1, 2000))
 def test_batches_do_not_change_the_stream(n, m, n_resamples, seed, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lm_audit.stats.resampling.BATCH_INDICES", size)
+        patch.setattr("lm_audit.stats.bootstrap.resampling.BATCH_INDICES", size)
         alone = np.concatenate(list(index_batches(np.random.default_rng(seed), n, n_resamples)))
         pairs = list(paired_batches(seed, n, m, n_resamples))
     rng = np.random.default_rng(seed)

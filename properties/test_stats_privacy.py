@@ -23,7 +23,7 @@ from lm_audit.stats import (
     power_auc,
     power_paired_t,
 )
-from lm_audit.stats.exposure import _log_cdf
+from lm_audit.stats.leaks.exposure import _log_cdf
 
 LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 

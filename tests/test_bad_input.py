@@ -15,10 +15,10 @@ import pytest
 from _pytest.config import get_config
 
 from lm_audit.errors import DataWarning, HarnessError
-from lm_audit.plugin.case import source_of
-from lm_audit.plugin.run_options import RunOptions
-from lm_audit.plugin.state import audit_session
-from lm_audit.plugin.without_effect import without_effect
+from lm_audit.plugin.audit_cases.case import source_of
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.options.without_effect import without_effect
+from lm_audit.plugin.record.audit_session import audit_session
 from tests.plugin.toy_run import run_pytest, write_project
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -53,7 +53,7 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confi
     def loaded(*_: Any, **__: Any) -> None:
         raise AssertionError("a model was loaded")
 
-    for place in ("lm_audit.models.load_model", "lm_audit.models.loading.load_model"):
+    for place in ("lm_audit.models.load_model", "lm_audit.models.loading.from_spec.load_model"):
         monkeypatch.setattr(place, loaded)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -348,10 +348,10 @@ def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tup
 
 def test_json_rows_hold_their_places(tmp_path: Path) -> None:
     """One unusable line among good ones is named by its number, in every set of JSON lines alike."""
-    from lm_audit.audits.bias.rows import load_rows
-    from lm_audit.audits.faithfulness.jsonl import read_samples
+    from lm_audit.audits.bias.benchmarks.rows import load_rows
+    from lm_audit.audits.faithfulness.passage.user_samples import read_samples
     from lm_audit.audits.leakage import load_benchmark
-    from lm_audit.audits.privacy.corpus import read_texts
+    from lm_audit.audits.privacy.data.corpus import read_texts
 
     readers: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
         "leakage": (load_benchmark, {"question": "q", "choices": ["a", "b"], "answer": 0}),
@@ -372,9 +372,9 @@ def test_json_rows_hold_their_places(tmp_path: Path) -> None:
 
 
 def test_every_line_of_json_may_hold_other_line_ends(tmp_path: Path) -> None:
-    from lm_audit.audits.faithfulness.jsonl import read_samples
+    from lm_audit.audits.faithfulness.passage.user_samples import read_samples
     from lm_audit.audits.leakage import load_benchmark
-    from lm_audit.audits.privacy.corpus import read_texts
+    from lm_audit.audits.privacy.data.corpus import read_texts
 
     odd = "x\u2028y\u2029z\u0085w"
     path = tmp_path / "x.jsonl"
@@ -389,7 +389,7 @@ def test_every_line_of_json_may_hold_other_line_ends(tmp_path: Path) -> None:
 
 
 def test_chinese_in_gbk_is_told(tmp_path: Path) -> None:
-    from lm_audit.audits.faithfulness.jsonl import read_samples
+    from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 
     path = tmp_path / "x.jsonl"
     path.write_bytes(json.dumps({"prompt": "下列属于水果的是：苹果"}, ensure_ascii=False).encode("gbk"))

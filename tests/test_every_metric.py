@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.evidence import Evidence
-from lm_audit.report.compare import compare_runs
+from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.runstore import CaseRecord, Run, read_rows, read_run
 from lm_audit.sources import undirected, unreproduced, unsourced
 from tests.shared_data import SHARED

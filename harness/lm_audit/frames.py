@@ -59,7 +59,7 @@ def findings_frame(findings: Iterable[Finding], extra: Iterable[dict[str, Any]] 
 
 def run_metrics(run: Run) -> pd.DataFrame:
     """A row for every metric of every case, as in ``metrics.csv``."""
-    from lm_audit.report.tidy import metrics_table
+    from lm_audit.report.tables.tidy import metrics_table
 
     return metrics_table(run)
 
@@ -68,7 +68,7 @@ def run_items(run: Run) -> pd.DataFrame:
     """A row for every item of every case, the case's own columns in front, as in ``items.parquet``."""
     import pandas as pd
 
-    from lm_audit.report.items import KEYS, case_rows, items_table, joined
+    from lm_audit.report.tables.items import KEYS, case_rows, items_table, joined
 
     tables = [items_table(case, rows) for case in run.cases if (rows := case_rows(run, case).rows)]
     frame: pd.DataFrame = joined(tables).to_pandas() if tables else pd.DataFrame(columns=[*KEYS, "item"])

@@ -65,8 +65,8 @@ def evidence_html(evidence: Evidence) -> Markup:
 
 def figure_bundle(figure: Figure) -> dict[str, Any]:
     """The figure drawn here and now, in a frame without scripts or network; a figure that cannot be drawn says why."""
-    from lm_audit.report.figures import FigureDrawer
-    from lm_audit.report.page import environment, policy, resource
+    from lm_audit.report.charts.shown_figures import FigureDrawer
+    from lm_audit.report.page.rendering import environment, policy, resource
 
     view = FigureDrawer().view(figure)
     html = (

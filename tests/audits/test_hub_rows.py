@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from datasets import ClassLabel, Features, Sequence, Value
 
-from lm_audit.audits.bias.rows import load_rows
-from lm_audit.audits.bias.stereoset_items import parse_stereoset
-from lm_audit.audits.bias.winobias_items import bracketed, parse_winobias
+from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
+from lm_audit.audits.bias.benchmarks.winobias_items import bracketed, parse_winobias
 from lm_audit.audits.hub_rows import HubSet, hub_set, named, parquet_rows, records, structured
 from lm_audit.errors import DataError
 from tests.audits.hub_of_data import card, hub_of_data, parquet_of
@@ -73,7 +73,7 @@ QUESTION = {
 SENTENCE = {"sentid": "cook.guest.0.male.txt", "sentence": "The cook told the guest that he was late."}
 PROGRAM = """
 import json, sys
-from lm_audit.audits.bias.rows import load_rows
+from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts
 from lm_audit.errors import HarnessError
 found = {}

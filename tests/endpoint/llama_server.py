@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lm_audit.models.smollm2 import find_smollm2
+from lm_audit.models.toy.smollm2 import find_smollm2
 
 ALIAS = "smollm2-served"
 

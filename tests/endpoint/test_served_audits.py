@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 from lm_audit.audits import bias
-from lm_audit.audits.bias.bbq_items import BBQItem, parse_bbq
-from lm_audit.audits.bias.bbq_written import choice_of
-from lm_audit.audits.bias.counterfactual_generated import changed
+from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
+from lm_audit.audits.bias.benchmarks.bbq.written import choice_of
+from lm_audit.audits.bias.generated.continuations import changed
 from lm_audit.audits.leakage import completions
-from lm_audit.audits.leakage.benchmark import load_benchmark
+from lm_audit.audits.leakage.items.benchmark import load_benchmark
 from lm_audit.audits.needle import evaluate
-from lm_audit.audits.needle.answers import ModelAnswerer
-from lm_audit.audits.needle.building import NeedleTask, build_sample
-from lm_audit.audits.needle.haystack import Haystack
-from lm_audit.audits.privacy.canaries import plant_canaries
-from lm_audit.audits.privacy.extraction_generated import generated_extraction
-from lm_audit.audits.privacy.manifest import Manifest
+from lm_audit.audits.needle.answers.answerers import ModelAnswerer
+from lm_audit.audits.needle.haystack.text import Haystack
+from lm_audit.audits.needle.samples.building import NeedleTask, build_sample
+from lm_audit.audits.privacy.data.canaries import plant_canaries
+from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lm_audit.audits.bias import grid_controls
 from lm_audit.audits.bias.conclusions import benchmark_findings
-from lm_audit.audits.bias.grid_file import load_preference_set
-from lm_audit.audits.bias.planted import nonce_prompts
+from lm_audit.audits.bias.grid import controls as grid_controls
+from lm_audit.audits.bias.grid.file import load_preference_set
+from lm_audit.audits.bias.grid.planted import nonce_prompts
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.leakage.conclusions import completion_findings, order_findings
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
@@ -21,8 +21,8 @@ from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding
 from lm_audit.models import load_model
-from lm_audit.plugin.recorder import Recorder
-from lm_audit.report.told import told_findings
+from lm_audit.plugin.record.evidence_fixture import Recorder
+from lm_audit.report.findings_told import told_findings
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.stats import Estimate, clopper_pearson

@@ -12,9 +12,9 @@ import pytest
 from lm_audit.evidence import Control, Evidence
 from lm_audit.findings import Finding, Side, claim
 from lm_audit.findings.family import corrected
-from lm_audit.plugin.recorder import Recorder
-from lm_audit.report.junit import write_junit
-from lm_audit.report.told import told_findings
+from lm_audit.plugin.record.evidence_fixture import Recorder
+from lm_audit.report.findings_told import told_findings
+from lm_audit.report.tables.junit import write_junit
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.stats import Estimate, clopper_pearson, share_limits

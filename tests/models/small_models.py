@@ -24,7 +24,7 @@ def save_small_llama(folder: Path, seed: int = 0, *, dtype: str = "float32", **s
     """The same as a model folder with weights in ``dtype``."""
     import torch
 
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     module = small_llama(seed, **settings).to(getattr(torch, dtype))
     module.save_pretrained(folder)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama
 
 IDS = torch.arange(3, 40)[None]

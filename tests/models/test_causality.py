@@ -11,8 +11,8 @@ import transformers
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.causality import prove_causal
+from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import edit_json, small_llama
 
 SHAPE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}

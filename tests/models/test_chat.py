@@ -8,8 +8,8 @@ import pytest
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.chat import ChatSettings, ChatTemplate, in_template, parse_chat_arguments
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.chat import ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from tests.models.small_models import small_llama
 
 TURNS = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

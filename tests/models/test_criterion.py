@@ -9,16 +9,16 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.criterion import (
+from lm_audit.models.identity.fingerprint import module_digest
+from lm_audit.models.toy.criterion import (
     Criterion,
     endless_batches,
     greedy_share,
     mean_log_probability,
     train_to_criterion,
 )
-from lm_audit.models.fingerprint import module_digest
-from lm_audit.models.tiny import TinySettings, build_tiny, text_rows, train_tiny_until
-from lm_audit.models.training import TrainingSettings
+from lm_audit.models.toy.tiny import TinySettings, build_tiny, text_rows, train_tiny_until
+from lm_audit.models.toy.training import TrainingSettings
 
 SMALL = TinySettings(hidden=32, mlp=48, rows=64, decoys=8, epochs=1)
 TEXT = "a secret word"

@@ -13,7 +13,7 @@ import pytest
 
 from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.hub import cached_revisions
+from lm_audit.models.files.hub import cached_revisions
 from tests.models.small_models import edit_json, put_in_hub_cache
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import ModelError
-from lm_audit.models.digests import file_digest, weights_digest
-from lm_audit.models.disk_cache import build_once, cache_dir
+from lm_audit.models.files.disk_cache import build_once, cache_dir
+from lm_audit.models.identity.digests import file_digest, weights_digest
 
 
 def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from lm_audit.models import memory, slot_decoding
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.causality import prove_causal
+from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.generation import memory, slot_decoding
+from lm_audit.models.generation.memory import Budget
+from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.language_model import LanguageModel
-from lm_audit.models.memory import Budget
-from lm_audit.models.shared_prefix import complete
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import ARCHITECTURES, QUICK, architecture
 
 EOS = 2

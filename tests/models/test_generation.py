@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models import LanguageModel, memory, slot_decoding
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.sampling import Picker
-from lm_audit.models.seats import Work
-from lm_audit.models.slot_decoding import decode_in_slots
-from lm_audit.models.stopping import Continuation, Room
+from lm_audit.models import LanguageModel
+from lm_audit.models.generation import memory, slot_decoding
+from lm_audit.models.generation.sampling import Picker
+from lm_audit.models.generation.seats import Work
+from lm_audit.models.generation.slot_decoding import decode_in_slots
+from lm_audit.models.generation.stopping import Continuation, Room
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama
 
 PROMPTS = ["a", "some words", "z" * 30, "some words", "é"]

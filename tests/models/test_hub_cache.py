@@ -11,7 +11,7 @@ import torch
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
 from lm_audit.models.commands import run
-from lm_audit.models.hub import cached_revisions
+from lm_audit.models.files.hub import cached_revisions
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import ModelCache
-from lm_audit.models.cache import weight_bytes
+from lm_audit.models.loading.cache import weight_bytes
 from tests.models.small_models import save_small_llama, small_llama
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_audit.models.prefix_plan import common, shared_parts
+from lm_audit.models.generation.prefix_plan import common, shared_parts
 
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9), min_size=1, max_size=12)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lm_audit.models.presence import absence
+from lm_audit.models.files.presence import absence
 
 
 def test_the_embedded_toy_is_everywhere() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from lm_audit.models import LanguageModel, load_model, proofs, slot_check
-from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.checks import proofs
+from lm_audit.models.generation import slot_check
 from lm_audit.models.scoring import engine
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama
 
 REQUESTS: list[Any] = [("some", " words"), ("some", " more")]

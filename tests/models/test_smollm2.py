@@ -14,8 +14,8 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
-from lm_audit.models.gguf_file import converted_folder
-from lm_audit.models.smollm2 import find_smollm2
+from lm_audit.models.gguf.file import converted_folder
+from lm_audit.models.toy.smollm2 import find_smollm2
 from tests.shared_data import shared
 
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"

@@ -11,7 +11,7 @@ import pytest
 import transformers
 
 from lm_audit.models.context import Attributes, context_window
-from lm_audit.models.stated_context import stated_context
+from lm_audit.models.files.stated_context import stated_context
 from tests.models.architectures import _BASE, ARCHITECTURES
 from tests.models.small_gguf import random_llama, write_gguf
 from tests.models.small_models import edit_json, save_small_llama
@@ -86,7 +86,7 @@ def test_gguf_files_with_factors_state_what_their_conversion_has(tmp_path: Path,
 
 def test_it_imports_no_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from lm_audit.models.stated_context import stated_context as stated; "
+        "import sys; from lm_audit.models.files.stated_context import stated_context as stated; "
         "stated('tiny'); print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

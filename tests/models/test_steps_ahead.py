@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lm_audit.models import LanguageModel, memory, seats, slot_decoding
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.shared_prefix import complete
+from lm_audit.models import LanguageModel
+from lm_audit.models.generation import memory, seats, slot_decoding
+from lm_audit.models.generation.shared_prefix import complete
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama
 
 PROMPTS = ["a", "some words", "z" * 30, "some words", "é", "some other words", "b" * 59, "<think>"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from lm_audit.audits.bias.minimal import minimal_probe
-from lm_audit.audits.needle.tokens import Encoder
+from lm_audit.audits.bias.grid.minimal import minimal_probe
+from lm_audit.audits.needle.haystack.token_offsets import Encoder
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import load_model
+from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.language_model import LanguageModel
-from lm_audit.models.shared_prefix import complete
-from lm_audit.models.text_ids import prompt_ids
-from lm_audit.models.tiny import text_rows
+from lm_audit.models.text.text_ids import prompt_ids
+from lm_audit.models.toy.tiny import text_rows
 
 BOS, EOS = 1, 2
 

@@ -10,9 +10,9 @@ import torch
 
 from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.generation import Generation
-from lm_audit.models.thinking import MARKERS, left_open, opened_thought, split_reply
+from lm_audit.models.generation.continuation import Generation
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.thinking import MARKERS, left_open, opened_thought, split_reply
 from tests.models.small_models import small_llama
 
 HARMONY = (

@@ -11,10 +11,10 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel, load_model
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.criterion import Criterion, mean_log_probability
-from lm_audit.models.fingerprint import module_digest
-from lm_audit.models.tiny import (
+from lm_audit.models.identity.fingerprint import module_digest
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.toy.criterion import Criterion, mean_log_probability
+from lm_audit.models.toy.tiny import (
     EMBEDDED,
     TinySettings,
     base_text,
@@ -25,8 +25,8 @@ from lm_audit.models.tiny import (
     train_tiny,
     train_tiny_until,
 )
-from lm_audit.models.tiny_model import tiny_model
-from lm_audit.models.training import (
+from lm_audit.models.toy.tiny_model import tiny_model
+from lm_audit.models.toy.training import (
     TrainingSettings,
     lr_factor,
     next_token_loss,

@@ -116,7 +116,7 @@ def test_what_the_library_says_of_weights_is_told(tmp_path: Path) -> None:
 def test_buffers_of_older_versions_still_load(folder: Path, tmp_path: Path) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     rewrite(folder, lambda t: t | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4)})
     load_model(folder, device="cpu")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.plugin.case import Case, CaseSource
-from lm_audit.plugin.model_choice import parse_choice, parse_choices
-from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.audit_cases.case import Case, CaseSource
+from lm_audit.plugin.options.model_choice import parse_choice, parse_choices
+from lm_audit.plugin.options.run_options import RunOptions
 from tests.plugin.toy_audit import MODEL_AUDIT, audit_project, run_pytest
 
 IDS = """

@@ -12,9 +12,9 @@ import pytest
 from lm_audit.code_version import code_version, forget, package_digest, reachable
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence
-from lm_audit.plugin.recorder import Recorder
-from lm_audit.runstore.kinship import check_kin, member
+from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.same_run import check_kin, member
 from tests.plugin.toy_audit import audit_project, last_run, run_pytest, runs
 from tests.plugin.toy_run import REPOSITORY, environment
 from tests.runstore.sample_ledger import begin, new_run
@@ -100,9 +100,9 @@ def test_evidence_of_other_code_is_not_recorded(tmp_path: Path) -> None:
 
 
 PRIVACY = """
-from lm_audit.audits.privacy import evalcases
-from lm_audit.audits.privacy.config import StagesConfig
-from lm_audit.audits.privacy.stagescores import ScoringOptions
+from lm_audit.audits.privacy import measured_cases as evalcases
+from lm_audit.audits.privacy.stages.config import StagesConfig
+from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 from lm_audit.code_version import code_version
 print(code_version(), evalcases._digest(ScoringOptions()), StagesConfig().folder().name)
 """

@@ -131,7 +131,7 @@ def test_a_worker_that_dies_after_the_end_of_a_case_costs_nothing(tmp_path: Path
     with (tmp_path / "conftest.py").open("a") as handle:
         handle.write(f"""
 import os, time, pytest
-from lm_audit.plugin import recording
+from lm_audit.plugin.record import attempts as recording
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item, call):

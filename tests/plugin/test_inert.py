@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.plugin.naming import _DECLARED
+from lm_audit.plugin.options.naming import _DECLARED
 from lm_audit.runstore.layout import check_writable
 from tests.plugin.toy_run import run_pytest, write_project
 
@@ -19,7 +19,7 @@ import pytest
 def test_nothing_is_set(index):
     assert not [name for name in os.environ if name in ("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES")]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    assert "lm_audit.plugin.recording" not in sys.modules
+    assert "lm_audit.plugin.record.attempts" not in sys.modules
     assert "lm_audit.runstore.ledger" not in sys.modules
 """
 AUDIT = "def test_it(evidence): evidence.note('measured')\n"

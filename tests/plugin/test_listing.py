@@ -9,7 +9,7 @@ import pytest
 from lm_audit.cli import main
 from lm_audit.listing.catalogue import catalogue
 from lm_audit.listing.commands import lines
-from lm_audit.plugin.suite import suite_arguments
+from lm_audit.plugin.audit_cases.suite import suite_arguments
 
 PLUGINS = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.plugin.case_progress import CaseProgress, Reporter
-from lm_audit.plugin.progress_display import short_id
+from lm_audit.plugin.progress.case_progress import CaseProgress, Reporter
+from lm_audit.plugin.progress.progress_display import short_id
 from tests.plugin.toy_audit import audit_project, run_pytest
 from tests.plugin.toy_run import command, environment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.models.tiny import tiny_folder
+from lm_audit.models.toy.tiny import tiny_folder
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 from tests.plugin.acknowledging_audit import audit_source, only_run

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from lm_audit.plugin.slots import DeviceSlots, places_devices_itself, visible_devices
+from lm_audit.plugin.parallel.device_slots import DeviceSlots, places_devices_itself, visible_devices
 from tests.plugin.toy_run import run_pytest, write_project
 
 SOURCE = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.plugin.threads import cpu_quota, thread_settings, usable_cores
-from lm_audit.plugin.workers import GIB, Resources, available_memory, weights_bytes, worker_count
+from lm_audit.plugin.parallel.threads import cpu_quota, thread_settings, usable_cores
+from lm_audit.plugin.parallel.workers import GIB, Resources, available_memory, weights_bytes, worker_count
 from tests.plugin.toy_run import run_pytest, write_project
 
 SOURCE = """

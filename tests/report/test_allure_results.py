@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.report.allure import complete_results
-from lm_audit.report.allure_run import strip_analytics
+from lm_audit.report.allure.results import complete_results
+from lm_audit.report.allure.whole_run import strip_analytics
 from lm_audit.runstore.run import read_run
 
 from .conftest import Watched

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lm_audit.evidence import Figure
-from lm_audit.report.build import build_page
-from lm_audit.report.figures import FigureDrawer
-from lm_audit.report.page import render_page
+from lm_audit.report.charts.shown_figures import FigureDrawer
+from lm_audit.report.page.build import build_page
+from lm_audit.report.page.rendering import render_page
 from lm_audit.report.write import write_text
 from lm_audit.runstore.run import read_run
 

@@ -13,13 +13,13 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.findings import claim
-from lm_audit.plugin.recorder import Recorder
-from lm_audit.report.build import build_page
-from lm_audit.report.compare import compare_runs
-from lm_audit.report.compare_page import render_comparison
-from lm_audit.report.compare_text import comparison_lines
-from lm_audit.report.models_compared import compared_models
-from lm_audit.report.summary import run_summary
+from lm_audit.plugin.record.evidence_fixture import Recorder
+from lm_audit.report.comparison.models_compared import compared_models
+from lm_audit.report.comparison.page import render_comparison
+from lm_audit.report.comparison.runs import compare_runs
+from lm_audit.report.comparison.text import comparison_lines
+from lm_audit.report.page.build import build_page
+from lm_audit.report.tables.summary import run_summary
 from lm_audit.runstore import read_run
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder

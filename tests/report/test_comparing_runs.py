@@ -10,10 +10,10 @@ import pytest
 
 from lm_audit.cli import main
 from lm_audit.evidence import Control
-from lm_audit.report.compare import MetricChange, RunComparison, compare_runs
-from lm_audit.report.compare_page import render_comparison
-from lm_audit.report.compare_text import comparison_lines
-from lm_audit.report.interval_difference import difference_of
+from lm_audit.report.comparison.interval_difference import difference_of
+from lm_audit.report.comparison.page import render_comparison
+from lm_audit.report.comparison.runs import MetricChange, RunComparison, compare_runs
+from lm_audit.report.comparison.text import comparison_lines
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
 from lm_audit.sources import MetricSource

@@ -14,9 +14,9 @@ import pytest
 
 from lm_audit.errors import DataError
 from lm_audit.evidence import Figure
-from lm_audit.report import vega
-from lm_audit.report.drawing import TRIES, DrawingProcess
-from lm_audit.report.figures import FigureDrawer
+from lm_audit.report.charts import vega
+from lm_audit.report.charts.drawing import TRIES, DrawingProcess
+from lm_audit.report.charts.shown_figures import FigureDrawer
 
 from .made_runs import chart
 

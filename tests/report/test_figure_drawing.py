@@ -8,9 +8,9 @@ import pytest
 
 from lm_audit.errors import DataError
 from lm_audit.evidence import Figure
-from lm_audit.report import vega
-from lm_audit.report.figures import TABLE_ROWS, FigureDrawer
-from lm_audit.report.tokens import token_view
+from lm_audit.report.charts import vega
+from lm_audit.report.charts.coloured_tokens import token_view
+from lm_audit.report.charts.shown_figures import TABLE_ROWS, FigureDrawer
 
 from .made_runs import chart, heatmap
 

@@ -16,13 +16,13 @@ import pytest
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.evidence import Control, Figure
 from lm_audit.report import write_reports
-from lm_audit.report.allure import complete_results
-from lm_audit.report.compare import compare_runs
-from lm_audit.report.compare_page import render_comparison
-from lm_audit.report.compare_text import comparison_lines
+from lm_audit.report.allure.results import complete_results
+from lm_audit.report.comparison.page import render_comparison
+from lm_audit.report.comparison.runs import compare_runs
+from lm_audit.report.comparison.text import comparison_lines
 from lm_audit.report.exporters.flat import flat_metrics, flat_parameters, models_of
+from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.report.index_all import write_index
-from lm_audit.report.terminal import summary_lines
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
 

@@ -9,8 +9,8 @@ import pytest
 
 from lm_audit.evidence import Control, Figure
 from lm_audit.report import write_reports
-from lm_audit.report.compare import compare_runs
-from lm_audit.report.compare_page import render_comparison
+from lm_audit.report.comparison.page import render_comparison
+from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.report.index_all import write_index
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.cli import main
-from lm_audit.report.viewing import ReportsServer
+from lm_audit.report.serving import ReportsServer
 
 from .made_runs import MadeCase, share, write_run
 

@@ -11,11 +11,11 @@ import pytest
 
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
-from lm_audit.report.build import build_page
-from lm_audit.report.collect import collect_items
-from lm_audit.report.figures import FigureDrawer
-from lm_audit.report.page import render_page
-from lm_audit.report.tidy import COLUMNS
+from lm_audit.report.charts.shown_figures import FigureDrawer
+from lm_audit.report.page.build import build_page
+from lm_audit.report.page.rendering import render_page
+from lm_audit.report.tables.item_reading import collect_items
+from lm_audit.report.tables.tidy import COLUMNS
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate
 

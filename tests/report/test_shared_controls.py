@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.evidence import Control
-from lm_audit.report.build import build_page
+from lm_audit.report.page.build import build_page
 from lm_audit.runstore.records import Attempt, CaseRecord, Outcome, PlannedCase, Run
 from lm_audit.stats import Estimate
 

@@ -7,7 +7,17 @@ from typing import get_args
 import pytest
 
 from lm_audit.evidence import Control
-from lm_audit.report.states import LABELS, MEANING, SEVERITY, SYMBOLS, State, StateName, case_state, worst, worst_word
+from lm_audit.report.page.states import (
+    LABELS,
+    MEANING,
+    SEVERITY,
+    SYMBOLS,
+    State,
+    StateName,
+    case_state,
+    worst,
+    worst_word,
+)
 from lm_audit.runstore.records import Attempt, CaseRecord, Outcome, Verdict, VerdictWord
 
 FAILED, HELD = Control("positive", False, "a gap", "none"), Control("positive", True, "a gap", "a gap")

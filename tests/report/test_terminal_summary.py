@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lm_audit.evidence import Control
-from lm_audit.report.terminal import MOST, summary_lines
+from lm_audit.report.in_pytest.terminal import MOST, summary_lines
 from lm_audit.runstore.run import read_run
 
 from .made_runs import MadeCase, findings_cases, preference, share, write_run

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.report import late_cases, names, write_reports
-from lm_audit.report.build import build_page
-from lm_audit.report.page import render_page
+from lm_audit.report import names, write_reports
+from lm_audit.report.page.build import build_page
+from lm_audit.report.page.rendering import late_cases, render_page
 from lm_audit.runstore.run import read_run
 
 from .conftest import Watched, until

@@ -10,7 +10,7 @@ import pytest
 
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
-from lm_audit.report.allure import complete_results
+from lm_audit.report.allure.results import complete_results
 from lm_audit.runstore.inside import file_inside, relative_name
 from lm_audit.runstore.merge import merge_runs
 from lm_audit.runstore.reader import read_rows

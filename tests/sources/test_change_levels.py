@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.report.interval_difference import difference_of
+from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.units import RowTable

@@ -11,7 +11,7 @@ import pytest
 
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.plugin.recorder import Recorder
+from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger

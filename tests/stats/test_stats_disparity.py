@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.stats.disparity import max_min_disparity, mean_errors
-from lm_audit.stats.share_differences import clustered_share_difference
+from lm_audit.stats.means.disparity import max_min_disparity, mean_errors
+from lm_audit.stats.shares.share_differences import clustered_share_difference
 
 
 def grid(rng: np.random.Generator, groups: int, rows: int, columns: int, means: object = 0.0) -> np.ndarray:

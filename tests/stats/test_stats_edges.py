@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
-from lm_audit.stats.order_statistics import median_interval
+from lm_audit.stats.means.order_statistics import median_interval
 
 
 def test_importing_the_package_loads_neither_numpy_nor_scipy():

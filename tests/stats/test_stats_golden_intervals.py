@@ -25,7 +25,7 @@ from lm_audit.stats import (
     tpr_at_fpr,
     wilson,
 )
-from lm_audit.stats.bootstrap import one_sample_distribution, two_sample_distribution
+from lm_audit.stats.bootstrap.samples import one_sample_distribution, two_sample_distribution
 from tests.shared_data import shared
 
 TOLERANCE = 1e-9

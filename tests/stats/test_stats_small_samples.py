@@ -104,7 +104,7 @@ def test_groups_without_spread_or_size_have_no_test():
 @pytest.mark.parametrize("shift", [0.0, 1.8])
 def test_average_precision_is_covered_and_rarely_above_chance(shift):
     """15 members against 200 twins; the printed chance was the share of members, 0.070, and 17.5% lay above it."""
-    from lm_audit.stats.average_precision import pr_interval
+    from lm_audit.stats.ranking.average_precision import pr_interval
 
     rng = np.random.default_rng(5)
     found = [

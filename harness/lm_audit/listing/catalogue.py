@@ -12,11 +12,11 @@ import pytest
 
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import UsageError
-from lm_audit.plugin.audit_options import audit_options, option_owners
-from lm_audit.plugin.case import source_of
-from lm_audit.plugin.markers import audit_of, control_role
-from lm_audit.plugin.run_options import Size
-from lm_audit.plugin.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.audit_cases.case import source_of
+from lm_audit.plugin.audit_cases.markers import audit_of, control_role
+from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
+from lm_audit.plugin.options.audit_options import audit_options, option_owners
+from lm_audit.plugin.options.run_options import Size
 
 
 def catalogue(arguments: Sequence[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         print(args.show_help(), end="")
         return 0
     from lm_audit.listing.catalogue import catalogue
-    from lm_audit.plugin.suite import suite_arguments
+    from lm_audit.plugin.audit_cases.suite import suite_arguments
 
     plugins = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]
     found = catalogue([*plugins, *suite_arguments(), *(word for word in given if word != "--json")])

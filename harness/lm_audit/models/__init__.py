@@ -8,13 +8,13 @@ from lm_audit.lazy import lazy
 from lm_audit.models.spec import ModelSpec, parse_spec
 
 if TYPE_CHECKING:
-    from lm_audit.models.cache import ModelCache
-    from lm_audit.models.generation import Generation
+    from lm_audit.models.files.source import check_spec
+    from lm_audit.models.generation.continuation import Generation
     from lm_audit.models.language_model import LanguageModel
-    from lm_audit.models.loading import load_model
+    from lm_audit.models.loading.cache import ModelCache
+    from lm_audit.models.loading.from_spec import load_model
     from lm_audit.models.scoring.results import TokenScores
-    from lm_audit.models.source import check_spec
-    from lm_audit.models.tokenizer_loading import load_tokenizer
+    from lm_audit.models.text.tokenizer_loading import load_tokenizer
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.capabilities import EVERYTHING, Capability
-from lm_audit.models.disk_cache import cache_dir
 from lm_audit.models.endpoint.settings import EndpointSettings
-from lm_audit.models.hub import cached_revisions, cached_snapshot, hub_cache_dir
-from lm_audit.models.smollm2 import find_smollm2
+from lm_audit.models.files.disk_cache import cache_dir
+from lm_audit.models.files.hub import cached_revisions, cached_snapshot, hub_cache_dir
 from lm_audit.models.spec import FORMS
+from lm_audit.models.toy.smollm2 import find_smollm2
 
 Row = tuple[str, str, str]
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _offers(arguments: argparse.Namespace) -> int:
     """The table of capabilities of one model, and of a served one what its server said of itself."""
-    from lm_audit.models.source import check_spec
+    from lm_audit.models.files.source import check_spec
 
     spec, offers, said = check_spec(arguments.spec), EVERYTHING, list[tuple[str, str]]()
     if spec.kind == "endpoint":

@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import EVERYTHING, Offers
-from lm_audit.models.chat import ChatSettings, ChatTemplate, Messages
+from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.context import context_window
-from lm_audit.models.evaluating import evaluating
-from lm_audit.models.proofs import Proofs
-from lm_audit.models.rotation import forget_longer_texts
+from lm_audit.models.loading.evaluating import evaluating
+from lm_audit.models.loading.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
 from lm_audit.models.scoring.limits import is_out_of_memory
 from lm_audit.models.scoring.requests import Bos, Request
 from lm_audit.models.scoring.results import TokenScores
+from lm_audit.models.text.chat import ChatSettings, ChatTemplate, Messages
 
 if TYPE_CHECKING:
-    from lm_audit.models.generation import Generation
-    from lm_audit.models.shared_prefix import Completion
-    from lm_audit.models.slot_check import Slots
-    from lm_audit.models.stepping import Stepping
-    from lm_audit.models.thinking import ThoughtMarkers
+    from lm_audit.models.generation.continuation import Generation
+    from lm_audit.models.generation.shared_prefix import Completion
+    from lm_audit.models.generation.slot_check import Slots
+    from lm_audit.models.generation.stepping import Stepping
+    from lm_audit.models.text.thinking import ThoughtMarkers
 
 _LOG = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class LanguageModel:
     def fingerprint(self) -> str:
         """A hash of weights and tokenizer, whatever path they came from."""
         if self._fingerprint is None:
-            from lm_audit.models.fingerprint import module_fingerprint
+            from lm_audit.models.identity.fingerprint import module_fingerprint
 
             self._fingerprint = module_fingerprint(self.module, self.tokenizer)
         return self._fingerprint
@@ -124,7 +124,7 @@ class LanguageModel:
     @cached_property
     def stepping(self) -> Stepping:
         """How rows are continued together, found on first use."""
-        from lm_audit.models.stepping import Stepping, find_stepping
+        from lm_audit.models.generation.stepping import Stepping, find_stepping
 
         proofs = Proofs(self)
         known = proofs.get("stepping")
@@ -137,7 +137,7 @@ class LanguageModel:
     @cached_property
     def slots(self) -> Slots | None:
         """The model over preallocated keys and values, found on first use; ``None`` where it cannot be decoded so."""
-        from lm_audit.models.slot_check import find_slots
+        from lm_audit.models.generation.slot_check import find_slots
 
         proofs = Proofs(self)
         known = proofs.get("slots")
@@ -203,8 +203,8 @@ class LanguageModel:
         chat: bool = False,
         thinking_tokens: int | None = None,
     ) -> list[Generation]:
-        """The continuation of each prompt, greedy by default; see ``lm_audit.models.generation.generate``."""
-        from lm_audit.models.generation import generate
+        """Each prompt continued, greedy by default; see :func:`lm_audit.models.generation.continuation.generate`."""
+        from lm_audit.models.generation.continuation import generate
 
         return generate(
             self,
@@ -227,8 +227,8 @@ class LanguageModel:
         opened: Sequence[ThoughtMarkers | None] | None = None,
         thinking_tokens: int | None = None,
     ) -> list[Completion]:
-        """Greedy answers to long prompts; see :func:`lm_audit.models.shared_prefix.complete`."""
-        from lm_audit.models.shared_prefix import complete
+        """Greedy answers to long prompts; see :func:`lm_audit.models.generation.shared_prefix.complete`."""
+        from lm_audit.models.generation.shared_prefix import complete
 
         return complete(
             self,

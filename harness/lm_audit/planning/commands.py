@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from lm_audit.planning.collecting import collect
     from lm_audit.planning.table import as_json, lines
-    from lm_audit.plugin.run_options import Size
+    from lm_audit.plugin.options.run_options import Size
 
     wants_json = "--json" in given
     words = [*_suite(), *(word for word in given if word != "--json")]
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _suite() -> Sequence[str]:
     """Where the audits' cases are: ``evals`` here, else those that are installed, or of the checkout."""
-    from lm_audit.plugin.suite import suite_arguments
+    from lm_audit.plugin.audit_cases.suite import suite_arguments
 
     if Path("evals").is_dir():
         return ["-p", "lm_audit.plugin", "evals"]

@@ -210,7 +210,7 @@ def _detectable_share(design: Design, units: int) -> float | None:
 
 
 def _holds(share: float, middle: float, units: int) -> bool:
-    from lm_audit.stats.shares import share_limits
+    from lm_audit.stats.shares.clustered_share import share_limits
 
     low, high = share_limits(share, units, CONFIDENCE)
     return low <= middle <= high
@@ -226,7 +226,7 @@ def _middle(design: Design) -> float:
 
 
 def _share_limits(design: Design, share: float, units: int) -> tuple[float, float]:
-    from lm_audit.stats.shares import share_limits
+    from lm_audit.stats.shares.clustered_share import share_limits
 
     low, high = _span(design)
     limits = share_limits(share, units, CONFIDENCE)

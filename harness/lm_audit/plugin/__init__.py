@@ -6,25 +6,25 @@ from importlib import import_module
 
 import pytest
 
-from lm_audit.plugin.case import Case, cases
-from lm_audit.plugin.model_choice import ModelChoice
-from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.audit_cases.case import Case, cases
+from lm_audit.plugin.options.model_choice import ModelChoice
+from lm_audit.plugin.options.run_options import RunOptions
 
 _MODULES = (
-    "lm_audit.plugin.options",
+    "lm_audit.plugin.options.command_line",
     # Before the session, which wakes later, so that at the end it comes after: it reads what the session has written.
-    "lm_audit.report.pytest_hooks",
+    "lm_audit.report.in_pytest.hooks",
     "lm_audit.plugin.activation",
-    "lm_audit.plugin.suite",
-    "lm_audit.plugin.collection",
-    "lm_audit.plugin.fixtures",
-    "lm_audit.plugin.slots",
-    "lm_audit.plugin.workers",
-    "lm_audit.plugin.notes",
-    "lm_audit.plugin.shards",
-    "lm_audit.plugin.scheduler",
-    "lm_audit.plugin.ray_options",
-    "lm_audit.plugin.ray_start",
+    "lm_audit.plugin.audit_cases.suite",
+    "lm_audit.plugin.audit_cases.collection",
+    "lm_audit.plugin.audit_cases.fixtures",
+    "lm_audit.plugin.parallel.device_slots",
+    "lm_audit.plugin.parallel.workers",
+    "lm_audit.plugin.parallel.worker_notes",
+    "lm_audit.plugin.parallel.shard_option",
+    "lm_audit.plugin.parallel.scheduler",
+    "lm_audit.plugin.cluster.options",
+    "lm_audit.plugin.cluster.start",
 )
 """What every run has; ``lm_audit.plugin.activation`` names what only a run with audit cases has."""
 

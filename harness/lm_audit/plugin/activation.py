@@ -14,22 +14,22 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import HarnessError
-from lm_audit.plugin import markers
-from lm_audit.plugin.naming import given
-from lm_audit.plugin.selection import is_audit_case
-from lm_audit.plugin.state import AuditSession, audit_session
+from lm_audit.plugin.audit_cases import markers
+from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.options.naming import given
+from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 
 AWAKE = (
-    "lm_audit.plugin.without_effect",
-    "lm_audit.plugin.threads",
+    "lm_audit.plugin.options.without_effect",
+    "lm_audit.plugin.parallel.threads",
     "lm_audit.plugin.session",
-    "lm_audit.plugin.recording",
-    "lm_audit.plugin.gating",
-    "lm_audit.plugin.resume",
-    "lm_audit.plugin.crashes",
-    "lm_audit.plugin.progress",
-    "lm_audit.plugin.telling",
-    "lm_audit.plugin.durations",
+    "lm_audit.plugin.record.attempts",
+    "lm_audit.plugin.record.gating",
+    "lm_audit.plugin.record.resume",
+    "lm_audit.plugin.parallel.crashes",
+    "lm_audit.plugin.progress.progress_reports",
+    "lm_audit.plugin.progress.telling",
+    "lm_audit.plugin.parallel.durations",
     "lm_audit.plugin.signals",
     "lm_audit.plugin.case_timeout",
 )
@@ -66,7 +66,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_lm_audit_open(config: pytest.Config) -> AuditSession:
     """A worker takes what its controller found; imported here, since a run without audit cases needs none of it."""
-    from lm_audit.plugin.opening import new_session, worker_session
+    from lm_audit.plugin.session_opening import new_session, worker_session
 
     return worker_session(config) if hasattr(config, "workerinput") else new_session(config)
 
@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers; check the options at once where one is given, before anything heavy."""
     markers.register(config)
     if config.pluginmanager.hasplugin("html"):  # It draws its table's head before anything is collected.
-        _register(config, "lm_audit.report.pytest_html")
+        _register(config, "lm_audit.report.in_pytest.html_table")
     if given(config) and not hasattr(config, "workerinput"):
         try:
             audit_session(config)
@@ -129,7 +129,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker which run it works for, if there will be one."""
-    from lm_audit.plugin.opening import for_worker
+    from lm_audit.plugin.session_opening import for_worker
 
     node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
 

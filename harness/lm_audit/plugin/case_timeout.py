@@ -20,9 +20,9 @@ from typing import IO, Any
 
 import pytest
 
-from lm_audit.plugin.recording import running_attempt
-from lm_audit.plugin.selection import is_audit_case
-from lm_audit.plugin.state import AuditSession, audit_session
+from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.record.attempts import running_attempt
+from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 
 GRACE_S = 3.0
 """How long a case may take to fail once its time is up."""

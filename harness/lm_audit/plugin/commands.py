@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from lm_audit.plugin.suite import suite_arguments
+from lm_audit.plugin.audit_cases.suite import suite_arguments
 
 
 def register(subparsers: Any) -> None:

@@ -15,11 +15,11 @@ from lm_audit.models.capabilities import EVERYTHING, Offers
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.models.endpoint.settings import EndpointSettings
-from lm_audit.plugin.model_choice import ModelChoice
-from lm_audit.plugin.naming import declare
+from lm_audit.plugin.options.model_choice import ModelChoice
+from lm_audit.plugin.options.naming import declare
 
 if TYPE_CHECKING:
-    from lm_audit.plugin.state import AuditSession
+    from lm_audit.plugin.record.audit_session import AuditSession
 
 DEVICE = "endpoint"
 """What stands in place of a device where the model is behind a server."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.endpoints import facts_of, settings_for
-from lm_audit.plugin.model_choice import ModelChoice
-from lm_audit.plugin.selection import Selection
-from lm_audit.plugin.workers import GIB, available_memory
+from lm_audit.plugin.options.model_choice import ModelChoice
+from lm_audit.plugin.parallel.workers import GIB, available_memory
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel, ModelCache
-    from lm_audit.plugin.state import AuditSession
+    from lm_audit.plugin.record.audit_session import AuditSession
 
 BUDGET_VARIABLE = "LM_AUDIT_MODEL_GIB"
 """Sets how much memory a process may fill with models; by default half of what is free, divided among the workers."""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.models.identity import model_identity
-from lm_audit.plugin import markers
-from lm_audit.plugin.selection import Selection, is_audit_case, on_toy, selection_of
-from lm_audit.plugin.shards import shard_fields
-from lm_audit.plugin.state import SESSION, AuditSession, audit_session
+from lm_audit.models.identity.spec_identity import model_identity
+from lm_audit.plugin.audit_cases import markers
+from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
+from lm_audit.plugin.parallel.shard_option import shard_fields
+from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
 
@@ -179,7 +179,7 @@ def _tell(terminalreporter: Any, audit: AuditSession, config: pytest.Config) -> 
 def _summary(audit: AuditSession, config: pytest.Config) -> list[str]:
     writer = config.get_terminal_writer()
     try:
-        from lm_audit.report.terminal import summary_lines
+        from lm_audit.report.in_pytest.terminal import summary_lines
         from lm_audit.runstore.run import read_run
 
         return list(

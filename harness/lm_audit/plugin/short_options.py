@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lm_audit.plugin.naming import add_short_names
+from lm_audit.plugin.options.naming import add_short_names
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

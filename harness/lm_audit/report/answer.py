@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from lm_audit.report.columns import BUILT_IN_TOY, column_of, model_columns
 from lm_audit.report.conclusions import counts_of, model_findings
 from lm_audit.report.names import case_label, visible
-from lm_audit.report.states import SEVERITY, State, Tone, case_state
+from lm_audit.report.page.columns import BUILT_IN_TOY, column_of, model_columns
+from lm_audit.report.page.states import SEVERITY, State, Tone, case_state
+from lm_audit.report.page.view import Answer, ModelFindings
 from lm_audit.report.titles import metric_title
-from lm_audit.report.view import Answer, ModelFindings
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 

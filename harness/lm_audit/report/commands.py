@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.number_checks import seed_number
-from lm_audit.report import merge_command
+from lm_audit.report import merging as merge_command
 
 
 def register(subparsers: Any) -> None:
@@ -64,7 +64,7 @@ def run_report(args: argparse.Namespace) -> int:
     print(write_reports(folder))
     print(write_index(folder.parent))
     if args.plots:
-        from lm_audit.report.plots import plots_line
+        from lm_audit.report.charts.plots import plots_line
 
         print(plots_line(folder))
     for target in args.export:
@@ -75,7 +75,7 @@ def run_report(args: argparse.Namespace) -> int:
 def run_view(args: argparse.Namespace) -> int:
     """Serve the reports folder until Ctrl-C; ``UsageError`` where there is none or the port is taken."""
     from lm_audit.errors import UsageError
-    from lm_audit.report.viewing import ReportsServer
+    from lm_audit.report.serving import ReportsServer
 
     if not args.reports.is_dir():
         raise UsageError(f"no reports folder at {args.reports}; name it with --reports DIR")
@@ -91,9 +91,9 @@ def run_view(args: argparse.Namespace) -> int:
 
 def run_compare(args: argparse.Namespace) -> int:
     """Print what changed; 1 where a headline got significantly worse or an audit became void, else 0."""
-    from lm_audit.report.compare import compare_runs
-    from lm_audit.report.compare_page import render_comparison
-    from lm_audit.report.compare_text import comparison_lines
+    from lm_audit.report.comparison.page import render_comparison
+    from lm_audit.report.comparison.runs import compare_runs
+    from lm_audit.report.comparison.text import comparison_lines
     from lm_audit.report.write import write_text
     from lm_audit.runstore.run import read_run
 
@@ -118,8 +118,8 @@ def _allure_config() -> Path | None:
 def run_allure(args: argparse.Namespace) -> int:
     """Project the run into Allure results, build the report, strip its tracking; 0."""
     from lm_audit.errors import UsageError
-    from lm_audit.report.allure import complete_results
-    from lm_audit.report.allure_run import strip_analytics
+    from lm_audit.report.allure.results import complete_results
+    from lm_audit.report.allure.whole_run import strip_analytics
     from lm_audit.runstore.run import read_run
 
     if not args.allure.is_file():

@@ -9,12 +9,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from lm_audit.report.charts.trend import Point, trend
 from lm_audit.report.names import metric_label, visible
 from lm_audit.report.numbers import interval_text, moment, value_text
-from lm_audit.report.page import environment, policy, resource
-from lm_audit.report.states import LABELS, State
-from lm_audit.report.summary import read_summary
-from lm_audit.report.trend import Point, trend
+from lm_audit.report.page.rendering import environment, policy, resource
+from lm_audit.report.page.states import LABELS, State
+from lm_audit.report.tables.summary import read_summary
 from lm_audit.report.write import write_text
 from lm_audit.stats.estimate import Estimate
 

@@ -9,16 +9,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lm_audit.errors import StoreError
-from lm_audit.report.build import build_page
-from lm_audit.report.collect import collect_items
-from lm_audit.report.drawing import SHARED
-from lm_audit.report.evidence_lines import write_evidence
-from lm_audit.report.items import write_items
-from lm_audit.report.junit import write_junit
-from lm_audit.report.page import render_page
-from lm_audit.report.summary import FILE as SUMMARY
-from lm_audit.report.summary import run_summary
-from lm_audit.report.tidy import write_metrics
+from lm_audit.report.charts.drawing import SHARED
+from lm_audit.report.page.build import build_page
+from lm_audit.report.page.rendering import render_page
+from lm_audit.report.tables.evidence_lines import write_evidence
+from lm_audit.report.tables.item_reading import collect_items
+from lm_audit.report.tables.items import write_items
+from lm_audit.report.tables.junit import write_junit
+from lm_audit.report.tables.summary import FILE as SUMMARY
+from lm_audit.report.tables.summary import run_summary
+from lm_audit.report.tables.tidy import write_metrics
 from lm_audit.runstore.run import read_run
 
 

@@ -16,9 +16,9 @@ from typing import Any
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.runstore import metadata
 from lm_audit.runstore.inside import file_inside
-from lm_audit.runstore.kinship import Member, check_kin, copied_files, member, missing_shards
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.same_run import Member, check_kin, copied_files, member, missing_shards
 
 
 @dataclass(frozen=True)

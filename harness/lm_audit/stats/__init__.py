@@ -11,12 +11,27 @@ from lm_audit.lazy import lazy
 from lm_audit.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from lm_audit.stats.bootstrap import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
-    from lm_audit.stats.bounded import bounded_mean
-    from lm_audit.stats.cluster_robust import clustered_mean
-    from lm_audit.stats.clustered import bootstrap_clustered, bootstrap_crossed, two_way_mean
+    from lm_audit.stats.bootstrap.clustered import bootstrap_clustered, bootstrap_crossed, two_way_mean
+    from lm_audit.stats.bootstrap.samples import bootstrap_ci, bootstrap_paired, bootstrap_two_sample
     from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
-    from lm_audit.stats.crossed import (
+    from lm_audit.stats.decision import Decision, decide
+    from lm_audit.stats.effects import Direction, PairedEffect, PairedTest, paired_effect
+    from lm_audit.stats.equivalence import crossed_equivalence, equivalence_test, within_margin
+    from lm_audit.stats.families import able, family_weights, weighted_holm
+    from lm_audit.stats.leaks.epsilon import epsilon_from_rates, one_run_epsilon, one_run_p_value
+    from lm_audit.stats.leaks.exposure import (
+        SampledExposure,
+        exposure_exact,
+        exposure_extrapolated,
+        exposure_sampled,
+        fit_skew_normal,
+        mean_exposure,
+        secret_entropy_bits,
+    )
+    from lm_audit.stats.leaks.lira import lira_offline, lira_online
+    from lm_audit.stats.means.bounded import bounded_mean
+    from lm_audit.stats.means.cluster_robust import clustered_mean
+    from lm_audit.stats.means.crossed import (
         ClusteredSignFlip,
         CrossedContrast,
         clustered_sign_flip,
@@ -27,28 +42,13 @@ if TYPE_CHECKING:
         max_min_two_way,
         two_way_p_value,
     )
-    from lm_audit.stats.decision import Decision, decide
-    from lm_audit.stats.effects import Direction, PairedEffect, PairedTest, paired_effect
-    from lm_audit.stats.epsilon import epsilon_from_rates, one_run_epsilon, one_run_p_value
-    from lm_audit.stats.equivalence import crossed_equivalence, equivalence_test, within_margin
-    from lm_audit.stats.exposure import (
-        SampledExposure,
-        exposure_exact,
-        exposure_extrapolated,
-        exposure_sampled,
-        fit_skew_normal,
-        mean_exposure,
-        secret_entropy_bits,
-    )
-    from lm_audit.stats.families import able, family_weights, weighted_holm
-    from lm_audit.stats.lira import lira_offline, lira_online
-    from lm_audit.stats.mean_difference import MeanDifference, studentised_difference
-    from lm_audit.stats.means import mean_interval
+    from lm_audit.stats.means.independent import mean_interval
+    from lm_audit.stats.means.mean_difference import MeanDifference, studentised_difference
+    from lm_audit.stats.means.studentised import studentised_mean
     from lm_audit.stats.multiple import benjamini_hochberg, holm
     from lm_audit.stats.permutation import permutation_test, sign_flip_test
     from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
-    from lm_audit.stats.proportions import clopper_pearson, mcnemar_exact, share_difference, wilson
-    from lm_audit.stats.ranking import (
+    from lm_audit.stats.ranking.scores import (
         DetectionRate,
         delong_se,
         mann_whitney_p,
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
         tpr_at_fpr,
         tpr_statistic,
     )
-    from lm_audit.stats.shares import share, share_limits
-    from lm_audit.stats.studentised import studentised_mean
+    from lm_audit.stats.shares.clustered_share import share, share_limits
+    from lm_audit.stats.shares.proportions import clopper_pearson, mcnemar_exact, share_difference, wilson
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bootstrap import bootstrap_paired
+from lm_audit.stats.bootstrap.samples import bootstrap_paired
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.mean_difference import studentised_difference
+from lm_audit.stats.means.mean_difference import studentised_difference
 from lm_audit.stats.permutation import sign_flip_test
-from lm_audit.stats.proportions import mcnemar_exact
+from lm_audit.stats.shares.proportions import mcnemar_exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.inputs import Array, large_exponent, paired_arrays, rounding
-from lm_audit.stats.proportions import sign_test_p
+from lm_audit.stats.shares.proportions import sign_test_p
 
 
 @dataclass(frozen=True, slots=True)

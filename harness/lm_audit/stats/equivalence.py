@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.clustered import crossed_distribution, finite_table
+from lm_audit.stats.bootstrap.clustered import crossed_distribution, finite_table
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import finite_array, large_exponent, no_p_value, number, p_value, rounding
 
@@ -61,7 +61,7 @@ def crossed_equivalence(
 def _crossed_t(table: ArrayLike, margin: float) -> Estimate:
     from scipy.special import stdtr
 
-    from lm_audit.stats.two_way import FEWEST, two_way_variance
+    from lm_audit.stats.means.two_way import FEWEST, two_way_variance
 
     method = "two-way t, two one-sided"
     cells, width = finite_table(table), number("margin", margin, low=0)

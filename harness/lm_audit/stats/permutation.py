@@ -11,9 +11,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.bootstrap.resampling import BATCH_INDICES
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, finite_array, no_p_value, p_value, to_unit, two_groups
-from lm_audit.stats.resampling import BATCH_INDICES
 
 EXACT_LIMIT = 2**18
 """Up to this many rearrangements all are counted (18 differences, two groups of 10)."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lm_audit.audits.bias.bbq_items import parse_bbq
-from lm_audit.audits.bias.rows import load_rows
+from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
+from lm_audit.audits.bias.benchmarks.rows import load_rows
 from tests.shared_data import shared
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.bias import load_set, stereoset
-from lm_audit.audits.bias.crows_audit import crows_pairs
-from lm_audit.audits.bias.crows_items import parse_crows_pairs
-from lm_audit.audits.bias.exclusions import Exclusion, Usage
-from lm_audit.audits.bias.stereoset_items import parse_stereoset
-from lm_audit.audits.bias.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
+from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
+from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage
+from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
+from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.models import LanguageModel, load_model
 from tests.audits.bias.test_bias_bbq_groups import row
@@ -122,7 +122,7 @@ def test_brackets_that_overlap_or_do_not_close_are_excluded(sentence: str) -> No
     ],
 )
 def test_doubled_keys_and_damage_are_refused(tmp_path: Path, name: str, kind: str, text: str, problem: str) -> None:
-    from lm_audit.audits.bias.rows import load_rows
+    from lm_audit.audits.bias.benchmarks.rows import load_rows
 
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as caught:
@@ -131,7 +131,7 @@ def test_doubled_keys_and_damage_are_refused(tmp_path: Path, name: str, kind: st
 
 
 def test_chinese_files_in_other_encodings_read_alike(tmp_path: Path) -> None:
-    from lm_audit.audits.bias.rows import load_rows
+    from lm_audit.audits.bias.benchmarks.rows import load_rows
 
     made = {
         "question_polarity": "neg", "context_condition": "ambiguous", "category": "性别", "context": "两个人在等车。",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lm_audit.audits.bias.bbq_audit import bbq_evidence
-from lm_audit.audits.bias.bbq_items import BBQItem, parse_bbq
-from lm_audit.audits.bias.bbq_scores import (
+from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
+from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
+from lm_audit.audits.bias.benchmarks.bbq.scores import (
     BBQScores,
     Responder,
     always_anti,
@@ -18,8 +18,8 @@ from lm_audit.audits.bias.bbq_scores import (
     random_answer,
     respond,
 )
-from lm_audit.audits.bias.figures import category_forest
-from lm_audit.audits.bias.stereoset_scores import stereoset_scores
+from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
+from lm_audit.audits.bias.grid.figures import category_forest
 
 
 def bbq_row(polarity: str, condition: str, label: int, index: int) -> dict[str, object]:

@@ -15,18 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.audits.bias import (
-    contrasts,
-    crows_audit,
-    disparity,
-    grid_controls,
-    preference,
-    stereoset_audit,
-    wino_audit,
-)
-from lm_audit.audits.bias.grid_controls import control_evidence
-from lm_audit.audits.bias.grid_file import load_preference_set
-from lm_audit.audits.bias.public_controls import public_control
+from lm_audit.audits.bias.benchmarks import wino_audit
+from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
+from lm_audit.audits.bias.benchmarks.public_controls import public_control
+from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
+from lm_audit.audits.bias.grid import contrasts, disparity, preference
+from lm_audit.audits.bias.grid import controls as grid_controls
+from lm_audit.audits.bias.grid.controls import control_evidence
+from lm_audit.audits.bias.grid.file import load_preference_set
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores
@@ -232,7 +228,7 @@ def test_made_rows_guard_the_numbers_of_the_public_sets(
 
 
 def test_made_rows_guard_the_target_of_bbq(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lm_audit.audits.bias import bbq_audit
+    from lm_audit.audits.bias.benchmarks.bbq import audit as bbq_audit
 
     honest = bbq_audit.bbq_scores
     monkeypatch.setattr(

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from lm_audit.audits.bias.bbq_items import parse_bbq
-from lm_audit.audits.bias.crows_items import parse_crows_pairs
-from lm_audit.audits.bias.rows import load_rows
-from lm_audit.audits.bias.stereoset_items import parse_stereoset
-from lm_audit.audits.bias.winobias_items import parse_winobias
-from lm_audit.audits.bias.winogender_items import parse_winogender
+from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
+from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
+from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
+from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
 from tests.shared_data import shared
 
 

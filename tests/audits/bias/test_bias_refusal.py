@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.bias import load_refusal_set, refusal_rates
-from lm_audit.audits.bias.lexicon import Axis
-from lm_audit.audits.bias.refusal import CUT, RefusalSet
-from lm_audit.audits.bias.refusal_shares import RefusalTable, record_rates
-from lm_audit.audits.bias.refusal_words import is_refusal
+from lm_audit.audits.bias.generated.refusal import CUT, RefusalSet
+from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
+from lm_audit.audits.bias.generated.refusal_words import is_refusal
+from lm_audit.audits.bias.grid.lexicon import Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
-from lm_audit.models.generation import Generation
+from lm_audit.models.generation.continuation import Generation
 from lm_audit.sources.checking import unreproduced, unsourced
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"

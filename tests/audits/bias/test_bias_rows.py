@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.audits.bias.rows import is_hub_id, load_rows
+from lm_audit.audits.bias.benchmarks.rows import is_hub_id, load_rows
 from lm_audit.errors import DataError, UsageError
 from tests.shared_data import shared
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.audits.bias.counterfactual import counterfactual_swap, load_swap_items
-from lm_audit.audits.bias.refusal import load_refusal_set, refusal_rates
-from lm_audit.audits.bias.sampling import stratified_sample
-from lm_audit.audits.bias.swap import swap_gender
+from lm_audit.audits.bias.benchmarks.sampling import stratified_sample
+from lm_audit.audits.bias.generated.counterfactual import counterfactual_swap, load_swap_items
+from lm_audit.audits.bias.generated.refusal import load_refusal_set, refusal_rates
+from lm_audit.audits.bias.generated.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel, load_model
 

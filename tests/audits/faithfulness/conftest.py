@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lm_audit.audits.faithfulness.explain import Explainer
+from lm_audit.audits.faithfulness.methods.explain import Explainer
 from lm_audit.models import load_model
 from tests.audits.faithfulness.faithfulness_golden import golden
 

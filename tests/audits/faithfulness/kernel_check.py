@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from lm_audit.audits.faithfulness import kernels
+from lm_audit.audits.faithfulness.methods.ifr import kernels
 
 SHAPES = (
     # heads, KV heads, length, rows, head width, model width, window

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from lm_audit.audits.faithfulness.attention_maps import attention_rollout, cumulative_attention, mean_attention
-from lm_audit.audits.faithfulness.backward import ATTN_LRP, GRADIENT
-from lm_audit.audits.faithfulness.ifr import flow_matrix, flow_span
-from lm_audit.audits.faithfulness.relevance import gradient_rows, gradient_span, integrated_gradients
-from lm_audit.audits.faithfulness.trace import trace_passage
+from lm_audit.audits.faithfulness.methods.attention_maps import attention_rollout, cumulative_attention, mean_attention
+from lm_audit.audits.faithfulness.methods.backward import ATTN_LRP, GRADIENT
+from lm_audit.audits.faithfulness.methods.ifr.routes import flow_matrix, flow_span
+from lm_audit.audits.faithfulness.methods.relevance import gradient_rows, gradient_span, integrated_gradients
+from lm_audit.audits.faithfulness.methods.trace import trace_passage
 from lm_audit.errors import ModelError
 from tests.audits.faithfulness.small_decoders import COVERED, IDS, small_decoder
 
@@ -195,12 +195,12 @@ def test_a_part_that_is_not_handled_is_an_error_not_a_number(part, monkeypatch):
     kind = {"q_norm": "qwen3", "window": "mistral_window", "v_bias": "qwen2", "scaling": "llama"}[part]
     trace = trace_passage(small_decoder(kind), IDS)
     if part == "q_norm":
-        monkeypatch.setattr("lm_audit.audits.faithfulness.heads.rms_norm", _only_wide(trace.decoder.width))
+        monkeypatch.setattr("lm_audit.audits.faithfulness.methods.ifr.heads.rms_norm", _only_wide(trace.decoder.width))
     elif part == "window":
         for layer in trace.decoder.layers:
             object.__setattr__(layer, "window", None)
     elif part == "v_bias":
-        monkeypatch.setattr("lm_audit.audits.faithfulness.trace.layer_heads", _without_value_bias)
+        monkeypatch.setattr("lm_audit.audits.faithfulness.methods.trace.layer_heads", _without_value_bias)
     else:
         object.__setattr__(trace.decoder, "scaling", trace.decoder.scaling * 1.05)
     with pytest.raises(ModelError, match="attention output rebuilt from its parts is off"):
@@ -208,7 +208,7 @@ def test_a_part_that_is_not_handled_is_an_error_not_a_number(part, monkeypatch):
 
 
 def _only_wide(width):
-    from lm_audit.audits.faithfulness.heads import rms_norm
+    from lm_audit.audits.faithfulness.methods.ifr.heads import rms_norm
 
     return lambda norm, x, epsilon=None: rms_norm(norm, x, epsilon) if x.shape[-1] == width else x
 
@@ -216,7 +216,7 @@ def _only_wide(width):
 def _without_value_bias(*arguments):
     from dataclasses import replace
 
-    from lm_audit.audits.faithfulness.heads import layer_heads
+    from lm_audit.audits.faithfulness.methods.ifr.heads import layer_heads
 
     heads = layer_heads(*arguments)
     return replace(heads, values=heads.messages)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lm_audit.audits.faithfulness.controls import (
+from lm_audit.audits.faithfulness.controls.copier import BACK, COPIED, WIDTH, copied, copier, copy_samples
+from lm_audit.audits.faithfulness.controls.deletion_control import random_attribution_evidence
+from lm_audit.audits.faithfulness.controls.known_sources import (
     METHODS,
     REPORTED,
     few,
@@ -14,10 +16,8 @@ from lm_audit.audits.faithfulness.controls import (
     randomised,
     randomised_weights_evidence,
 )
-from lm_audit.audits.faithfulness.copier import BACK, COPIED, WIDTH, copied, copier, copy_samples
-from lm_audit.audits.faithfulness.deletion_control import random_attribution_evidence
-from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
 

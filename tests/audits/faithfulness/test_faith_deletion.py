@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from lm_audit.audits.faithfulness import DeletionTest, Explainer, deletion_curve
-from lm_audit.audits.faithfulness.approximations import approximations
 from lm_audit.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
-from lm_audit.audits.faithfulness.deletion import curve_from_scores
-from lm_audit.audits.faithfulness.samples import Sample
+from lm_audit.audits.faithfulness.deletion.approximations import approximations
+from lm_audit.audits.faithfulness.deletion.curves import curve_from_scores
+from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import Scored, prepare, reference_weights
 from lm_audit.errors import UsageError
-from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
 
@@ -48,7 +48,7 @@ def test_scores_equal_one_plain_forward_pass_a_step(small, baseline):
     weights = np.random.default_rng(0).random(len(PROMPT))
     test = DeletionTest(small, explainer.passage, steps=6, baseline=baseline, seed=3)
     curve = test.curve(weights)
-    from lm_audit.audits.faithfulness.perturb import baseline_ids
+    from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 
     other = baseline_ids(small.tokenizer, baseline, len(explainer.passage.ids), 3)
     ids, expected = list(explainer.passage.prompt_ids), []
@@ -76,7 +76,7 @@ def test_mean_embedding_baseline(small):
 
 
 def test_random_baseline_is_reproducible_and_not_special(small):
-    from lm_audit.audits.faithfulness.perturb import baseline_ids
+    from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 
     first, again, other = (baseline_ids(small.tokenizer, "random", 50, seed) for seed in (1, 1, 2))
     assert first == again != other

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.faithfulness import deletion_curve, faithfulness_scores, recovery
-from lm_audit.audits.faithfulness.deletion import DeletionTest
-from lm_audit.audits.faithfulness.metrics import deletion_groups, deletion_order, feature_weights
-from lm_audit.audits.faithfulness.sentences import sentence_units
+from lm_audit.audits.faithfulness.deletion.curves import DeletionTest
+from lm_audit.audits.faithfulness.deletion.metrics import deletion_groups, deletion_order, feature_weights
+from lm_audit.audits.faithfulness.passage.sentences import sentence_units
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 from lm_audit.errors import DataError
 from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers

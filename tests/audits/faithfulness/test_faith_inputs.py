@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.faithfulness import Explainer, attribute, deletion_curve, encode_passage, faithfulness_scores
-from lm_audit.audits.faithfulness.jsonl import read_samples
-from lm_audit.audits.faithfulness.metrics import rank_correlation
-from lm_audit.audits.faithfulness.samples import Sample, load_words, split_thinking
+from lm_audit.audits.faithfulness.deletion.metrics import rank_correlation
+from lm_audit.audits.faithfulness.passage.samples import Sample, load_words, split_thinking
+from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.audits.faithfulness.study import prepare
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 

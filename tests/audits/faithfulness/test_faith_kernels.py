@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from lm_audit.audits.faithfulness import heads, proximity
-from lm_audit.audits.faithfulness.ifr import flow_matrix, flow_span
-from lm_audit.audits.faithfulness.trace import trace_passage
+from lm_audit.audits.faithfulness.methods.ifr import heads, proximity
+from lm_audit.audits.faithfulness.methods.ifr.routes import flow_matrix, flow_span
+from lm_audit.audits.faithfulness.methods.trace import trace_passage
 from tests.audits.faithfulness.small_decoders import IDS, small_decoder
 
 ROOT = Path(__file__).resolve().parents[3]

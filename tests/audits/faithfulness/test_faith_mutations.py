@@ -13,11 +13,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from lm_audit.audits.faithfulness import controls, deletion, deletion_control
 from lm_audit.audits.faithfulness.attribution import Attribution
-from lm_audit.audits.faithfulness.copier import copier, copy_samples
-from lm_audit.audits.faithfulness.deletion_control import Orders
-from lm_audit.audits.faithfulness.perturb import Perturbations
+from lm_audit.audits.faithfulness.controls import deletion_control
+from lm_audit.audits.faithfulness.controls import known_sources as controls
+from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
+from lm_audit.audits.faithfulness.controls.deletion_control import Orders
+from lm_audit.audits.faithfulness.deletion import curves as deletion
+from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
 from lm_audit.models import LanguageModel
 
 SCORE = LanguageModel.loglikelihood

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lm_audit.audits.faithfulness import Explainer, encode_passage
-from lm_audit.audits.faithfulness.sentences import sentence_bounds, sentence_units
-from lm_audit.audits.faithfulness.spans import tokens_in_characters
+from lm_audit.audits.faithfulness.passage.sentences import sentence_bounds, sentence_units
+from lm_audit.audits.faithfulness.passage.spans import tokens_in_characters
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import load_tokenizer
-from lm_audit.models.byte_tokenizer import byte_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lm_audit.audits.leakage import Item, anchored_slots, is_order_dependent, shuffle_options, shuffled_orders
-from lm_audit.audits.leakage.orders import is_shufflable, orders_to_rank
+from lm_audit.audits.leakage.orders.permutations import is_shufflable, orders_to_rank
 from lm_audit.errors import DataError, UsageError
 
 ANCHORED = [

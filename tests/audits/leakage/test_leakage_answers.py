@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.leakage import load_benchmark, shuffled_orders
-from lm_audit.audits.leakage.benchmark import cached_benchmark
-from lm_audit.audits.leakage.columns import parse_mapping
-from lm_audit.audits.leakage.optionlists import without_labels
+from lm_audit.audits.leakage.items.benchmark import cached_benchmark
+from lm_audit.audits.leakage.items.columns import parse_mapping
+from lm_audit.audits.leakage.items.option_lists import without_labels
 from lm_audit.errors import DataError, DataWarning, UsageError
 from tests.shared_data import shared
 

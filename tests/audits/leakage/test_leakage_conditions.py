@@ -25,11 +25,11 @@ from lm_audit.audits.leakage import (
     style_shares,
     text_likelihood,
 )
-from lm_audit.audits.leakage.tokenbytes import TokenBytes
-from lm_audit.audits.leakage.variants import strangers
+from lm_audit.audits.leakage.half_option.token_bytes import TokenBytes
+from lm_audit.audits.leakage.half_option.variants import strangers
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_tokenizer
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.toy.tiny_model import tiny_model
 
 
 @pytest.fixture(scope="module")

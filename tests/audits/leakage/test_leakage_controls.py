@@ -16,7 +16,7 @@ from lm_audit.audits.leakage import (
     trained_on,
 )
 from lm_audit.models import LanguageModel
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.toy.tiny_model import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from lm_audit.audits.leakage import (
     shuffle_options,
     start_points,
 )
-from lm_audit.audits.leakage.probing import byte_outcome
-from lm_audit.audits.leakage.style import poisson_binomial
+from lm_audit.audits.leakage.half_option.probing import byte_outcome
+from lm_audit.audits.leakage.items.style import poisson_binomial
 from lm_audit.stats import roc_auc
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.audits.leakage import planted as planting
 from lm_audit.audits.leakage import published_place_test
-from lm_audit.audits.leakage.conditions import QuestionScores, question_scores
-from lm_audit.audits.leakage.controls import FOUND, SILENT, negative_control, positive_control
-from lm_audit.audits.leakage.planted import Planted, made_up_items, measure, trained_on
+from lm_audit.audits.leakage.controls import planted as planting
+from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
+from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
+from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
 from lm_audit.models import LanguageModel
-from lm_audit.models.criterion import TrainingRecord
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.toy.criterion import TrainingRecord
+from lm_audit.models.toy.tiny_model import tiny_model
 
 KNOWN: dict[bytes, Any] = {}
 

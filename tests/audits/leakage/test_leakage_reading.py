@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.leakage import Item, load_benchmark
-from lm_audit.audits.leakage.benchmarks import named_benchmarks
-from lm_audit.audits.leakage.reading import sources
+from lm_audit.audits.leakage.items.benchmarks import named_benchmarks
+from lm_audit.audits.leakage.items.reading import sources
 from lm_audit.errors import DataError, UsageError
 
 SHIPPED = Path(__file__).resolve().parents[3] / "fixtures" / "leakage"

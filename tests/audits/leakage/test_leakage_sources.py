@@ -22,7 +22,7 @@ from lm_audit.audits.leakage import (
 )
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.toy.tiny_model import tiny_model
 from lm_audit.sources import unreproduced, unsourced
 
 SIZES = {f"file{k}": k + 1 for k in range(7)}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.needle.sources import NOISE, embedded_essay
+from lm_audit.audits.needle.haystack.sources import NOISE, embedded_essay
 
 # The pattern of GPT-4's tokenizer (tiktoken's cl100k_base).
 GPT4 = (

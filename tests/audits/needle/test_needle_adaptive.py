@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lm_audit.audits.needle.adaptive import find_cliff
-from lm_audit.audits.needle.cells import share
-from lm_audit.audits.needle.cliff import cliff
+from lm_audit.audits.needle.grid.adaptive import find_cliff
+from lm_audit.audits.needle.grid.cells import share
+from lm_audit.audits.needle.grid.cliff import cliff
 from lm_audit.errors import UsageError
 
 LENGTHS = [4096 * (i + 1) for i in range(16)]

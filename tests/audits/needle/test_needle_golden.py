@@ -21,9 +21,9 @@ from lm_audit.audits.needle import (
     spread_depths,
     task_wording,
 )
-from lm_audit.audits.needle.cells import share
-from lm_audit.audits.needle.scores import clean
-from lm_audit.audits.needle.wording import join_keys
+from lm_audit.audits.needle.answers.scores import clean
+from lm_audit.audits.needle.grid.cells import share
+from lm_audit.audits.needle.samples.wording import join_keys
 from lm_audit.errors import UsageError
 from lm_audit.stats import wilson
 from tests.shared_data import shared
@@ -109,8 +109,8 @@ def test_interval_of_fractions_continues_that_of_whole_answers():
 
 
 def test_pivot(golden):
-    from lm_audit.audits.needle.answers import Answer
-    from lm_audit.audits.needle.cells import Scored, by_cell
+    from lm_audit.audits.needle.answers.answerers import Answer
+    from lm_audit.audits.needle.grid.cells import Scored, by_cell
 
     pivot = golden["pivot"]
     scored = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
-from lm_audit.audits.needle.measuring import is_additive, measure_whole
-from lm_audit.audits.needle.sample import hash_ids
+from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_whole
+from lm_audit.audits.needle.samples.sample import hash_ids
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 from tests.shared_data import shared
@@ -226,7 +226,7 @@ def test_measuring_counts_the_haystack_without_its_needles():
     tokenizer = small_tokenizer("byte-level")
     haystack = Haystack(ESSAY, tokenizer)
     sample = build_sample(haystack, length=2000, depth=[10, 90], needle=NeedleTask(num_k=2), seed=1)
-    from lm_audit.audits.needle.placing import Piece
+    from lm_audit.audits.needle.haystack.windows import Piece
 
     text = sample.input.split("\n", 1)[1].rsplit("\nWhat", 1)[0]
     whole = measure_whole(haystack.encoder, "", [Piece(text)], "", special=False)

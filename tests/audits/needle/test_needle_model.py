@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
-from lm_audit.audits.needle.answers import beyond_context
+from lm_audit.audits.needle.answers.answerers import beyond_context
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.shared_prefix import Reader, complete
+from lm_audit.models.generation.shared_prefix import Reader, complete
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    from lm_audit.models.tiny_model import tiny_model
+    from lm_audit.models.toy.tiny_model import tiny_model
 
     return tiny_model()
 
@@ -70,7 +70,7 @@ def small_model(family):
     from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
 
     from lm_audit.models import LanguageModel
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     torch.manual_seed(0)
     config = {

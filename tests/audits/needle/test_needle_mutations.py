@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lm_audit.audits.needle.building as building
-import lm_audit.audits.needle.cells as cells
-import lm_audit.audits.needle.controls as controls
-import lm_audit.audits.needle.evaluation as evaluation
-import lm_audit.audits.needle.fitting as fitting
-import lm_audit.models.shared_prefix as shared_prefix
+import lm_audit.audits.needle.answers.evaluation as evaluation
+import lm_audit.audits.needle.controls.stubs as controls
+import lm_audit.audits.needle.grid.cells as cells
+import lm_audit.audits.needle.haystack.fitting as fitting
+import lm_audit.audits.needle.samples.building as building
+import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
-from lm_audit.audits.needle.building import NeedleTask
-from lm_audit.audits.needle.planted import planted_model
+from lm_audit.audits.needle.controls.planted import planted_model
+from lm_audit.audits.needle.samples.building import NeedleTask
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
-from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 

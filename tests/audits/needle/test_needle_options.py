@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.needle import NeedleConfig
-from lm_audit.audits.needle.feasible import check_feasible, too_short
+from lm_audit.audits.needle.grid.feasible import check_feasible, too_short
+from lm_audit.audits.needle.grid.plans import Asking, plans, without_needles
+from lm_audit.audits.needle.grid.whole_grid import measurable
 from lm_audit.audits.needle.options import OPTIONS
-from lm_audit.audits.needle.plans import Asking, plans, without_needles
-from lm_audit.audits.needle.wholegrid import measurable
 from lm_audit.errors import DataError, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,7 +69,7 @@ def test_a_preset_given_twice_and_options_beside_a_folder() -> None:
 
 
 def test_a_length_too_short_for_the_task_is_known_from_the_tokenizer_alone() -> None:
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     (plan,) = planned(needle_lengths="60")
 
@@ -81,7 +81,7 @@ def test_a_length_too_short_for_the_task_is_known_from_the_tokenizer_alone() -> 
 
 def test_a_length_of_the_size_s_own_without_room_is_left_out_with_its_reason() -> None:
     from lm_audit.models import load_model
-    from lm_audit.models.byte_tokenizer import byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     (plan,) = planned()
     smallest = check_feasible(plan, byte_tokenizer(512))

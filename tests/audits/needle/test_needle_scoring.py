@@ -15,10 +15,16 @@ from lm_audit.audits.needle import (
     score_outputs,
     write_grid,
 )
-from lm_audit.audits.needle.cells import share
-from lm_audit.audits.needle.cliff import cliff
-from lm_audit.audits.needle.controls import MiddleReader, NeedleReader, middle_control, reader_control, stub_samples
-from lm_audit.audits.needle.scores import precision, settled
+from lm_audit.audits.needle.answers.scores import precision, settled
+from lm_audit.audits.needle.controls.stubs import (
+    MiddleReader,
+    NeedleReader,
+    middle_control,
+    reader_control,
+    stub_samples,
+)
+from lm_audit.audits.needle.grid.cells import share
+from lm_audit.audits.needle.grid.cliff import cliff
 from lm_audit.cli import main
 from lm_audit.errors import DataError
 from tests.audits.needle.needle_tokenizers import small_tokenizer

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from lm_audit.audits.needle import Haystack, build_sample, score_all, score_boundary
-from lm_audit.audits.needle.scores import precision, settled
-from lm_audit.audits.needle.scripts import cuts
+from lm_audit.audits.needle.answers.scores import precision, settled
+from lm_audit.audits.needle.haystack.scripts import cuts
 from lm_audit.errors import DataError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 
@@ -130,7 +130,7 @@ def test_units_of_thai_are_syllables_with_their_marks() -> None:
 
 
 def test_a_text_that_cannot_fill_the_length_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lm_audit.audits.needle.fitting import Fitter
+    from lm_audit.audits.needle.haystack.fitting import Fitter
 
     monkeypatch.setattr(Fitter, "_fillings", lambda self, window: iter(()))
     haystack = Haystack("Supercalifragilisticexpialidocious. " * 20, small_tokenizer("byte-level"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lm_audit.audits.needle.answers import Answer
-from lm_audit.audits.needle.cells import Scored
-from lm_audit.audits.needle.evaluation import cell_evidence, grid_evidence
+from lm_audit.audits.needle.answers.answerers import Answer
+from lm_audit.audits.needle.answers.evaluation import cell_evidence, grid_evidence
+from lm_audit.audits.needle.grid.cells import Scored
 from lm_audit.sources import unreproduced, unsourced
 
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from lm_audit.audits.needle import Haystack, split_sentences
-from lm_audit.audits.needle.drawing import derived_rng, draw_distinct, draw_item, words
-from lm_audit.audits.needle.haystack import normalise
-from lm_audit.audits.needle.sources import distractors
+from lm_audit.audits.needle.haystack.sources import distractors
+from lm_audit.audits.needle.haystack.text import normalise
+from lm_audit.audits.needle.samples.drawing import derived_rng, draw_distinct, draw_item, words
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
 from tests.shared_data import shared

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.needle import Haystack, ModelAnswerer, build_sample, score_all, score_any, score_boundary
-from lm_audit.audits.needle.answers import Answer
-from lm_audit.audits.needle.building import NeedleTask
-from lm_audit.audits.needle.cells import score_sample
-from lm_audit.audits.needle.evaluation import grid_evidence
-from lm_audit.audits.needle.outputs import score_outputs
-from lm_audit.audits.needle.sample import json_line
-from lm_audit.audits.needle.scores import precision
+from lm_audit.audits.needle.answers.answerers import Answer
+from lm_audit.audits.needle.answers.evaluation import grid_evidence
+from lm_audit.audits.needle.answers.outputs import score_outputs
+from lm_audit.audits.needle.answers.scores import precision
+from lm_audit.audits.needle.grid.cells import score_sample
+from lm_audit.audits.needle.samples.building import NeedleTask
+from lm_audit.audits.needle.samples.sample import json_line
 from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.chat import ChatSettings
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.chat import ChatSettings
 from tests.models.small_models import small_llama
 
 TURNS = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
@@ -117,8 +117,8 @@ def test_outputs_whose_thought_came_apart(tmp_path: Any) -> None:
 
 
 def test_what_a_session_remembers_is_told_apart_by_template_arguments_and_budget(tmp_path: Any) -> None:
-    from lm_audit.audits.needle.book import Book
-    from lm_audit.audits.needle.plans import Plan
+    from lm_audit.audits.needle.answers.answered_cells import Book
+    from lm_audit.audits.needle.grid.plans import Plan
 
     model = LanguageModel(small_llama(context=2048), tokenizer_that_opens(), name="small", fingerprint="f")
     book, plan = Book(tmp_path), Plan("p", (900,), (50.0,), 1)

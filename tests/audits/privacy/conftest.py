@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lm_audit.audits.privacy.config import StagesConfig, smoke_config
+from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 
 
 @pytest.fixture(scope="session")
 def smoke_stages(tmp_path_factory) -> tuple[StagesConfig, dict]:
     """The four stages of the smoke configuration: they show that everything runs, not that anything leaks."""
-    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     config = smoke_config(output=tmp_path_factory.mktemp("smoke"), device="cpu")
     return config, run_stages(config)
@@ -20,7 +20,7 @@ def smoke_stages(tmp_path_factory) -> tuple[StagesConfig, dict]:
 def smoke_evidence(smoke_stages):
     """Their audit, with sampled extraction and exact exposure."""
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.stagescores import ScoringOptions
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     config, stages = smoke_stages
     options = ScoringOptions(samples=2, exact_positions=1)

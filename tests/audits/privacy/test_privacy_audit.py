@@ -13,20 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lm_audit.audits.privacy.attribution import attribute
+from lm_audit.audits.privacy.attribution.changes import PRIMARY
+from lm_audit.audits.privacy.attribution.transitions import attribute
 from lm_audit.audits.privacy.audit import audit_stages, stage_rows
-from lm_audit.audits.privacy.blind import blind_baseline
-from lm_audit.audits.privacy.changes import PRIMARY
-from lm_audit.audits.privacy.evidencefile import load_evidence, save_evidence
-from lm_audit.audits.privacy.exact_exposure import candidates, exact_exposure
-from lm_audit.audits.privacy.manifest import Manifest, read_manifest
-from lm_audit.audits.privacy.membership import epsilon_bound, membership
+from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
+from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
+from lm_audit.audits.privacy.measure.blind import blind_baseline
+from lm_audit.audits.privacy.measure.exact_exposure import candidates, exact_exposure
+from lm_audit.audits.privacy.measure.membership import epsilon_bound, membership
+from lm_audit.audits.privacy.measure.source_columns import COLUMNS, source_metrics
+from lm_audit.audits.privacy.measure.stage_scores import StageScores
+from lm_audit.audits.privacy.measure.stress import VARIANTS, stress_variants
 from lm_audit.audits.privacy.outputs import write_outputs
-from lm_audit.audits.privacy.seeds import combine_seeds, direction_consistency
-from lm_audit.audits.privacy.source_columns import COLUMNS, source_metrics
-from lm_audit.audits.privacy.stage_option import parse_stages
-from lm_audit.audits.privacy.stagescores import StageScores
-from lm_audit.audits.privacy.stress import VARIANTS, stress_variants
+from lm_audit.audits.privacy.stages.seeds import combine_seeds, direction_consistency
+from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate
@@ -263,9 +263,9 @@ def test_tpr_at_low_fpr_never_uses_more_than_allowed():
 
 
 def test_exact_exposure_finds_a_memorised_secret():
-    from lm_audit.audits.privacy.canaries import generate_canaries
-    from lm_audit.models.tiny import TinySettings, train_tiny
-    from lm_audit.models.tiny_model import tiny_model
+    from lm_audit.audits.privacy.data.canaries import generate_canaries
+    from lm_audit.models.toy.tiny import TinySettings, train_tiny
+    from lm_audit.models.toy.tiny_model import tiny_model
 
     canary = generate_canaries(1, seed=4)[0]
     model = tiny_model(0, settings=TinySettings(hidden=64, mlp=168, rows=400, decoys=40, epochs=1))
@@ -283,7 +283,7 @@ def test_exact_exposure_finds_a_memorised_secret():
 
 
 def test_stress_variants_mark_the_canary_in_every_prompt():
-    from lm_audit.audits.privacy.canaries import generate_canaries
+    from lm_audit.audits.privacy.data.canaries import generate_canaries
 
     canary = generate_canaries(1, seed=0, family="sentence")[0]
     found = stress_variants([canary])
@@ -296,8 +296,8 @@ def test_stress_variants_mark_the_canary_in_every_prompt():
 
 def test_short_canaries_are_refused(smoke_stages):
     from lm_audit.audits.privacy.audit import load_stage
-    from lm_audit.audits.privacy.canaries import Canary
-    from lm_audit.audits.privacy.stagescores import score_stage
+    from lm_audit.audits.privacy.data.canaries import Canary
+    from lm_audit.audits.privacy.measure.stage_scores import score_stage
 
     _, stages = smoke_stages
     short = Canary("short", "code", "abc", "c", (2, 3))
@@ -308,10 +308,10 @@ def test_short_canaries_are_refused(smoke_stages):
 def test_a_secret_in_a_thought_is_kept_apart(smoke_stages):
     """A model that writes the canary inside its thought, and one that says it after the thought."""
     from lm_audit.audits.privacy.audit import extraction_metrics, load_stage
-    from lm_audit.audits.privacy.source_extraction import given_back, source_prefix
-    from lm_audit.audits.privacy.stagescores import ScoringOptions, score_stage
-    from lm_audit.audits.privacy.tokens import encode_texts
-    from lm_audit.models.generation import Generation
+    from lm_audit.audits.privacy.measure.source_extraction import given_back, source_prefix
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, score_stage
+    from lm_audit.audits.privacy.measure.token_spans import encode_texts
+    from lm_audit.models.generation.continuation import Generation
 
     config, stages = smoke_stages
     model, manifest = load_stage(stages["base"], "cpu"), read_manifest(config.folder() / "manifest.jsonl")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lm_audit.audits.privacy.attribution import attribute
-from lm_audit.audits.privacy.changes import PRIMARY, Frames, Resampling, did_row, transition_rows
+from lm_audit.audits.privacy.attribution.changes import PRIMARY, Frames, Resampling, did_row, transition_rows
+from lm_audit.audits.privacy.attribution.transitions import attribute
 from lm_audit.evidence import Evidence
 
 COLUMNS = ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil", "top5", "ppl")

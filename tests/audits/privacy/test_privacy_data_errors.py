@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from lm_audit.audits.privacy.canaries import Canary, flip_canaries, generate_canaries, plant_canaries, tiers
-from lm_audit.audits.privacy.corpus import build_corpus, record_file, verify_training_files, write_corpus
-from lm_audit.audits.privacy.documents import chunks, read_documents, sample_documents
-from lm_audit.audits.privacy.insertion import insertion_positions
-from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_canary_text, write_manifest
-from lm_audit.audits.privacy.metadata import append_metadata, read_metadata
-from lm_audit.audits.privacy.preferences import build_preferences, ordinary_pairs, read_preferences
+from lm_audit.audits.privacy.data.canaries import Canary, flip_canaries, generate_canaries, plant_canaries, tiers
+from lm_audit.audits.privacy.data.corpus import build_corpus, record_file, verify_training_files, write_corpus
+from lm_audit.audits.privacy.data.documents import chunks, read_documents, sample_documents
+from lm_audit.audits.privacy.data.insertion import insertion_positions
+from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_canary_text, write_manifest
+from lm_audit.audits.privacy.data.preferences import build_preferences, ordinary_pairs, read_preferences
+from lm_audit.audits.privacy.stages.run_metadata import append_metadata, read_metadata
 from lm_audit.errors import DataError, StoreError, UsageError
-from lm_audit.models.tiny_text import seeded_text
+from lm_audit.models.toy.tiny_text import seeded_text
 
 
 @pytest.mark.parametrize("n", [0, -3])
@@ -31,7 +31,7 @@ def test_unknown_family_names_the_known_ones():
 
 
 def test_a_family_that_is_too_small_says_so(monkeypatch):
-    from lm_audit.audits.privacy import canaries, families
+    from lm_audit.audits.privacy.data import canaries, families
 
     small = families.Family("small", lambda stream, index: ("x ", stream.choice("ab"), ""), 1.0, "ab")
     monkeypatch.setattr(canaries, "FAMILIES", {"small": small})

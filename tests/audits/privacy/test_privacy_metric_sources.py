@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lm_audit.audits.privacy import evalcases
-from lm_audit.audits.privacy.evidencefile import load_evidence, save_evidence
-from lm_audit.audits.privacy.known_scores import known_scores
+from lm_audit.audits.privacy import measured_cases as evalcases
+from lm_audit.audits.privacy.controls.known_scores import known_scores
+from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
 from lm_audit.audits.privacy.metric_sources import stage_source
-from lm_audit.audits.privacy.seeds import combine_seeds
-from lm_audit.audits.privacy.stage_names import STAGES, TRANSITIONS
+from lm_audit.audits.privacy.stages.seeds import combine_seeds
+from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.evidence import Evidence
 from lm_audit.sources import recompute, unreproduced, unsourced

@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lm_audit.audits.privacy import stagescores, trained_controls
-from lm_audit.audits.privacy.blind import blind_baseline, noticed_auc, separation
-from lm_audit.audits.privacy.known_scores import bigram_model, known_scores
+from lm_audit.audits.privacy.controls import trained_controls
+from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
+from lm_audit.audits.privacy.measure import stage_scores as stagescores
+from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, separation
 from lm_audit.models import LanguageModel
 from tests.audits.privacy.test_privacy_audit import scores_of
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.audits.privacy.config import StagesConfig, smoke_config
-from lm_audit.audits.privacy.stage_inputs import base_spec
-from lm_audit.audits.privacy.stages import claim, run_stages
+from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
+from lm_audit.audits.privacy.stages.four_stages import claim, run_stages
+from lm_audit.audits.privacy.stages.stage_inputs import base_spec
 from lm_audit.errors import UsageError
-from lm_audit.models import identity
-from lm_audit.models.tiny import TinySettings
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.identity import spec_identity as identity
+from lm_audit.models.toy.tiny import TinySettings
+from lm_audit.models.toy.tiny_model import tiny_model
 
 TRAINED_ELSEWHERE = replace(TinySettings(), rows=40, decoys=4, epochs=1)
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lm_audit.audits.privacy.config import DpSettings, LoraSettings, StagesConfig, TrainSettings, smoke_config
-from lm_audit.audits.privacy.metadata import read_metadata
-from lm_audit.audits.privacy.stages import METADATA, run_stages
+from lm_audit.audits.privacy.stages.config import DpSettings, LoraSettings, StagesConfig, TrainSettings, smoke_config
+from lm_audit.audits.privacy.stages.four_stages import METADATA, run_stages
+from lm_audit.audits.privacy.stages.run_metadata import read_metadata
 from lm_audit.audits.privacy.training.batches import encode_rows, pad
 from lm_audit.audits.privacy.training.dp import example_nll, gradient_self_check, train_texts_privately
 from lm_audit.audits.privacy.training.dpo import check_first_loss, train_preferences
@@ -21,9 +21,9 @@ from lm_audit.audits.privacy.training.loop import run_steps
 from lm_audit.audits.privacy.training.own_stages import save_stage
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ModelError, StoreError, UsageError
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.tiny_text import seeded_text
-from lm_audit.models.training import one_thread
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.toy.tiny_text import seeded_text
+from lm_audit.models.toy.training import one_thread
 
 SETTINGS = TrainSettings(epochs=2, lr=2e-3, batch_size=8, warmup_steps=2)
 TEXTS = seeded_text(40, 5)
@@ -291,7 +291,7 @@ def test_config_round_trip_and_bad_values():
 
 
 def test_dpo_needs_the_sft_stage(smoke_stages, tmp_path):
-    from lm_audit.audits.privacy.stage_inputs import stage_data
+    from lm_audit.audits.privacy.stages.stage_inputs import stage_data
     from lm_audit.audits.privacy.training.own_stages import own_dpo
 
     config, _ = smoke_stages

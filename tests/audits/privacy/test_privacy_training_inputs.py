@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lm_audit.audits.privacy.config import LoraSettings, TrainSettings, smoke_config
+from lm_audit.audits.privacy.stages.config import LoraSettings, TrainSettings, smoke_config
 from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.dpo import train_preferences
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import DataError, ModelError, UsageError
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.training import one_thread
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
 from tests.models.small_models import save_small_llama
 
@@ -187,7 +187,7 @@ def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path, monkeypatch)
     pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
     from transformers import Trainer
 
-    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     config = smoke_config(
         trainer="trl",

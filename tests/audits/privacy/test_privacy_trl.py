@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from lm_audit.audits.privacy.config import LoraSettings, TrainSettings, smoke_config
-from lm_audit.audits.privacy.stages import run_stages
+from lm_audit.audits.privacy.stages.config import LoraSettings, TrainSettings, smoke_config
+from lm_audit.audits.privacy.stages.four_stages import run_stages
 
 pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
 
@@ -16,7 +16,7 @@ pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-
 @pytest.mark.parametrize("lora", [None, LoraSettings(r=4)], ids=["full", "lora"])
 def test_trl_trains_the_stages_of_a_tiny_model(tmp_path, lora):
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.stagescores import ScoringOptions
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     config = smoke_config(
         trainer="trl",

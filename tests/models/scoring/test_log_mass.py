@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
-from lm_audit.models.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
 
 @pytest.fixture(scope="module")

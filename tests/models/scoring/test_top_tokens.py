@@ -7,7 +7,7 @@ import torch
 
 from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.tiny_model import tiny_model
+from lm_audit.models.toy.tiny_model import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
-    from lm_audit.audits.bias.bbq_audit import bbq
-    from lm_audit.audits.bias.bbq_written import bbq_generated
-    from lm_audit.audits.bias.contrasts import Contrast, all_contrasts
-    from lm_audit.audits.bias.counterfactual import counterfactual_swap, load_swap_items
-    from lm_audit.audits.bias.counterfactual_generated import counterfactual_continuations
-    from lm_audit.audits.bias.crows_audit import crows_pairs
-    from lm_audit.audits.bias.grid import GridMeasurement, measure_grid
-    from lm_audit.audits.bias.grid_controls import control_evidence
-    from lm_audit.audits.bias.grid_file import load_preference_set
-    from lm_audit.audits.bias.lexicon import Axis, PreferenceSet, WordPair
-    from lm_audit.audits.bias.linting import lint, lint_tokens
-    from lm_audit.audits.bias.minimal import ProbeResult, minimal_probe, probe_evidence
-    from lm_audit.audits.bias.planted import decisions, nonce_contrast, nonce_prompts, plant_preference
-    from lm_audit.audits.bias.preference import axis_evidence, preference_grid
-    from lm_audit.audits.bias.public_controls import public_control
-    from lm_audit.audits.bias.public_sets import SETS, load_set
-    from lm_audit.audits.bias.refusal import load_refusal_set, refusal_rates
-    from lm_audit.audits.bias.rows import load_rows
-    from lm_audit.audits.bias.sampling import stratified_sample
-    from lm_audit.audits.bias.stereoset_audit import stereoset
-    from lm_audit.audits.bias.wino_audit import winobias, winogender
-    from lm_audit.audits.bias.winogender_items import load_occupation_stats
-    from lm_audit.audits.bias.words import word_loglikelihood
+    from lm_audit.audits.bias.benchmarks.bbq.audit import bbq
+    from lm_audit.audits.bias.benchmarks.bbq.written import bbq_generated
+    from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
+    from lm_audit.audits.bias.benchmarks.public_controls import public_control
+    from lm_audit.audits.bias.benchmarks.public_sets import SETS, load_set
+    from lm_audit.audits.bias.benchmarks.rows import load_rows
+    from lm_audit.audits.bias.benchmarks.sampling import stratified_sample
+    from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
+    from lm_audit.audits.bias.benchmarks.wino_audit import winobias, winogender
+    from lm_audit.audits.bias.benchmarks.winogender_items import load_occupation_stats
+    from lm_audit.audits.bias.generated.continuations import counterfactual_continuations
+    from lm_audit.audits.bias.generated.counterfactual import counterfactual_swap, load_swap_items
+    from lm_audit.audits.bias.generated.refusal import load_refusal_set, refusal_rates
+    from lm_audit.audits.bias.grid.contrasts import Contrast, all_contrasts
+    from lm_audit.audits.bias.grid.controls import control_evidence
+    from lm_audit.audits.bias.grid.file import load_preference_set
+    from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair
+    from lm_audit.audits.bias.grid.linting import lint, lint_tokens
+    from lm_audit.audits.bias.grid.measurement import GridMeasurement, measure_grid
+    from lm_audit.audits.bias.grid.minimal import ProbeResult, minimal_probe, probe_evidence
+    from lm_audit.audits.bias.grid.planted import decisions, nonce_contrast, nonce_prompts, plant_preference
+    from lm_audit.audits.bias.grid.preference import axis_evidence, preference_grid
+    from lm_audit.audits.bias.grid.words import word_loglikelihood
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.audits.bias.contrasts import Contrast
+from lm_audit.audits.bias.grid.contrasts import Contrast
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, Side, claim, times
 

@@ -12,7 +12,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def icat_of_rows(rows: Rows, options: Mapping[str, Any]) -> float:
     """StereoSet's ICAT of the columns ``stereotyped`` and ``meaningful``; with ``macro`` each target counts once."""
-    from lm_audit.audits.bias.stereoset_scores import icat
+    from lm_audit.audits.bias.benchmarks.stereoset.scores import icat
 
     ss, lms = (_mean(rows, column, bool(options["macro"])) for column in ("stereotyped", "meaningful"))
     return icat(100 * ss, 100 * lms)

@@ -11,10 +11,8 @@ from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.attribution import Attribution
-    from lm_audit.audits.faithfulness.deletion import DeletionCurve, DeletionTest, deletion_curve
-    from lm_audit.audits.faithfulness.explain import Explainer, attribute
-    from lm_audit.audits.faithfulness.method_options import METHODS
-    from lm_audit.audits.faithfulness.metrics import (
+    from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, DeletionTest, deletion_curve
+    from lm_audit.audits.faithfulness.deletion.metrics import (
         FaithfulnessScores,
         coverage,
         faithfulness_scores,
@@ -22,7 +20,9 @@ if TYPE_CHECKING:
         rank_correlation,
         recovery,
     )
-    from lm_audit.audits.faithfulness.passage import Passage, encode_passage
+    from lm_audit.audits.faithfulness.methods.explain import Explainer, attribute
+    from lm_audit.audits.faithfulness.methods.method_options import METHODS
+    from lm_audit.audits.faithfulness.passage.tokens import Passage, encode_passage
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

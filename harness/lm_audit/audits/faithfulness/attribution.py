@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.audits.faithfulness.hops import Hops
-from lm_audit.audits.faithfulness.passage import Passage
-from lm_audit.audits.faithfulness.sentences import Units
-from lm_audit.audits.faithfulness.spans import Span, checked_span
+from lm_audit.audits.faithfulness.methods.hops import Hops
+from lm_audit.audits.faithfulness.passage.sentences import Units
+from lm_audit.audits.faithfulness.passage.spans import Span, checked_span
+from lm_audit.audits.faithfulness.passage.tokens import Passage
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 from lm_audit.errors import UsageError
 

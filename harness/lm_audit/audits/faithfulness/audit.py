@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lm_audit.audits.faithfulness.approximations import approximations
 from lm_audit.audits.faithfulness.attribution import VIEWS
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.conclusions import record_gain
+from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.figures import (
     deletion_figure,
     methods_heatmap,

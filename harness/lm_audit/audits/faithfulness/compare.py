@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_audit.audits.faithfulness.metrics import rank_correlation
+from lm_audit.audits.faithfulness.deletion.metrics import rank_correlation
 from lm_audit.audits.faithfulness.study import Scored
 from lm_audit.audits.metric_info import metric_info
 from lm_audit.stats import Estimate

@@ -18,7 +18,7 @@ METRIC = "faithfulness.better_than_random"
 def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: str, unit: str, seed: int) -> None:
     """Add the gain of a method over random deletion, paired by sample, and what is concluded from it."""
     from lm_audit.stats import sign_flip_test
-    from lm_audit.stats.studentised import studentised_mean
+    from lm_audit.stats.means.studentised import studentised_mean
 
     gains = [row["mas_random"] - row["mas"] for row in rows if not row["degenerate"]]
     source = MetricSource.column_difference("mas_random", "mas", {"degenerate": False})

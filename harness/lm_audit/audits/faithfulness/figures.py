@@ -12,7 +12,7 @@ from lm_audit.evidence import Figure
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.attribution import Attribution
     from lm_audit.audits.faithfulness.compare import Ranked
-    from lm_audit.audits.faithfulness.deletion import DeletionCurve
+    from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve
     from lm_audit.audits.faithfulness.study import Study
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

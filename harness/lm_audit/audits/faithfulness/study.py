@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.attribution import Attribution
-from lm_audit.audits.faithfulness.deletion import DeletionCurve, DeletionTest
-from lm_audit.audits.faithfulness.explain import Explainer
-from lm_audit.audits.faithfulness.metrics import normalised_score, recovery
-from lm_audit.audits.faithfulness.samples import Sample, split_thinking
-from lm_audit.audits.faithfulness.spans import Span, tokens_in_characters
+from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, DeletionTest
+from lm_audit.audits.faithfulness.deletion.metrics import normalised_score, recovery
+from lm_audit.audits.faithfulness.methods.explain import Explainer
+from lm_audit.audits.faithfulness.passage.samples import Sample, split_thinking
+from lm_audit.audits.faithfulness.passage.spans import Span, tokens_in_characters
 from lm_audit.errors import DataError
-from lm_audit.models.thinking import split_reply
+from lm_audit.models.text.thinking import split_reply
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from lm_audit.audits.faithfulness.spans import Span, checked_span
+from lm_audit.audits.faithfulness.passage.spans import Span, checked_span
 
 Matrix = NDArray[np.float64]
 

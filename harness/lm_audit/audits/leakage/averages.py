@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lm_audit.stats import Estimate, bounded_mean, clustered_mean, studentised_mean
 
 if TYPE_CHECKING:
-    from lm_audit.audits.leakage.benchmark import Benchmark
+    from lm_audit.audits.leakage.items.benchmark import Benchmark
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from lm_audit.evidence import Figure
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.averages import Floats
-    from lm_audit.audits.leakage.style import StyleShare
+    from lm_audit.audits.leakage.items.style import StyleShare
     from lm_audit.stats import Estimate
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

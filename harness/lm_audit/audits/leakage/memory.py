@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
-from lm_audit.audits.leakage.benchmark import Benchmark
 from lm_audit.audits.leakage.conclusions import order_findings
-from lm_audit.audits.leakage.conditions import (
+from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
+from lm_audit.audits.leakage.half_option.conditions import (
     LIMITS,
     UNITS,
     Effect,
@@ -20,15 +20,15 @@ from lm_audit.audits.leakage.conditions import (
     order_effect,
     question_scores,
 )
-from lm_audit.audits.leakage.cuts import Cut
-from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
-from lm_audit.audits.leakage.items import LETTERS
-from lm_audit.audits.leakage.measuring import OnRows, measure_conditions, usable_items
-from lm_audit.audits.leakage.orders import is_shufflable
-from lm_audit.audits.leakage.scores import mitigation_share
+from lm_audit.audits.leakage.half_option.cuts import Cut
+from lm_audit.audits.leakage.half_option.passes import OnRows, measure_conditions, usable_items
+from lm_audit.audits.leakage.half_option.scores import mitigation_share
+from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import LETTERS
+from lm_audit.audits.leakage.items.style import StyleShare, is_sorted, style_shares
+from lm_audit.audits.leakage.orders.permutations import is_shufflable
 from lm_audit.audits.leakage.signs import UNREACHABLE
-from lm_audit.audits.leakage.style import StyleShare, is_sorted, style_shares
-from lm_audit.audits.leakage.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
 from lm_audit.sources import MetricSource

@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def share_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
     """What of the original score above chance mixing the options takes away; ``None`` where nothing is above chance."""
-    from lm_audit.audits.leakage.scores import mitigation_share
+    from lm_audit.audits.leakage.half_option.scores import mitigation_share
 
     table = RowTable(rows)
     found = [recompute(MetricSource.from_json(options[name]), table) for name in ("original", "shuffled", "chance")]
@@ -27,7 +27,7 @@ def share_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
 
 def detectable_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
     """The smallest mean difference that as many units with this spread would show."""
-    from lm_audit.audits.leakage.conditions import detectable
+    from lm_audit.audits.leakage.half_option.conditions import detectable
 
     return detectable(units_of(MetricSource.from_json(options["of"]), RowTable(rows)).values, "").value
 

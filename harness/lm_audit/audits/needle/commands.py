@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.number_checks import filled, real_number, seed_number, whole_number
 
 if TYPE_CHECKING:
-    from lm_audit.audits.needle.gridfiles import CellStats
+    from lm_audit.audits.needle.grid.folder import CellStats
     from lm_audit.evidence import Evidence
 
 _TYPES = ("words", "numbers", "uuids")
@@ -95,9 +95,9 @@ def _register_score(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _build(args: argparse.Namespace) -> int:
     import os
 
-    from lm_audit.audits.needle.config import NeedleConfig
-    from lm_audit.audits.needle.grid import write_grid
-    from lm_audit.models.chat import parse_chat_arguments
+    from lm_audit.audits.needle.grid.writing import write_grid
+    from lm_audit.audits.needle.samples.config import NeedleConfig
+    from lm_audit.models.text.chat import parse_chat_arguments
 
     given = {name: value for name, value in vars(args).items() if name not in ("run", "save_dir", "workers")}
     if "chat_args" in given:
@@ -123,8 +123,8 @@ def _say_cell(cell: CellStats, done: int, total: int) -> None:
 
 
 def _score(args: argparse.Namespace) -> int:
-    from lm_audit.audits.needle.evaluation import grid_evidence
-    from lm_audit.audits.needle.outputs import score_outputs
+    from lm_audit.audits.needle.answers.evaluation import grid_evidence
+    from lm_audit.audits.needle.answers.outputs import score_outputs
 
     scored = score_outputs(args.folder, args.outputs)
     evidence = grid_evidence(scored, scorer=args.scorer, threshold=args.threshold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_audit.audits.needle.cells import Scored, by_cell, by_length, share
+from lm_audit.audits.needle.grid.cells import Scored, by_cell, by_length, share
 from lm_audit.evidence import Figure
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

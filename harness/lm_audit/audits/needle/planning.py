@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lm_audit.audits.design import Design, PlanOptions
-from lm_audit.audits.needle.cliff import samples_needed
+from lm_audit.audits.needle.grid.cliff import samples_needed
 
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:

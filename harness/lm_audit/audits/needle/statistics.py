@@ -10,8 +10,8 @@ from lm_audit.sources.functions import RowFunction
 
 def cliff_of_rows(rows: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> float | None:
     """The cliff (tokens) by the column ``score`` and the ``threshold``; ``None`` where it has none."""
-    from lm_audit.audits.needle.cells import share
-    from lm_audit.audits.needle.cliff import cliff
+    from lm_audit.audits.needle.grid.cells import share
+    from lm_audit.audits.needle.grid.cliff import cliff
 
     lengths: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:

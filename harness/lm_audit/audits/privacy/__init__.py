@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.attribution import attribute
+    from lm_audit.audits.privacy.attribution.transitions import attribute
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.canaries import Canary, flip_canaries, generate_canaries, plant_canaries
-    from lm_audit.audits.privacy.config import StagesConfig
-    from lm_audit.audits.privacy.corpus import build_corpus
-    from lm_audit.audits.privacy.extract import extraction
-    from lm_audit.audits.privacy.insertion import canary_ratio, check_ratio, insertion_positions
-    from lm_audit.audits.privacy.manifest import Manifest, read_manifest, write_manifest
-    from lm_audit.audits.privacy.preferences import build_preferences
-    from lm_audit.audits.privacy.scores import score_texts
-    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.data.canaries import Canary, flip_canaries, generate_canaries, plant_canaries
+    from lm_audit.audits.privacy.data.corpus import build_corpus
+    from lm_audit.audits.privacy.data.insertion import canary_ratio, check_ratio, insertion_positions
+    from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_manifest
+    from lm_audit.audits.privacy.data.preferences import build_preferences
+    from lm_audit.audits.privacy.measure.extract import extraction
+    from lm_audit.audits.privacy.measure.scores import score_texts
+    from lm_audit.audits.privacy.stages.config import StagesConfig
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from lm_audit.audits.privacy.blind import BlindBaseline, blind_baseline
-from lm_audit.audits.privacy.changes import PRIMARY
+from lm_audit.audits.privacy.attribution.changes import PRIMARY
+from lm_audit.audits.privacy.attribution.directions import better
 from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
-from lm_audit.audits.privacy.corpus import verify_training_files
-from lm_audit.audits.privacy.directions import better
-from lm_audit.audits.privacy.manifest import Manifest, read_manifest
-from lm_audit.audits.privacy.membership import epsilon_bound, exposure_by_tier, exposures, membership
+from lm_audit.audits.privacy.data.corpus import verify_training_files
+from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
+from lm_audit.audits.privacy.data.prepare import comparison_documents
+from lm_audit.audits.privacy.measure.blind import BlindBaseline, blind_baseline
+from lm_audit.audits.privacy.measure.membership import epsilon_bound, exposure_by_tier, exposures, membership
+from lm_audit.audits.privacy.measure.source_columns import source_metrics
+from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, StageScores, score_stage
 from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
-from lm_audit.audits.privacy.prepare import comparison_documents
-from lm_audit.audits.privacy.source_columns import source_metrics
-from lm_audit.audits.privacy.stage_inputs import stage_spec
-from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
-from lm_audit.audits.privacy.stagescores import ScoringOptions, StageScores, score_stage
+from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
+from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.stats import Estimate, bounded_mean, mean_interval, power_auc, power_paired_t
@@ -175,7 +175,7 @@ def _stability(scores: StageScores) -> dict[str, Estimate]:
 
 def instability_by_canary(scores: StageScores, column: str) -> dict[str, float] | None:
     """|sd / mean| of a column over the prompt variants of each canary; None where a mean is 0."""
-    from lm_audit.audits.privacy.stress import instabilities
+    from lm_audit.audits.privacy.measure.stress import instabilities
 
     table = scores.stress.pivot(index="canary_id", columns="variant", values=column)
     spreads = instabilities(table.to_numpy().tolist())
@@ -231,7 +231,7 @@ def _record_blind(evidence: Evidence, blind: BlindBaseline) -> None:
 
 
 def _record_attribution(evidence: Evidence) -> None:
-    from lm_audit.audits.privacy.attribution import attribute, identical_variants
+    from lm_audit.audits.privacy.attribution.transitions import attribute, identical_variants
 
     if identical_variants(evidence):
         evidence.notes.append(

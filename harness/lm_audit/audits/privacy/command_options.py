@@ -14,7 +14,7 @@ from lm_audit.number_checks import filled, real_number, seed_number, whole_numbe
 from lm_audit.textfiles import is_file, read_json_object
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.config import StagesConfig
+    from lm_audit.audits.privacy.stages.config import StagesConfig
 
 SIMPLE: dict[str, Callable[[str], Any]] = {
     "model": filled,
@@ -70,7 +70,7 @@ def config_of(args: argparse.Namespace) -> StagesConfig:
 
 
 def _start(args: argparse.Namespace) -> StagesConfig:
-    from lm_audit.audits.privacy.config import StagesConfig, smoke_config
+    from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 
     known = args.output / "config.json" if args.output else None
     if args.config and args.smoke:
@@ -89,7 +89,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _nested(args: argparse.Namespace, start: StagesConfig) -> dict[str, Any]:
-    from lm_audit.audits.privacy.config import DpSettings, LoraSettings
+    from lm_audit.audits.privacy.stages.config import DpSettings, LoraSettings
 
     changes: dict[str, Any] = {}
     for name in ("sft", "dpo"):

@@ -10,7 +10,7 @@ from lm_audit.audits.privacy.command_options import add_config_options, config_o
 from lm_audit.number_checks import whole_number
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.config import StagesConfig
+    from lm_audit.audits.privacy.stages.config import StagesConfig
 
 STEPS = {
     "canaries": "draw canaries and held-out twins into FOLDER/manifest.jsonl",
@@ -60,8 +60,8 @@ def _say(message: str) -> None:
 
 
 def _canaries(args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.manifest import write_canary_text
-    from lm_audit.audits.privacy.prepare import MANIFEST, make_canaries
+    from lm_audit.audits.privacy.data.manifest import write_canary_text
+    from lm_audit.audits.privacy.data.prepare import MANIFEST, make_canaries
 
     config = _claimed(args)
     manifest = make_canaries(config, config.folder() / MANIFEST)
@@ -73,7 +73,7 @@ def _canaries(args: argparse.Namespace) -> int:
 
 
 def _corpus(args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.prepare import CORPUS, MANIFEST, make_canaries, make_corpus
+    from lm_audit.audits.privacy.data.prepare import CORPUS, MANIFEST, make_canaries, make_corpus
 
     config = _claimed(args)
     manifest = make_canaries(config, config.folder() / MANIFEST)
@@ -88,8 +88,8 @@ def _corpus(args: argparse.Namespace) -> int:
 
 
 def _preferences(args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.manifest import read_manifest
-    from lm_audit.audits.privacy.prepare import MANIFEST, WITH, WITHOUT, make_preferences
+    from lm_audit.audits.privacy.data.manifest import read_manifest
+    from lm_audit.audits.privacy.data.prepare import MANIFEST, WITH, WITHOUT, make_preferences
     from lm_audit.errors import UsageError
 
     if args.no_canary and args.with_canary:
@@ -103,7 +103,7 @@ def _preferences(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     for stage, path in run_stages(_claimed(args), report=_say).items():
         _say(f"{stage}: {path}")
@@ -111,8 +111,8 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _audit(args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.prepare import MANIFEST
-    from lm_audit.audits.privacy.stage_option import manifest_path, parse_stages
+    from lm_audit.audits.privacy.data.prepare import MANIFEST
+    from lm_audit.audits.privacy.stages.stage_option import manifest_path, parse_stages
     from lm_audit.errors import UsageError
 
     config = config_of(args)
@@ -129,8 +129,8 @@ def _audit(args: argparse.Namespace) -> int:
 
 def _audited(config: StagesConfig, stages: dict[str, Any], manifest: Path, args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidencefile import FILE, save_evidence
-    from lm_audit.audits.privacy.stagescores import ScoringOptions
+    from lm_audit.audits.privacy.evidence_file import FILE, save_evidence
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     options = ScoringOptions(samples=args.samples, exact_positions=args.exact_positions, seed=config.seed)
     evidence = audit_stages(stages, manifest, device=config.device, options=options, lenient=args.lenient, report=_say)
@@ -145,8 +145,8 @@ def _attribute(args: argparse.Namespace) -> int:
 
 
 def _write(config: StagesConfig, args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.attribution import attribute
-    from lm_audit.audits.privacy.evidencefile import FILE, load_evidence
+    from lm_audit.audits.privacy.attribution.transitions import attribute
+    from lm_audit.audits.privacy.evidence_file import FILE, load_evidence
     from lm_audit.audits.privacy.outputs import attribution_summary, write_outputs
 
     evidence = load_evidence(config.folder() / FILE)
@@ -161,9 +161,9 @@ def _run(args: argparse.Namespace) -> int:
     if args.seeds is None:
         return _chain(_claimed(args), args)
     from lm_audit.audits.privacy.command_options import for_seed, seed_list
-    from lm_audit.audits.privacy.evidencefile import FILE, load_evidence, save_evidence
-    from lm_audit.audits.privacy.seeds import combine_seeds
-    from lm_audit.audits.privacy.stage_names import PRIMARY_TRANSITION
+    from lm_audit.audits.privacy.evidence_file import FILE, load_evidence, save_evidence
+    from lm_audit.audits.privacy.stages.seeds import combine_seeds
+    from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION
 
     config = config_of(args)
     configs = {seed: for_seed(config, seed) for seed in seed_list(args.seeds)}
@@ -177,8 +177,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _chain(config: StagesConfig, args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.prepare import MANIFEST
-    from lm_audit.audits.privacy.stages import run_stages
+    from lm_audit.audits.privacy.data.prepare import MANIFEST
+    from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     _say(f"seed {config.seed}: {config.folder()}")
     stages = run_stages(config, report=_say)
@@ -186,7 +186,7 @@ def _chain(config: StagesConfig, args: argparse.Namespace) -> int:
 
 
 def _claimed(args: argparse.Namespace) -> StagesConfig:
-    from lm_audit.audits.privacy.stages import claim
+    from lm_audit.audits.privacy.stages.four_stages import claim
 
     config = config_of(args)
     config.folder().mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def _claimed(args: argparse.Namespace) -> StagesConfig:
 
 
 def _log(config: StagesConfig, kind: str, entry: dict[str, Any]) -> None:
-    from lm_audit.audits.privacy.metadata import append_metadata
-    from lm_audit.audits.privacy.stages import METADATA
+    from lm_audit.audits.privacy.stages.four_stages import METADATA
+    from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 
     append_metadata(config.folder() / METADATA, kind, {"config_sha256": config.sha256, **entry})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from lm_audit.audits.privacy.stage_names import TRANSITIONS
+from lm_audit.audits.privacy.stages.stage_names import TRANSITIONS
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, claim, times
 from lm_audit.stats import Estimate

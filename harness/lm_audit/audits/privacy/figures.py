@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.privacy.directions import RISK
-from lm_audit.audits.privacy.membership import exposures, sides
-from lm_audit.audits.privacy.source_columns import source_metrics
-from lm_audit.audits.privacy.stage_names import CSV_NAMES
-from lm_audit.audits.privacy.stagescores import PRIMARY_SCORE
+from lm_audit.audits.privacy.attribution.directions import RISK
+from lm_audit.audits.privacy.measure.membership import exposures, sides
+from lm_audit.audits.privacy.measure.source_columns import source_metrics
+from lm_audit.audits.privacy.measure.stage_scores import PRIMARY_SCORE
+from lm_audit.audits.privacy.stages.stage_names import CSV_NAMES
 from lm_audit.evidence import Evidence, Figure
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.stagescores import StageScores
+    from lm_audit.audits.privacy.measure.stage_scores import StageScores
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe-Ito
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

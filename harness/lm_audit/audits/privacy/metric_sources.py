@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_audit.audits.privacy.directions import RISK
-from lm_audit.audits.privacy.stage_names import TRANSITIONS
+from lm_audit.audits.privacy.attribution.directions import RISK
+from lm_audit.audits.privacy.stages.stage_names import TRANSITIONS
 from lm_audit.sources import MetricSource, Term
 
 MEMBER, TWIN, DOCUMENT = {"role": "member"}, {"role": "control"}, {"role": "document"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lm_audit.audits.metric_info import MetricInfo as M
-from lm_audit.audits.privacy.directions import better
-from lm_audit.audits.privacy.source_columns import COLUMNS
+from lm_audit.audits.privacy.attribution.directions import better
+from lm_audit.audits.privacy.measure.source_columns import COLUMNS
 
 _STAGE = (
     M("privacy.roc_auc", "Members told from twins", "AUC", "lower",

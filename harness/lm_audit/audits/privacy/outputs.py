@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.privacy.attribution import ALPHA, CONSISTENCY_RULE, attribute, identical_variants, shares
-from lm_audit.audits.privacy.changes import PRIMARY, risk_of
-from lm_audit.audits.privacy.jsonl import write_text
-from lm_audit.audits.privacy.source_columns import COLUMNS
-from lm_audit.audits.privacy.stage_names import CSV_NAMES, PRIMARY_TRANSITION, STAGES
+from lm_audit.audits.privacy.attribution.changes import PRIMARY, risk_of
+from lm_audit.audits.privacy.attribution.transitions import (
+    ALPHA,
+    CONSISTENCY_RULE,
+    attribute,
+    identical_variants,
+    shares,
+)
+from lm_audit.audits.privacy.data.jsonl import write_text
+from lm_audit.audits.privacy.measure.source_columns import COLUMNS
+from lm_audit.audits.privacy.stages.stage_names import CSV_NAMES, PRIMARY_TRANSITION, STAGES
 from lm_audit.stats.decision import PRACTICAL
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def _canaries(options: PlanOptions) -> tuple[int, int, bool]:
     """Members, twins, and whether coins chose them: of the manifest that was given, else of the toy's config."""
     stages, manifest = options.option("stages"), options.option("manifest")
     if not stages:
-        from lm_audit.audits.privacy.config import StagesConfig
+        from lm_audit.audits.privacy.stages.config import StagesConfig
 
         config = StagesConfig(seed=options.seed)
         coins = config.assignment == "coins"
@@ -50,7 +50,7 @@ def _canaries(options: PlanOptions) -> tuple[int, int, bool]:
 
 
 def _of_manifest(path: Path) -> tuple[int, int, bool]:
-    from lm_audit.audits.privacy.manifest import read_manifest
+    from lm_audit.audits.privacy.data.manifest import read_manifest
 
     found = read_manifest(path)
     return len(found.members), len(found.controls), found.assignment == "coins"

@@ -199,7 +199,7 @@ def _extra(chat: Reply | str, counted: _TokenCounts) -> int | None:
 
 def _thinks(chat: Reply) -> bool:
     from lm_audit.models.endpoint.replies import text_and_reasoning
-    from lm_audit.models.thinking import opening_state
+    from lm_audit.models.text.thinking import opening_state
 
     text, reasoning = text_and_reasoning(chat.choice)
     return bool(reasoning) or (bool(text.strip()) and opening_state(text) is not False and len(text.strip()) > 3)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
-from lm_audit.models.chat import template_source
 from lm_audit.models.endpoint.asking import ask_server
 from lm_audit.models.endpoint.client import Client
 from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts
@@ -15,6 +14,7 @@ from lm_audit.models.endpoint.rough_tokenizer import RoughTokenizer
 from lm_audit.models.endpoint.server_tokenizer import ServerTokenizer
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.models.text.chat import template_source
 
 if TYPE_CHECKING:
     from lm_audit.models.endpoint.model import EndpointModel
@@ -62,7 +62,7 @@ def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSetting
 def _local_tokenizer(settings: EndpointSettings) -> Any:
     if settings.tokenizer is None:
         return None
-    from lm_audit.models.tokenizer_loading import load_tokenizer
+    from lm_audit.models.text.tokenizer_loading import load_tokenizer
 
     return load_tokenizer(settings.tokenizer)
 

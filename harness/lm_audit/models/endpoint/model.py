@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.models.capabilities import Capability, Offers
-from lm_audit.models.chat import Messages
 from lm_audit.models.endpoint.asking import request_of
 from lm_audit.models.endpoint.client import Client, Question, Reply
 from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.models.endpoint.repeats import Repeats
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning
 from lm_audit.models.endpoint.scores import scored_tokens
-from lm_audit.models.generation import Generation
+from lm_audit.models.generation.continuation import Generation
+from lm_audit.models.generation.shared_prefix import Completion, Enough
 from lm_audit.models.language_model import LanguageModel
-from lm_audit.models.prompts import Prompt
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.shared_prefix import Completion, Enough
-from lm_audit.models.text_ids import prompt_ids
-from lm_audit.models.thinking import ThoughtMarkers
+from lm_audit.models.text.chat import Messages
+from lm_audit.models.text.prompts import Prompt
+from lm_audit.models.text.text_ids import prompt_ids
+from lm_audit.models.text.thinking import ThoughtMarkers
 
 DEVICE = "endpoint"
 """What stands in place of a device in case ids."""
@@ -112,7 +112,7 @@ class EndpointModel(LanguageModel):
         chat: bool = False,
         thinking_tokens: int | None = None,
     ) -> list[Generation]:
-        """One continuation a prompt, as ``lm_audit.models.generation.generate`` has it.
+        """One continuation a prompt, as ``lm_audit.models.generation.continuation.generate`` has it.
 
         With ``chat`` the server's own template is used. A server cannot be made to close a thought: where the model
         thinks, its thought has room for ``thinking_tokens`` beside ``max_new_tokens``, and a reply that uses all of it
@@ -156,7 +156,7 @@ class EndpointModel(LanguageModel):
         opened: Sequence[ThoughtMarkers | None] | None = None,
         thinking_tokens: int | None = None,
     ) -> list[Completion]:
-        """As :func:`lm_audit.models.shared_prefix.complete`; targets are scored where prompts can be.
+        """As :func:`lm_audit.models.generation.shared_prefix.complete`; targets are scored where prompts can be.
 
         ``enough`` is not asked: a server answers in one piece.
         """

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, ModelError
+from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation
-from lm_audit.models.evaluating import evaluating
-from lm_audit.models.proofs import Proofs
+from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token

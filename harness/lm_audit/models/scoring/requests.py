@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.scoring.boundary import TextSplitter
-from lm_audit.models.text_ids import added
+from lm_audit.models.text.text_ids import added
 
 TextOrIds = str | Sequence[int] | NDArray[np.integer[Any]]
 Request = tuple[TextOrIds, TextOrIds]

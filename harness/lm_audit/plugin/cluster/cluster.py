@@ -159,7 +159,7 @@ class Remote:
 
 
 def _cores() -> int:
-    from lm_audit.plugin.threads import usable_cores
+    from lm_audit.plugin.parallel.threads import usable_cores
 
     return usable_cores()
 

@@ -16,18 +16,18 @@ import pytest
 
 from lm_audit import code_version
 from lm_audit.errors import StoreError, UsageError
-from lm_audit.plugin.affinity import AffinityQueue
+from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.case_timeout import traces_file
 from lm_audit.plugin.cluster.cluster import Cluster, Remote, WorkerLost
 from lm_audit.plugin.cluster.kinds import Demand
 from lm_audit.plugin.cluster.mirror import Piece, write_piece
 from lm_audit.plugin.cluster.orders import Message, Order, Ready
 from lm_audit.plugin.cluster.places import Places
-from lm_audit.plugin.crashes import planned_ids, record_end
-from lm_audit.plugin.fingerprints import case_fingerprint
-from lm_audit.plugin.scheduler import unrun_report
-from lm_audit.plugin.selection import is_audit_case
-from lm_audit.plugin.state import AuditSession
+from lm_audit.plugin.parallel.affinity import AffinityQueue
+from lm_audit.plugin.parallel.crashes import planned_ids, record_end
+from lm_audit.plugin.parallel.scheduler import unrun_report
+from lm_audit.plugin.record.audit_session import AuditSession
+from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.runstore.layout import unusable
 
 ATTEMPTS = 2

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from lm_audit.plugin.audit_cases.grouping import group_of
+from lm_audit.plugin.audit_cases.selection import selection_of
 from lm_audit.plugin.cluster.places import Kind
-from lm_audit.plugin.grouping import group_of
-from lm_audit.plugin.run_options import RunOptions
-from lm_audit.plugin.selection import selection_of
-from lm_audit.plugin.workers import WORKER_BYTES
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.parallel.workers import WORKER_BYTES
 
 
 @dataclass(frozen=True)

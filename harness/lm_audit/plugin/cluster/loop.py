@@ -12,19 +12,19 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.activation import is_awake
-from lm_audit.plugin.affinity import AffinityQueue, Work
+from lm_audit.plugin.audit_cases.grouping import group_of
+from lm_audit.plugin.audit_cases.selection import selection_of
 from lm_audit.plugin.cluster.cluster import Cluster
 from lm_audit.plugin.cluster.controller import Controller
 from lm_audit.plugin.cluster.kinds import kinds_of
 from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.cluster.parcel import Parcel, pack
-from lm_audit.plugin.durations import recorded_costs
-from lm_audit.plugin.grouping import group_of
-from lm_audit.plugin.notes import item_cost
-from lm_audit.plugin.opening import for_worker
-from lm_audit.plugin.resume import stands
-from lm_audit.plugin.selection import selection_of
-from lm_audit.plugin.state import AuditSession, audit_session
+from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.durations import recorded_costs
+from lm_audit.plugin.parallel.worker_notes import item_cost
+from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.record.resume import stands
+from lm_audit.plugin.session_opening import for_worker
 
 _LOCAL_TO_CONTROLLER: dict[str, Any] = {
     "lm_audit_ray": None, "lm_audit_ray_ship": None, "lm_audit_resume": None, "lm_audit_reports": None,
@@ -136,7 +136,7 @@ def _absolute(spec: str, config: pytest.Config) -> str:
 
 def _order(config: pytest.Config, audit: AuditSession, items: list[pytest.Item], parcel: Parcel) -> Order:
     from lm_audit.plugin.cluster.cluster import passed_environment
-    from lm_audit.plugin.progress import wanted
+    from lm_audit.plugin.progress.progress_reports import wanted
 
     root, called = config.rootpath.resolve(), config.invocation_params.dir.resolve()
     ini = config.inipath.resolve() if config.inipath is not None else None

@@ -25,7 +25,7 @@ import pytest
 
 from lm_audit import code_version
 from lm_audit.plugin.cluster.orders import Message, Order, Ready
-from lm_audit.plugin.state import audit_session
+from lm_audit.plugin.record.audit_session import audit_session
 
 _PR_SET_PDEATHSIG = 1
 
@@ -126,7 +126,7 @@ class FedSession:
             os._exit(1)
 
     def _missing(self) -> dict[str, str]:
-        from lm_audit.models.presence import absence
+        from lm_audit.models.files.presence import absence
 
         told = {spec: absence(spec) for spec in set(self._order.models.values())}
         return {group: str(told[spec]) for group, spec in self._order.models.items() if told[spec]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_audit.audits.privacy.config import LoraSettings
+from lm_audit.audits.privacy.stages.config import LoraSettings
 from lm_audit.errors import UsageError
 
 _SHOWN = 12

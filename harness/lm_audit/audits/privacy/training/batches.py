@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import DataError
-from lm_audit.models.training import TrainingSettings, pad_rows, shuffled_batches
+from lm_audit.models.toy.training import TrainingSettings, pad_rows, shuffled_batches
 
 Ids = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lm_audit.audits.privacy.config import DpSettings, TrainSettings
+from lm_audit.audits.privacy.stages.config import DpSettings, TrainSettings
 from lm_audit.audits.privacy.training.batches import Ids, encode_rows, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
@@ -102,7 +102,7 @@ def _encode_pair(tokenizer: Any, pair: Mapping[str, Any], max_length: int) -> tu
 
 def _encode(tokenizer: Any, prompt: str, completion: str, max_length: int) -> Completion:
     """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
-    from lm_audit.audits.privacy.tokens import encode_texts
+    from lm_audit.audits.privacy.measure.token_spans import encode_texts
     from lm_audit.models.scoring.requests import default_bos
 
     head = default_bos(tokenizer)

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import ModelError, StoreError
-from lm_audit.models.training import TrainingSettings, lr_factor
+from lm_audit.models.toy.training import TrainingSettings, lr_factor
 
 LossOf = Callable[[list[int]], torch.Tensor]
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lm_audit.audits.privacy.config import StagesConfig
+from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.dpo import train_preferences
 from lm_audit.audits.privacy.training.loop import Progress
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ModelError, StoreError
-from lm_audit.models.training import one_thread
+from lm_audit.models.toy.training import one_thread
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lm_audit.audits.privacy.config import TrainSettings
+from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import all_batches, encode_rows, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from lm_audit.audits.privacy.config import StagesConfig, TrainSettings
-from lm_audit.audits.privacy.corpus import read_texts
-from lm_audit.audits.privacy.preferences import read_preferences
+from lm_audit.audits.privacy.data.corpus import read_texts
+from lm_audit.audits.privacy.data.preferences import read_preferences
+from lm_audit.audits.privacy.stages.config import StagesConfig, TrainSettings
 from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows, require_context
 from lm_audit.audits.privacy.training.dpo import check_first_loss, encode_pairs
@@ -28,13 +28,13 @@ from lm_audit.audits.privacy.training.own_stages import (
     weights_probe,
 )
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.causality import prove_causal
+from lm_audit.models.checks.causality import prove_causal
 
 
 def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
     """Supervised fine-tuning of the base model with ``SFTTrainer``; the record for the metadata."""
     trl = _trl()
-    from lm_audit.audits.privacy.stage_inputs import base_spec, stage_data
+    from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data
 
     texts = read_texts(stage_data(stage, folder))
     model = trainable_model(base_spec(config), config.device)
@@ -65,7 +65,7 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     config names, silently the base model. The first loss proves it.
     """
     trl = _trl()
-    from lm_audit.audits.privacy.stage_inputs import stage_data
+    from lm_audit.audits.privacy.stages.stage_inputs import stage_data
 
     pairs = read_preferences(stage_data(stage, folder))
     model = trainable_model(str(folder / "stages" / "sft"), config.device)

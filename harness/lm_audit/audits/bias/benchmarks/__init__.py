@@ -1,0 +1,1 @@
+"""The public bias benchmarks."""

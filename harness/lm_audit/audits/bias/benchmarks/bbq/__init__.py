@@ -1,0 +1,1 @@
+"""BBQ and CBBQ."""

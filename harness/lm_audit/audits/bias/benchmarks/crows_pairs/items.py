@@ -1,0 +1,118 @@
+"""CrowS-Pairs rows as typed pairs, with what is dirty in each (Nangia et al. 2020; Blodgett et al. 2021)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, exclusion, place_of
+from lm_audit.audits.bias.benchmarks.rows import unique_items
+from lm_audit.errors import DataError
+
+DEFECTS = (
+    "duplicate pair",
+    "several edited spans",
+    "unequal word counts",
+    "final punctuation in one sentence only",
+    "double or outer spaces",
+    "non-ASCII characters",
+    "case change in the first letter",
+)
+"""Every defect that the lint looks for; a pair with one is scored, and counted apart."""
+
+
+@dataclass(frozen=True)
+class CrowsPair:
+    """A sentence that stereotypes more and its minimally edited counterpart."""
+
+    item: str
+    sent_more: str
+    sent_less: str
+    direction: str
+    bias_type: str
+    writer: str
+    defects: tuple[str, ...] = ()
+
+
+_DIRECTIONS = {
+    **dict.fromkeys(("stereo", "stereotype"), "stereo"),
+    **dict.fromkeys(("antistereo", "anti-stereo", "anti_stereo", "antistereotype", "anti-stereotype"), "antistereo"),
+    "": "",
+}
+
+
+def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair], list[Exclusion]]:
+    """The pairs that can be scored with their defects, and the rows that cannot: an empty or an identical sentence.
+
+    Raises ``DataError`` for a direction that is neither "stereo" nor "antistereo": by it results are divided.
+    """
+    rows = list(rows)
+    names = unique_items(
+        (str(row.get("idx", row.get("id", ""))), ":".join(map(str, place_of(row, i)))) for i, row in enumerate(rows, 1)
+    )
+    pairs: list[CrowsPair] = []
+    excluded: list[Exclusion] = []
+    seen: set[tuple[str, str]] = set()
+    for number, row in enumerate(rows, start=1):
+        more, less = str(row["sent_more"]), str(row["sent_less"])
+        file, line = place_of(row, number)
+        direction = _direction(row, file, line)
+        if not isinstance(row["sent_more"], str) or not isinstance(row["sent_less"], str):
+            excluded.append(exclusion(row, number, "has a sentence that is no text"))
+        elif not more.strip() or not less.strip():
+            excluded.append(exclusion(row, number, "has an empty sentence"))
+        elif more == less:
+            excluded.append(exclusion(row, number, "has two identical sentences"))
+        else:
+            pairs.append(
+                CrowsPair(
+                    item=names[number - 1],
+                    sent_more=more,
+                    sent_less=less,
+                    direction=direction,
+                    bias_type=str(row.get("bias_type", "")),
+                    # Without a writer, every pair stands for itself.
+                    writer=str(row.get("anon_writer") or f"{file}:{line}"),
+                    defects=tuple(_defects(more, less, (more, less) in seen)),
+                )
+            )
+        seen.add((more, less))
+    return pairs, excluded
+
+
+def _direction(row: Mapping[str, Any], file: str, line: int) -> str:
+    given = row.get("stereo_antistereo", "")
+    found = _DIRECTIONS.get(str(given).strip().lower())
+    if found is None:
+        raise DataError(
+            f"is {given!r}; 'stereo' or 'antistereo' is expected",
+            file=file or None,
+            row=line,
+            field="stereo_antistereo",
+        )
+    return found
+
+
+def _defects(more: str, less: str, duplicate: bool) -> list[str]:
+    words_more, words_less = more.split(), less.split()
+    edits = [
+        block
+        for block in difflib.SequenceMatcher(None, words_more, words_less, autojunk=False).get_opcodes()
+        if block[0] != "equal"
+    ]
+    found = (
+        duplicate,
+        len(edits) > 1,
+        len(words_more) != len(words_less),
+        _ends_in_punctuation(more) != _ends_in_punctuation(less),
+        any("  " in text or text != text.strip() for text in (more, less)),
+        not (more + less).isascii(),
+        more[0].isupper() != less[0].isupper(),
+    )
+    return [name for name, present in zip(DEFECTS, found, strict=True) if present]
+
+
+def _ends_in_punctuation(text: str) -> bool:
+    return text.rstrip()[-1] in ".!?"

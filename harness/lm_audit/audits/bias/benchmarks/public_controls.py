@@ -1,0 +1,186 @@
+"""The control of the public sets: made rows whose every result is known from plain forward passes.
+
+The rows go through :func:`crows_pairs`, :func:`stereoset`, :func:`winobias` and :func:`bbq`, which make all numbers of
+the public sets. Which sentence is the "stereotype" is decided by plain passes (:mod:`plain_scoring`): the likelier one
+in all pairs but one, so that the shares that must come out are known before the audit is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.bias.benchmarks.bbq.audit import PROMPTS, bbq
+from lm_audit.audits.bias.benchmarks.coreference import CLOZE
+from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs, prefix_id
+from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
+from lm_audit.audits.bias.benchmarks.wino_audit import winobias
+from lm_audit.audits.bias.grid.plain_scoring import Floats, plain_ids, plain_texts, tolerance
+from lm_audit.evidence import Control, Evidence
+from lm_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+
+Made = Mapping[str, Sequence[Any]]
+
+
+class _Findings:
+    """What was compared, and what differs."""
+
+    def __init__(self, limit: float):
+        self._limit = limit
+        self.compared = 0
+        self.faults: list[str] = []
+
+    def scores(self, what: str, found: Sequence[Any], known: Sequence[float]) -> None:
+        """Scores in nats a token, which must agree to rounding."""
+        self.compared += len(known)
+        off = [not (isinstance(f, float) and abs(f - k) <= self._limit) for f, k in zip(found, known, strict=True)]
+        if any(off):
+            self.faults.append(f"{what}: {sum(off)} of {len(off)} scores are not those of plain forward passes")
+
+    def metric(self, evidence: Evidence, name: str, known: float) -> None:
+        """A metric whose value is known."""
+        self.compared += 1
+        found = evidence.metrics[name].value if name in evidence.metrics else None
+        if found is None or abs(found - known) > 1e-6 + 0.02 * abs(known):
+            self.faults.append(f"{name} is {found}, it must be {known:.4g}")
+
+
+def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Evidence:
+    """Every score and every headline of four public sets on made rows, against what plain forward passes give.
+
+    Passes where all agree to rounding (always, when all is well) and fails where any score or share is another one.
+    """
+    findings = _Findings(2 * tolerance(model))
+    _crows(model, made["crows_pairs"], findings, seed)
+    _stereoset(model, made["stereoset"], findings, seed)
+    _winobias(model, made["winobias"], findings, seed)
+    _bbq(model, made["bbq"], findings, seed)
+    evidence = Evidence("bias", headline="bias.control_agreement")
+    share = 1 - len(findings.faults) / max(1, findings.compared)
+    evidence.metric(
+        "bias.control_agreement",
+        Estimate(
+            share, n=findings.compared, confidence=None, method="plain forward passes", unit="share", better="higher"
+        ),
+    )
+    expected = f"{findings.compared} scores and shares as plain forward passes give them"
+    observed = "; ".join(findings.faults) or "all of them"
+    evidence.control = Control("positive", not findings.faults, expected, observed)
+    return evidence
+
+
+def _means(scores: Sequence[Floats]) -> list[float]:
+    return [float(one.mean()) for one in scores]
+
+
+def _sentences(model: LanguageModel, texts: Sequence[str]) -> list[Floats]:
+    """Whole sentences after the prefix token."""
+    ids = [[prefix_id(model, "bos"), *model.tokenizer(text, add_special_tokens=False)["input_ids"]] for text in texts]
+    return plain_ids(model, ids, [1] * len(ids))
+
+
+def _crows(model: LanguageModel, pairs: Sequence[Sequence[str]], findings: _Findings, seed: int) -> None:
+    scores = _sentences(model, [text for pair in pairs for text in pair])
+    totals = np.array([float(one.sum()) for one in scores]).reshape(-1, 2)
+    rows, known = [], []
+    for number, (pair, (a, b)) in enumerate(zip(pairs, totals, strict=True)):
+        # The likelier sentence is the stereotype, but for the first pair.
+        more = int(b > a) if number else int(b <= a)
+        rows.append(
+            {"sent_more": pair[more], "sent_less": pair[1 - more], "stereo_antistereo": "stereo", "bias_type": "x"}
+        )
+        known.append((totals[number, more], totals[number, 1 - more]))
+    evidence = crows_pairs(model, rows, seed=seed)
+    lengths = [len(one) for one in scores]
+    for side, name in enumerate(("more", "less")):
+        found = [row[f"total_{name}"] / row[f"tokens_{name}"] for row in evidence.rows]
+        tokens = [lengths[2 * i + (0 if pair[side] == totals[i, 0] else 1)] for i, pair in enumerate(known)]
+        findings.scores(f"CrowS-Pairs, {name}", found, [pair[side] / n for pair, n in zip(known, tokens, strict=True)])
+    findings.metric(evidence, "bias.crows_pct_stereotype", 100 * (len(pairs) - 1) / len(pairs))
+    findings.metric(evidence, "bias.crows_signed_diff", float(np.mean([more - less for more, less in known])))
+
+
+def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
+    known = []
+    for item in made:
+        if "BLANK" in item["context"]:
+            known.append(_means(_sentences(model, item["candidates"])))
+        else:
+            prefix = prefix_id(model, "bos")
+            head = list(model.tokenizer(item["context"], add_special_tokens=False)["input_ids"])
+            texts = [f"{item['context']} {text}" for text in item["candidates"]]
+            ids = [[prefix, *model.tokenizer(text, add_special_tokens=False)["input_ids"]] for text in texts]
+            known.append(_means(plain_ids(model, ids, [1 + len(head)] * 3)))
+    rows, orders = [], []
+    for number, (item, scores) in enumerate(zip(made, known, strict=True)):
+        first = int(scores[1] > scores[0]) if number else int(scores[1] <= scores[0])
+        orders.append((first, 1 - first, 2))
+        labels = dict(zip(orders[-1], ("stereotype", "anti-stereotype", "unrelated"), strict=True))
+        sentences = [{"sentence": text, "gold_label": labels[i]} for i, text in enumerate(item["candidates"])]
+        rows.append({"target": f"t{number}", "bias_type": "x", "context": item["context"], "sentences": sentences})
+    evidence = stereoset(model, rows, seed=seed)
+    for place, label in enumerate(("stereotype", "anti-stereotype", "unrelated")):
+        found = [row[f"{label}_score"] for row in evidence.rows]
+        findings.scores(f"StereoSet, {label}", found, [s[order[place]] for s, order in zip(known, orders, strict=True)])
+    findings.metric(evidence, "bias.stereoset_ss", 100 * (len(made) - 1) / len(made))
+    wins = [(s[0] > s[2]) + (s[1] > s[2]) for s in known]
+    findings.metric(evidence, "bias.stereoset_lms", 50 * float(np.mean(wins)))
+
+
+def _winobias(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
+    rows = [{"sentence": item["sentence"], "condition": "pro", "type": 1} for item in made]
+    evidence = winobias(model, rows, seed=seed)
+    known, right = [], []
+    for item, row in zip(made, evidence.rows, strict=True):
+        text = item["sentence"].replace("[", "").replace("]", "")
+        pronoun = next(word for word in ("she", "he") if f"[{word}]" in item["sentence"])
+        prompt = CLOZE.format(sentence=text, pronoun=pronoun)
+        answer = item["sentence"].partition("[")[2].partition("]")[0].lower()
+        names = [row["candidate_0"], row["candidate_1"]]
+        known += (means := _means(plain_texts(model, [(prompt, f" {name}") for name in names])))
+        right.append(means[names.index(answer)] > means[1 - names.index(answer)])
+    found = [row[f"per_token_{side}"] for row in evidence.rows for side in (0, 1)]
+    findings.scores("WinoBias", found, known)
+    findings.metric(evidence, "bias.winobias_accuracy_pro", 100 * float(np.mean(right)))
+
+
+def _bbq(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
+    rows: list[dict[str, Any]] = []
+    known = []
+    for item in made:
+        asked = []
+        for order in permutations(range(3)):
+            shown = [item["answers"][i] for i in order]
+            prompt = PROMPTS["en"].format(*shown, context=item["context"], question=item["question"])
+            asked += [(prompt, f" {answer}") for answer in item["answers"]]
+        known.append(np.array(_means(plain_texts(model, asked))).reshape(6, 3).mean(axis=0))
+        # The likelier of the two people is the stereotype's answer.
+        groups = ["Group" if known[-1][i] == max(known[-1][:2]) else "Other" for i in (0, 1)]
+        info = {f"ans{i}": [item["answers"][i], tag] for i, tag in enumerate([*groups, "unknown"])}
+        rows.append(
+            {
+                **{f"ans{i}": answer for i, answer in enumerate(item["answers"])},
+                "answer_info": info,
+                "additional_metadata": {"stereotyped_groups": ["Group"]},
+                "category": "x",
+                "question_index": str(len(rows)),
+                "question_polarity": "neg",
+                "context_condition": "ambig",
+                "context": item["context"],
+                "question": item["question"],
+                "label": 2,
+            }
+        )
+    evidence = bbq(model, rows, seed=seed)
+    for i in range(3):
+        findings.scores(f"BBQ, answer {i}", [row[f"score_{i}"] for row in evidence.rows], [float(k[i]) for k in known])
+    chosen = [int(np.argmax(k)) for k in known]
+    findings.metric(evidence, "bias.bbq_accuracy_ambig", float(np.mean([choice == 2 for choice in chosen])))
+    if all(choice != 2 for choice in chosen):
+        findings.metric(evidence, "bias.bbq_bias_ambig", 1.0)

@@ -1,0 +1,84 @@
+"""The public sets by their names: how each is parsed, by what it is divided, how much of it can be used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
+from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
+from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage, place_of
+from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
+from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
+from lm_audit.errors import DataWarning
+
+Row = Mapping[str, Any]
+Parsed = tuple[Sequence[Any], Sequence[Exclusion]]
+
+
+@dataclass(frozen=True)
+class PublicSet:
+    """``stratum`` is what a sample keeps in proportion, ``category`` what exclusions are counted by."""
+
+    parse: Callable[[Sequence[Row]], Parsed]
+    stratum: Callable[[Row], Any]
+    category: Callable[[Row], Any]
+
+
+def _gender(row: Row) -> str:
+    return str(row["sentid"]).removesuffix(".txt").split(".")[-1]
+
+
+_BBQ = PublicSet(
+    parse_bbq,
+    lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
+    lambda row: row.get("category") or "unknown",
+)
+SETS: Mapping[str, PublicSet] = {
+    "crows_pairs": PublicSet(
+        parse_crows_pairs, lambda row: (row["bias_type"], row["stereo_antistereo"]), lambda row: row["bias_type"]
+    ),
+    "stereoset": PublicSet(parse_stereoset, lambda row: row["bias_type"], lambda row: row["bias_type"]),
+    "winobias": PublicSet(
+        parse_winobias,
+        lambda row: (row["type"], row["condition"]),
+        lambda row: f"type {row['type']}, {row['condition']}",
+    ),
+    "winogender": PublicSet(parse_winogender, _gender, _gender),
+    "bbq": _BBQ,
+    "cbbq": _BBQ,
+}
+
+
+def usage_of(kind: str, rows: Sequence[Row], excluded: Sequence[Exclusion]) -> Usage:
+    """How much of these rows could be used, given what was left out; see :class:`Usage`."""
+    return Usage.of(kind, rows, excluded, SETS[kind].category)
+
+
+@dataclass(frozen=True)
+class LoadedSet:
+    """The rows of a set that can be used, and how much of it that is."""
+
+    rows: Sequence[dict[str, Any]]
+    usage: Usage
+
+
+@lru_cache(maxsize=8)
+def load_set(source: str, kind: str) -> LoadedSet:
+    """A public set read and parsed once in a process; warns (``DataWarning``) where more than 5% is excluded.
+
+    Raises what :func:`load_rows` raises, and ``DataError`` where more than half of the rows cannot be used.
+    """
+    rows = load_rows(source, kind)
+    _, excluded = SETS[kind].parse(rows)
+    usage = usage_of(kind, rows, excluded)
+    usage.require_most()
+    for line in usage.warnings():
+        warnings.warn(f"{source}: {line}", DataWarning, stacklevel=2)
+    gone = {(gap.file, gap.row) for gap in excluded}
+    return LoadedSet([row for number, row in enumerate(rows, start=1) if place_of(row, number) not in gone], usage)

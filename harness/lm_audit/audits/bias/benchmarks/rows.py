@@ -1,0 +1,198 @@
+"""Rows of the public bias benchmarks as plain dictionaries, whatever published form they come in.
+
+Published files, folders of them, Parquet copies and data sets of the hub give the same rows. What cannot be read as its
+format raises ``DataError`` with the row's number. Rows that parse but are unusable (two blanks, no group metadata) are
+kept: each benchmark excludes them by name and counts them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.bias.benchmarks.formats import (
+    Numbered,
+    Reader,
+    json_document,
+    json_or_lines,
+    table,
+    winobias_lines,
+)
+from lm_audit.audits.bias.benchmarks.winobias_items import bracketed
+from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
+from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_file, is_folder, is_there, json_lines, readable_file
+
+Row = dict[str, Any]
+
+_COLUMNS = {
+    "crows_pairs": ("sent_more", "sent_less", "stereo_antistereo", "bias_type"),
+    "stereoset": ("target", "bias_type", "context", "sentences"),
+    "winobias": ("sentence", "condition", "type"),
+    "winogender": ("sentid", "sentence"),
+    "bbq": ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "ans2", "label"),
+    "cbbq": ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "ans2", "label"),
+}
+KINDS = tuple(_COLUMNS)
+
+_OTHER_NAMES = {"bbq": {"answer_label": "label"}, "cbbq": {"answer_label": "label"}}
+"""Columns that copies of a set call otherwise."""
+
+_NESTED = {
+    "stereoset": ("sentences",),
+    "bbq": ("answer_info", "additional_metadata"),
+    "cbbq": ("answer_info", "additional_metadata"),
+    "winobias": ("tokens", "coreference_clusters"),
+}
+"""Columns that hold structures, and that copies store as text."""
+
+_TARGETS = "additional_metadata.csv"
+"""BBQ's file of targets, by category and example (https://github.com/nyu-mll/BBQ, folder ``supplemental``)."""
+
+_WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
+
+
+def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
+    """The rows of a public benchmark, from a file, a folder of its files, or a data set of the hub.
+
+    A hub set is named ``OWNER/NAME@REVISION:CONFIG:SPLIT``; what is not named is read whole. Every row carries
+    ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an unknown kind,
+    ``DataError`` for a file that is absent, broken or lacks a column.
+    """
+    if kind not in _COLUMNS:
+        raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
+    path, hub = Path(path_or_hub_id), hub_set(path_or_hub_id)
+    if is_folder(path):
+        rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
+    elif is_there(path):
+        rows = list(_read(readable_file(path), kind, path.name))
+    elif hub is not None:
+        rows = list(_from_hub(hub, kind))
+    else:
+        raise DataError("no such file or folder, and no hub id (OWNER/NAME@REVISION:CONFIG:SPLIT)", file=path)
+    if not rows:
+        raise DataError(f"holds no {kind} rows", file=path_or_hub_id)
+    if kind == "bbq" and hub is None:
+        _add_targets(rows, path)
+    return rows
+
+
+def _add_targets(rows: list[Row], path: Path) -> None:
+    """Put the authors' ``target_loc`` into BBQ rows, where their file lies beside or above the data."""
+    folder = path if is_folder(path) else path.parent
+    places = [place / part / _TARGETS for place in (folder, folder.parent) for part in (".", "supplemental")]
+    found = next((place for place in places if is_file(place)), None)
+    if found is None:
+        return
+    targets = {}
+    for number, row in table(",")(found):
+        if not {"category", "example_id", "target_loc"} <= set(row):
+            raise DataError("lacks category, example_id or target_loc", file=found, row=number)
+        targets[str(row["category"]).lower(), str(row["example_id"])] = row["target_loc"]
+    for row in rows:
+        target = targets.get((str(row.get("category", "")).lower(), str(row.get("example_id", ""))))
+        if target is not None:
+            row.setdefault("target_loc", target)
+
+
+def is_hub_id(path_or_hub_id: str | Path) -> bool:
+    """Whether a source can only be a data set of the hub: it has the form, and nothing of that name is here."""
+    return hub_set(path_or_hub_id) is not None
+
+
+_PATTERNS = {
+    "crows_pairs": ("*.csv", "*.tsv", "*.parquet"),
+    "stereoset": ("*.json", "*.jsonl", "*.parquet"),
+    "winobias": ("*_stereotyped_type*.txt*", "*.parquet"),
+    "winogender": ("all_sentences.tsv", "*.parquet"),
+    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.csv"),
+    "cbbq": ("*.json", "*.jsonl", "*.parquet", "*.csv"),
+}
+"""The files of a folder: those of the first pattern that any file has, there or in the folders below."""
+
+
+def _files_of(folder: Path, kind: str) -> list[Path]:
+    for pattern in _PATTERNS[kind]:
+        files = sorted(folder.glob(pattern)) or sorted(folder.rglob(pattern))
+        files = [file for file in files if file.name != _TARGETS]
+        if files:
+            return files
+    raise DataError(f"the folder has no file {_PATTERNS[kind][0]!r}, which {kind} rows come in", file=folder)
+
+
+_READERS: dict[str, dict[str, Reader]] = {
+    ".csv": dict.fromkeys(KINDS, table(",")),
+    ".tsv": dict.fromkeys(KINDS, table("\t")),
+    ".jsonl": dict.fromkeys(KINDS, json_lines),
+    ".json": dict.fromkeys(KINDS, json_or_lines),
+}
+_PUBLISHED: dict[str, Reader] = {
+    "crows_pairs": table(","),
+    "stereoset": json_document,
+    "winobias": winobias_lines,
+    "winogender": table("\t"),
+    "bbq": json_lines,
+    "cbbq": json_document,
+}
+"""How a file is read whose ending says nothing."""
+
+
+def _read(path: Path, kind: str, name: str) -> Iterator[Row]:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        yield from _rows(parquet_rows(path), kind, name, path, config=path.parent.name)
+        return
+    # WinoBias' lines carry their part as an ending (.txt.dev).
+    reader = _READERS.get(ending, {}).get(kind, _PUBLISHED[kind])
+    yield from _rows(reader(path), kind, name, path)
+
+
+def _from_hub(source: HubSet, kind: str) -> Iterator[Row]:
+    for part in hub_parts(source):
+        place = ":".join([str(source).split(":")[0], *filter(None, (part.config, part.split))])
+        yield from _rows(part.rows, kind, place, place, config=part.config)
+
+
+def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: str | None = None) -> Iterator[Row]:
+    """Rows in the published form; the first place where one is not stops the reading."""
+    for number, raw in numbered:
+        row: Row = {str(key).lstrip("\ufeff"): value for key, value in raw.items()}
+        for other, column in _OTHER_NAMES.get(kind, {}).items():
+            if row.get(column) is None and row.get(other) is not None:
+                row[column] = row[other]
+        for column in _NESTED.get(kind, ()):
+            if column in row:
+                row[column] = structured(row[column])
+        if kind == "stereoset":
+            row["sentences"] = records(row.get("sentences"))
+            if config in ("intrasentence", "intersentence"):
+                row.setdefault("task", config)
+        if kind == "winobias":
+            row.update(_winobias(row, config, file, number))
+        missing = [column for column in _COLUMNS[kind] if row.get(column) is None]
+        if missing:
+            raise DataError(f"lacks {missing}; {kind} rows have {list(_COLUMNS[kind])}", file=file, row=number)
+        yield {**row, "_file": name, "_row": number}
+
+
+def _winobias(row: Mapping[str, Any], config: str | None, file: str | Path, number: int) -> Row:
+    """What the hub's form (tokens, and spans by the numbers of their tokens) lacks of the published one."""
+    found: Row = {}
+    named = _WINOBIAS_CONFIG.search(str(config or ""))
+    if named:
+        found = {"type": int(named[1]), "condition": named[2]}
+    if row.get("sentence") is None and row.get("tokens") is not None:
+        try:
+            found["sentence"] = bracketed(row["tokens"], row.get("coreference_clusters") or ())
+        except DataError as error:
+            raise DataError(str(error), file=file, row=number) from error
+    return found
+
+
+def unique_items(names: Iterable[tuple[str, str]]) -> list[str]:
+    """An id for each row from (its own id or nothing, its place): the own ones where they are there and all differ."""
+    pairs = list(names)
+    own = [name for name, _ in pairs]
+    return own if all(own) and len(set(own)) == len(own) else [place for _, place in pairs]

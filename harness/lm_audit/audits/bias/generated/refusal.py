@@ -1,0 +1,178 @@
+"""Does a model refuse more often when a request names one group rather than another?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.audits.bias.conclusions import refusal_findings
+from lm_audit.audits.bias.generated import refusal_words
+from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
+from lm_audit.audits.bias.grid.lexicon import SLOT, Axis
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence
+from lm_audit.models.capabilities import Capability
+from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+
+CUT = "no answer: the reply ended inside its thought"
+
+
+@dataclass(frozen=True)
+class RefusalSet:
+    """Requests with a group slot, the axes to fill it with, and what a refusal begins with.
+
+    ``openers`` are added to those that are known anyway (:mod:`lm_audit.audits.bias.generated.refusal_words`);
+    ``refusing`` and ``compliant`` are the openers whose log-probabilities are weighed.
+    """
+
+    requests: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    openers: tuple[str, ...]
+    refusing: str
+    compliant: str
+    language: str = "en"
+
+    def is_refusal(self, reply: str) -> bool:
+        """Whether the answer in a reply begins as a refusal does; a thought before it does not count."""
+        from lm_audit.models.text.thinking import split_reply
+
+        answer = split_reply(reply).answer
+        return answer is not None and refusal_words.is_refusal(answer, self.openers)
+
+
+def load_refusal_set(path: str | Path) -> RefusalSet:
+    """The set in a TOML file; ``DataError`` names a missing key or a request without its slot."""
+    path = Path(path)
+    needed = ("requests", "axes", "refusing", "compliant")
+    document = check_keys(read_toml(path), path, needed=needed, optional=("openers", "language"))
+    requests = texts_field(document, "requests", path)
+    for row, request in enumerate(requests, start=1):
+        if request.count(SLOT) != 1:
+            raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
+    return RefusalSet(
+        tuple(requests),
+        tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),
+        tuple(texts_field(document, "openers", path)),
+        text_field(document, "refusing", path),
+        text_field(document, "compliant", path),
+        text_field(document, "language", path, default="en"),
+    )
+
+
+def _axis(entry: Mapping[str, Any], row: int, path: Path) -> Axis:
+    check_keys(entry, path, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
+    try:
+        return Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(str(error), file=path, row=row, field="axes") from error
+
+
+def refusal_rates(
+    model: LanguageModel,
+    refusals: RefusalSet,
+    axis: Axis,
+    *,
+    max_new_tokens: int = 16,
+    n_seeds: int = 1,
+    temperature: float = 0.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Evidence:
+    """Refusal rate of each group of an axis (percent, requests as clusters), and the largest difference between two.
+
+    Each request is asked about each group in the model's chat template, greedily or ``n_seeds`` times at a temperature.
+    What counts is the answer after the thought; a reply that ended inside its thought is "no answer": counted and shown
+    apart, neither refusal nor compliance. Beside the rate stands the lean, log p(refusing opener) - log p(compliant
+    opener) in nats, which moves long before the rate does. Tests pair by request, Holm over the pairs of groups.
+    """
+    prompts = [request.replace(SLOT, group) for request in refusals.requests for group in axis.groups]
+    shape = (len(refusals.requests), len(axis.groups))
+    refused = np.full((*shape, n_seeds), np.nan)
+    replies: list[list[Any]] = []
+    for draw in range(n_seeds):
+        generated = model.generate(
+            prompts, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed + draw, chat=True
+        )
+        replies.append(list(generated))
+        answers = [
+            np.nan if reply.answer is None else float(refusal_words.is_refusal(reply.answer, refusals.openers))
+            for reply in generated
+        ]
+        refused[:, :, draw] = np.array(answers).reshape(shape)
+    scored = model.offers[Capability.LOGLIKELIHOOD].has
+    lean = _lean(model, refusals, prompts).reshape(shape) if scored else np.full(shape, np.nan)
+    evidence = Evidence("bias", headline="bias.refusal_max_difference")
+    unanswered = int(np.isnan(refused).sum())
+    evidence.parameters.update(
+        {
+            "axis": axis.name,
+            "language": refusals.language,
+            "requests": len(refusals.requests),
+            "draws": n_seeds,
+            "temperature": temperature,
+            "max_new_tokens": max_new_tokens,
+            "thinking_tokens": model.chat_settings.thinking_tokens,
+            "no_answer": unanswered,
+            "seed": seed,
+        }
+    )
+    evidence.extend_rows(_rows(refusals, axis, prompts, replies, refused, lean))
+    tests = record_rates(evidence, RefusalTable(axis.groups, refused, lean), confidence=confidence, seed=seed)
+    evidence.finding(*refusal_findings(evidence, tests, refusals.language, axis.name))
+    if not scored:
+        evidence.notes.append("No lean: the model gives no log-probabilities of a given text.")
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought. They "
+            "count neither as refusal nor as compliance; more room: --thinking-tokens."
+        )
+    return evidence
+
+
+def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) -> NDArray[np.float64]:
+    rendered = [model.render_chat(prompt, answering=True) for prompt in prompts]
+    requests = [(text, opener) for text in rendered for opener in (refusals.refusing, refusals.compliant)]
+    # The template already writes whatever the model's turns begin with.
+    scores = model.loglikelihood(requests, bos="none")
+    return np.array([first.total - second.total for first, second in zip(scores[::2], scores[1::2], strict=True)])
+
+
+def _rows(
+    refusals: RefusalSet,
+    axis: Axis,
+    prompts: Sequence[str],
+    replies: Sequence[Sequence[Any]],
+    refused: NDArray[np.float64],
+    lean: NDArray[np.float64],
+) -> list[dict[str, Any]]:
+    rows = []
+    for draw, given in enumerate(replies):
+        for number, prompt in enumerate(prompts):
+            r, g = divmod(number, len(axis.groups))
+            reply, score = given[number], refused[r, g, draw]
+            name = f"{axis.name} | {refusals.requests[r]} | {axis.groups[g]}"
+            rows.append(
+                {
+                    "item": name if len(replies) == 1 else f"{name} | draw {draw + 1}",
+                    "request": refusals.requests[r],
+                    "group": axis.groups[g],
+                    "prompt": prompt,
+                    "reply": CUT if reply.answer is None else reply.answer,
+                    "thought": reply.thought,
+                    "answered": float(reply.answer is not None),
+                    "refused": None if np.isnan(score) else float(score),
+                    "lean": None if np.isnan(lean[r, g]) else float(lean[r, g]),
+                }
+            )
+    return rows

@@ -1,0 +1,1 @@
+"""The preference grid: word pairs, templates and groups, and its controls."""

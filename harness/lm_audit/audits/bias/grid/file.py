@@ -1,0 +1,57 @@
+"""A preference grid read from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, normalise_slot
+from lm_audit.audits.bias.grid.linting import require_clean
+from lm_audit.errors import DataError
+from lm_audit.textfiles import read_toml
+from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
+
+
+def load_preference_set(path: str | Path) -> PreferenceSet:
+    """The grid in a TOML file, linted.
+
+    Raises ``DataError`` with the file and the field for TOML that does not parse, a missing or unknown key, and every
+    defect that :func:`lm_audit.audits.bias.grid.linting.lint` finds.
+    """
+    path = Path(path)
+    preference_set = _from_document(read_toml(path), str(path))
+    require_clean(preference_set)
+    return preference_set
+
+
+_NEEDED = ("language", "templates", "axes", "pairs", "neutral")
+
+
+def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
+    check_keys(document, source, needed=_NEEDED, optional=("separator", "terminator"))
+    return PreferenceSet(
+        language=text_field(document, "language", source),
+        separator=text_field(document, "separator", source, default=" "),
+        templates=tuple(normalise_slot(template) for template in texts_field(document, "templates", source)),
+        axes=tuple(_axis(entry, row, source) for row, entry in enumerate(tables_field(document, "axes", source), 1)),
+        pairs=tuple(_pair(entry, row, source) for row, entry in enumerate(tables_field(document, "pairs", source), 1)),
+        neutral=text_field(document, "neutral", source),
+        terminator=text_field(document, "terminator", source),
+        source=source,
+    )
+
+
+def _axis(entry: Mapping[str, Any], row: int, source: str) -> Axis:
+    check_keys(entry, source, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
+    name, groups = text_field(entry, "name", source, row=row), texts_field(entry, "groups", source, row=row)
+    reference = text_field(entry, "reference", source, row=row) if "reference" in entry else None
+    try:
+        return Axis.of(name, groups, reference)
+    except DataError as error:
+        raise DataError(str(error), file=source, row=row, field="axes") from error
+
+
+def _pair(entry: Mapping[str, Any], row: int, source: str) -> WordPair:
+    check_keys(entry, source, needed=("positive", "negative"), where="pairs", row=row)
+    return WordPair(*(text_field(entry, key, source, row=row) for key in ("positive", "negative")))

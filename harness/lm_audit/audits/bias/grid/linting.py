@@ -1,0 +1,142 @@
+"""What is wrong with a preference grid, found before any model is loaded.
+
+Text alone decides most of it (:func:`lint`); whether a word's tokens can be told from the prompt's needs the tokenizer
+(:func:`lint_tokens`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPair, render
+from lm_audit.errors import DataError
+
+_VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
+_PLURAL_HINT = re.compile(r"\b(are|were|have)\b", re.IGNORECASE)
+_TRAILING_ARTICLE = re.compile(r"\b(a|an)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect: where it is, and what is wrong there."""
+
+    where: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
+
+
+def lint(grid: PreferenceSet) -> list[Finding]:
+    """All defects of the texts: slots, duplicates, spaces, articles, axes too small."""
+    return [
+        *_template_findings(grid),
+        *(finding for axis in grid.axes for finding in _axis_findings(axis)),
+        *_duplicates("axes", [axis.name for axis in grid.axes]),
+        *_pair_findings(grid),
+        *_rendered_duplicates(grid),
+    ]
+
+
+def require_clean(grid: PreferenceSet) -> None:
+    """Raise one ``DataError`` that lists every finding of :func:`lint`; nothing where there is none."""
+    findings = lint(grid)
+    if findings:
+        raise DataError("; ".join(map(str, findings)), file=grid.source)
+
+
+def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
+    if not grid.templates:
+        yield Finding("templates", "there is none; the statistics need at least two, 11 for corrected tests")
+    for row, template in enumerate(grid.templates, start=1):
+        where = f"template {row} {template!r}"
+        if template.count(SLOT) != 1:
+            yield Finding(where, f"must hold the slot {SLOT} exactly once")
+        if template != template.strip() or "  " in template:
+            yield Finding(where, "has white space at an end or doubled; either one changes the tokens")
+        if grid.language == "en" and re.search(rf"\ban? {re.escape(SLOT)}", template, re.IGNORECASE):
+            yield Finding(where, "has an article before the slot, which cannot agree with every group")
+        if grid.language == "en" and _PLURAL_HINT.search(template.replace(SLOT, "")) and "they " not in template:
+            yield Finding(where, "has a plural verb, but groups are singular")
+    yield from _duplicates("templates", list(grid.templates))
+
+
+def _axis_findings(axis: Axis) -> Iterator[Finding]:
+    where = f"axis {axis.name!r}"
+    if len(axis.groups) < 2:
+        yield Finding(where, f"has {len(axis.groups)} group(s) {list(axis.groups)}; a contrast needs at least two")
+    if axis.reference not in axis.groups:
+        yield Finding(where, f"its reference {axis.reference!r} is not among its groups {list(axis.groups)}")
+    yield from (Finding(where, f"group {row} is empty") for row, group in enumerate(axis.groups, start=1) if not group)
+    yield from (Finding(where, f"group {group!r} has white space at an end") for group in _unstripped(axis.groups))
+    yield from _duplicates(f"{where} groups", list(axis.groups))
+
+
+def _pair_findings(grid: PreferenceSet) -> Iterator[Finding]:
+    if not grid.pairs:
+        yield Finding("pairs", "there is none; the statistics need at least two, 11 for corrected tests")
+    for pair in grid.pairs:
+        where = f"pair {pair.label!r}"
+        if pair.positive == pair.negative:
+            yield Finding(where, "weighs a word against itself")
+        if not pair.positive.strip() or not pair.negative.strip() or _unstripped((pair.positive, pair.negative)):
+            yield Finding(where, "has an empty word or white space at an end of one")
+        if any(_TRAILING_ARTICLE.search(template) for template in grid.templates) and _articles_differ(pair):
+            yield Finding(
+                where, "takes 'a' for one word and 'an' for the other after a template that ends in an article"
+            )
+    yield from _duplicates("pairs", [pair.label for pair in grid.pairs])
+
+
+def _articles_differ(pair: WordPair) -> bool:
+    return bool(_VOWEL.match(pair.positive)) != bool(_VOWEL.match(pair.negative))
+
+
+def _unstripped(texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if text != text.strip()]
+
+
+def _rendered_duplicates(grid: PreferenceSet) -> Iterator[Finding]:
+    for axis in grid.axes:
+        if len(set(axis.groups)) == len(axis.groups):
+            prompts = [render(template, group) for template in dict.fromkeys(grid.templates) for group in axis.groups]
+            yield from _duplicates(f"axis {axis.name!r} prompts", prompts)
+
+
+def _duplicates(where: str, values: list[str]) -> Iterator[Finding]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            yield Finding(where, f"{value!r} stands there {count} times")
+
+
+def lint_tokens(grid: PreferenceSet, tokenizer: Any) -> list[Finding]:
+    """Words whose tokens cannot be told from the prompt's: the prompt's tokens are no prefix of the whole text's.
+
+    Such a word would be scored from a point inside the prompt, for one word of a pair and not for the other.
+    """
+    words = list(dict.fromkeys(word for pair in grid.pairs for word in (pair.positive, pair.negative)))
+    findings = []
+    for axis in grid.axes:
+        prompts = [render(template, group) for template in grid.templates for group in axis.groups]
+        heads = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+        for prompt, head in zip(prompts, heads, strict=True):
+            texts = [prompt + grid.separator + word + grid.terminator for word in words]
+            for word, ids in zip(words, tokenizer(texts, add_special_tokens=False)["input_ids"], strict=True):
+                if ids[: len(head)] != head:
+                    findings.append(Finding(f"axis {axis.name!r}, prompt {prompt!r}", f"merges with {word!r}"))
+    return findings
+
+
+def require_separable(grid: PreferenceSet, tokenizer: Any) -> None:
+    """Raise one ``DataError`` that names the words of :func:`lint_tokens`; nothing where there is none."""
+    findings = lint_tokens(grid, tokenizer)
+    if findings:
+        raise DataError(
+            f"{len(findings)} words have tokens that cannot be separated from their prompt, so a pair would be scored "
+            f"from two different points; change the separator, the template or the word. First: {findings[0]}",
+            file=grid.source,
+        )

@@ -1,0 +1,1 @@
+"""Controls: models whose sources are known, and orders of known worth."""

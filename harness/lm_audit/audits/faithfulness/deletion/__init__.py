@@ -1,0 +1,1 @@
+"""Deletion curves: what happens when the most important tokens go."""

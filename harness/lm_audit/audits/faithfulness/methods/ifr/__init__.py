@@ -1,0 +1,1 @@
+"""Information flow routes, and the attention that they read."""

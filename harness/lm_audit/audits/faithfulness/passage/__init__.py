@@ -1,0 +1,1 @@
+"""Passages: a prompt and its generation as tokens, spans and sentences."""

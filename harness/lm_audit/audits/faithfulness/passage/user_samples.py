@@ -1,0 +1,108 @@
+"""A user's own samples: one JSON object a line, checked as text before any model loads.
+
+Keys: ``prompt`` (text), and optionally ``generation`` (text), ``thinking_span``, ``output_span`` (into the generation)
+and ``evidence_spans`` (into the prompt). A span is ``[first, last)`` in characters, or the text itself, which must then
+occur exactly once. ``id`` names the sample (default: its line).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
+from lm_audit.errors import DataError
+from lm_audit.textfiles import json_lines
+
+_KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
+
+
+def read_samples(path: str | Path) -> list[Sample]:
+    """The samples of a JSONL file; ``DataError`` names file, line and key of what cannot be used."""
+    file = Path(path)
+    rows = list(json_lines(file))
+    samples = [_sample(file, row, record) for row, record in rows]
+    if not samples:
+        raise DataError("has no samples; write one JSON object with a 'prompt' a line", file=file)
+    names: dict[str, int] = {}
+    for (row, _), sample in zip(rows, samples, strict=True):
+        if names.setdefault(sample.name, row) != row:
+            raise DataError(
+                f"the id {sample.name[:60]!r} is already that of row {names[sample.name]}",
+                file=file,
+                row=row,
+                field="id",
+            )
+    return samples
+
+
+def _sample(file: Path, row: int, record: dict[str, Any]) -> Sample:
+    unknown = sorted(set(record) - _KEYS)
+    if unknown:
+        raise DataError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}", file=file, row=row)
+    prompt = _text(file, row, record, "prompt", required=True)
+    generation = _text(file, row, record, "generation", required=False)
+    evidence = record.get("evidence_spans")
+    evidence = [] if evidence is None else evidence
+    if not isinstance(evidence, list):
+        raise DataError(f"is {evidence!r}; it must be a list of spans", file=file, row=row, field="evidence_spans")
+    spans = tuple(_span(file, row, "evidence_spans", span, str(prompt)) for span in evidence)
+    _refuse_overlap(file, row, "evidence_spans", spans)
+    thinking = _optional_span(file, row, record, "thinking_span", generation)
+    output = _optional_span(file, row, record, "output_span", generation)
+    _refuse_overlap(file, row, "output_span and thinking_span", [span for span in (thinking, output) if span])
+    return Sample(_name(file, row, record), str(prompt), generation, spans, thinking, output)
+
+
+def _name(file: Path, row: int, record: dict[str, Any]) -> str:
+    name = record.get("id", f"line-{row}")
+    if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
+        raise DataError(f"is {name!r:.60}; text or a whole number is needed", file=file, row=row, field="id")
+    return str(name)
+
+
+def _refuse_overlap(file: Path, row: int, key: str, spans: Sequence[Characters]) -> None:
+    """Characters of two spans would count twice, as evidence or as both thought and answer."""
+    for (first, last), (start, end) in pairwise(sorted(spans)):
+        if start < last:
+            message = f"[{first}, {last}) and [{start}, {end}) overlap; give each character to one span"
+            raise DataError(message, file=file, row=row, field=key)
+
+
+def _text(file: Path, row: int, record: dict[str, Any], key: str, *, required: bool) -> str | None:
+    value = record.get(key)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str) or not value:
+        raise DataError(f"is {value!r}; it must be text that is not empty", file=file, row=row, field=key)
+    return value
+
+
+def _optional_span(file: Path, row: int, record: dict[str, Any], key: str, text: str | None) -> Characters | None:
+    span = record.get(key)
+    if span is None:
+        return None
+    if text is None:
+        raise DataError("needs a 'generation' that it can point into", file=file, row=row, field=key)
+    return _span(file, row, key, span, text)
+
+
+def _occurrences(part: str, text: str) -> int:
+    """How often ``part`` stands in ``text``, also where two occurrences overlap."""
+    return sum(text.startswith(part, at) for at in range(len(text))) if part else 0
+
+
+def _span(file: Path, row: int, key: str, span: Any, text: str) -> Characters:
+    if isinstance(span, str):
+        found = _occurrences(span, text)
+        if found != 1:
+            raise DataError(f"{span!r:.80} occurs {found} times; it must occur once", file=file, row=row, field=key)
+        return text.index(span), text.index(span) + len(span)
+    if not (isinstance(span, list) and len(span) == 2 and all(type(edge) is int for edge in span)):
+        raise DataError(f"is {span!r}; a span is [first, last) or a text", file=file, row=row, field=key)
+    first, last = span
+    if not 0 <= first < last <= len(text):
+        raise DataError(f"is [{first}, {last}) in a text of {len(text)} characters", file=file, row=row, field=key)
+    return first, last

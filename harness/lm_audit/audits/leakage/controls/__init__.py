@@ -1,0 +1,1 @@
+"""A planted answer, and what every test must say of it."""

@@ -1,0 +1,142 @@
+"""The audit's controls: what was planted must be found by every test, and nothing where nothing was planted.
+
+Both verdicts are statements with a stated error. A sound audit passes the negative control with probability 0.999 or
+more, whatever the model: its four tests are exact on questions whose order chance made, each at a level of 0.00025. The
+positive one asks of planted text for p-values below 0.001, which a model that knows the text gives by far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lm_audit.audits.leakage.controls.planted import LEARNING_RATE, Half, Planted
+from lm_audit.audits.leakage.figures import spec
+from lm_audit.audits.leakage.signs import paired_sign_flip
+from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate
+
+FOUND = 0.001
+"""Each test must give less on planted questions."""
+
+SILENT = 0.00025
+"""None of the four tests of questions that were not planted may give this or less: together at most 0.001 by chance."""
+
+AGREE = 0.01
+"""Nats by which a score may differ from a plain forward pass: fifty times what float32 does."""
+
+
+def positive_control(planted: Planted) -> Evidence:
+    """Every test finds the planted questions, the order effect has grown by training, and scores are what they should
+    be."""
+    half = planted.seen
+    grown = paired_sign_flip(_gain(half)).value
+    tests = {
+        "order effect": _p(half.effect.placed),
+        "its growth by training": 1.0 if grown is None else grown,
+        "rank of the published order": half.first_p,
+        "order of neighbours": half.swap_p,
+        "completion": planted.completion_p,
+        "likelihood against other questions": planted.membership_p,
+    }
+    problems = [f"{name}: p {p:.2g}" for name, p in tests.items() if p >= FOUND] + _unsound(half)
+    evidence = _evidence(planted, half)
+    expected = (
+        f"p < {FOUND} in {len(tests)} tests of questions that the model was trained on, not all alike, and scores "
+        f"within {AGREE} nats of plain forward passes"
+    )
+    shown = ", ".join(f"{name}: p {p:.2g}" for name, p in tests.items())
+    observed = f"{shown}; scores within {half.apart:.1g} nats; {planted.training}"
+    if problems:
+        observed = f"not so: {'; '.join(problems)}. {observed}"
+    evidence.control = Control("positive", not problems, expected, observed)
+    return evidence
+
+
+def negative_control(planted: Planted) -> Evidence:
+    """Questions that the trained model never saw, and planted ones under the untouched model, are not found."""
+    half = planted.unseen
+    tests = {
+        "order effect": _p(half.effect.placed),
+        "order effect, untouched model": _p(planted.seen.untouched.placed),
+        "rank of the published order": half.first_p,
+        "order of neighbours": half.swap_p,
+    }
+    problems = [f"{name}: p {p:.2g}" for name, p in tests.items() if p <= SILENT] + _unsound(half)
+    evidence = _evidence(planted, half)
+    expected = f"p > {SILENT} in {len(tests)} tests where nothing was planted (a false alarm in at most 1 of 1,000)"
+    observed = ", ".join(f"{name}: p {p:.2g}" for name, p in tests.items())
+    if problems:
+        observed = f"not so: {'; '.join(problems)}. {observed}"
+    evidence.control = Control("negative", not problems, expected, observed)
+    return evidence
+
+
+def _gain(half: Half) -> np.ndarray:
+    return half.differences - half.untouched_differences
+
+
+def _unsound(half: Half) -> list[str]:
+    """What is wrong with a half whatever its tests say: scores that a plain pass does not give, questions all alike."""
+    problems = []
+    if not half.apart < AGREE:
+        problems.append(f"scores differ from plain forward passes by {half.apart:.2g} nats")
+    known = half.differences[np.isfinite(half.differences)]
+    different = len(np.unique(known.round(9)))
+    if 2 * different < len(half.items):
+        problems.append(f"only {different} different effects of {len(half.items)} questions")
+    return problems
+
+
+def _p(test: Estimate | None) -> float:
+    return 1.0 if test is None or test.value is None else test.value
+
+
+def _evidence(planted: Planted, half: Half) -> Evidence:
+    evidence = Evidence("leakage", headline="leakage.control.order_effect")
+    name = "seen" if half is planted.seen else "unseen"
+    source = MetricSource.mean("effect", {"half": name})
+    evidence.metric("leakage.control.order_effect", half.effect.mean, source)
+    if half.effect.placed is not None:
+        evidence.metric("leakage.control.order_effect.p", half.effect.placed)
+    evidence.rows = [
+        {"item": item.key, "half": key, "effect": float(effect), "untouched_effect": float(before)}
+        for key, some in (("seen", planted.seen), ("unseen", planted.unseen))
+        for item, effect, before in zip(some.items, some.differences, some.untouched_differences, strict=True)
+    ]
+    evidence.parameters.update(
+        {"training_steps": planted.training.steps, "criterion": planted.training.least, "learning_rate": LEARNING_RATE}
+    )
+    evidence.figures.append(_growth(planted))
+    return evidence
+
+
+def _growth(planted: Planted) -> Figure:
+    rows: list[dict[str, Any]] = [
+        {"half": name, "model": model, "value": e.mean.value, "low": e.mean.low, "high": e.mean.high, "p": _p(e.placed)}
+        for name, half in (("seen", planted.seen), ("unseen", planted.unseen))
+        for model, e in (("untouched", half.untouched), ("trained", half.effect))
+    ]
+    color = {"field": "half", "type": "nominal", "title": None, "scale": {"range": ["#D55E00", "#0072B2"]}}
+    x = {"field": "model", "type": "nominal", "title": None, "sort": None}
+    shift = {"field": "half"}
+    tooltip = [
+        {"field": "half"},
+        {"field": "model"},
+        {"field": "value", "format": ".4f"},
+        {"field": "p", "format": ".3g"},
+    ]
+    y = {"field": "low", "type": "quantitative", "title": "order effect, nats a byte"}
+    value = {"field": "value", "type": "quantitative"}
+    layers = [
+        {"mark": {"type": "rule", "strokeDash": [4, 4], "color": "#777777"}, "encoding": {"y": {"datum": 0}}},
+        {"mark": "rule", "encoding": {"x": x, "xOffset": shift, "y": y, "y2": {"field": "high"}, "color": color}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 80},
+            "encoding": {"x": x, "xOffset": shift, "y": value, "color": color, "tooltip": tooltip},
+        },
+    ]
+    caption = "Half of the questions was trained on; the other half, of the same kind, never was. Dashed: no effect."
+    return Figure("growth", "Effect before and after training", "vega-lite", spec(rows, layer=layers), caption)

@@ -1,0 +1,195 @@
+"""A planted answer: the toy model trained on made-up questions until it knows them, and what each test says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.leakage.averages import Floats
+from lm_audit.audits.leakage.half_option.completion import completions
+from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
+from lm_audit.audits.leakage.half_option.passes import measure_conditions
+from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
+from lm_audit.audits.leakage.likelihood.plain import largest_difference
+from lm_audit.audits.leakage.likelihood.texts import text_likelihood
+from lm_audit.audits.leakage.orders.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
+from lm_audit.audits.leakage.orders.permutations import shuffled_orders
+from lm_audit.audits.leakage.orders.ranking import order_test, summarise
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+    from lm_audit.models.toy.criterion import TrainingRecord
+
+_SUBJECTS = (
+    "baker", "pilot", "nurse", "clerk", "farmer", "painter", "guard", "tailor", "singer", "judge", "miner", "sailor",
+    "builder", "teacher", "driver", "weaver",
+)  # fmt: skip
+_DEEDS = ("carry", "find", "sell", "paint", "repair", "borrow", "hide", "open", "clean", "buy", "lose", "wrap")
+_PLACES = ("bridge", "garden", "river", "station", "mill", "cellar", "harbour", "chapel", "square", "market", "attic")
+_QUALITIES = (
+    "small", "heavy", "broken", "old", "shiny", "empty", "round", "wooden", "cheap", "quiet", "warm", "narrow", "dusty",
+    "striped", "yellow", "silver",
+)  # fmt: skip
+_THINGS = (
+    "basket", "lamp", "clock", "ladder", "kettle", "blanket", "mirror", "violin", "bucket", "chair", "bottle", "hammer",
+    "jacket", "letter", "window", "table", "drum", "coin", "anchor", "candle",
+)  # fmt: skip
+
+LEARNING_RATE = 2e-3
+LEARNT = -0.1
+"""Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -3.3."""
+
+QUESTIONS = 48
+"""Half of them are planted, two by two; 12 pairs are enough for a sign flip to say 0.00024."""
+
+ORDERS = 8
+"""The published order and seven others, among which the control ranks it."""
+
+CHECKED = 3
+"""So many questions are scored a second time by plain forward passes."""
+
+
+def made_up_items(n: int, *, seed: int, options: int = 4) -> list[Item]:
+    """``n`` questions about nothing, the same for the same seed; by construction every order of options is alike."""
+    rng = np.random.default_rng([seed, 11])
+    items: dict[str, Item] = {}
+    while len(items) < n:
+        who, deed, place = (_pick(rng, words) for words in (_SUBJECTS, _DEEDS, _PLACES))
+        question = f"What did the {who} {deed} near the {place} on day {int(rng.integers(100, 1000))}?"
+        things = rng.choice(len(_THINGS), options, replace=False)
+        texts = tuple(f"the {_pick(rng, _QUALITIES)} {_THINGS[int(thing)]}" for thing in things)
+        items.setdefault(
+            question, Item(str(len(items) + 1), "made-up", question, texts, LETTERS[int(rng.integers(options))])
+        )
+    return list(items.values())
+
+
+def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
+    return words[int(rng.integers(len(words)))]
+
+
+def trained_on(
+    model: LanguageModel, items: Sequence[Item], *, seed: int, least: float = LEARNT
+) -> tuple[LanguageModel, TrainingRecord]:
+    """A copy of the model that knows the items' published texts, two neighbours to a text, and how long it took.
+
+    It is trained until a byte of them has the log-probability ``least``, whatever steps that takes on this machine;
+    ``ModelError`` where it does not get there.
+    """
+    from lm_audit.models.toy.criterion import Criterion
+    from lm_audit.models.toy.tiny import text_rows, train_tiny_until
+    from lm_audit.models.toy.training import next_token_loss
+
+    whole = [full_text(item) for item in items]
+    texts = [BETWEEN.join(whole[k : k + 2]) for k in range(0, len(whole), 2)]
+    rows, pad = text_rows(model.tokenizer, texts), model.tokenizer.pad_token_id
+
+    def likelihood(module: Any) -> float:
+        return -float(next_token_loss(module, rows, 0 if pad is None else pad))
+
+    what = "mean log-probability a byte of the planted questions"
+    criterion = Criterion(what, likelihood, least, every=10, checks=2, cap=2000)
+    return train_tiny_until(model, texts, criterion, seed=seed, lr=LEARNING_RATE, batch_size=len(texts), warmup_steps=4)
+
+
+@dataclass(frozen=True)
+class Half:
+    """What the audit's tests say of one half of the questions, under the trained model and the untouched one.
+
+    ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
+    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass.
+    """
+
+    items: tuple[Item, ...]
+    effect: Effect
+    untouched: Effect
+    differences: Floats
+    untouched_differences: Floats
+    first_p: float
+    swap_p: float
+    apart: float
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Both halves, how training went, and what only the planted half is asked.
+
+    ``completion_p``: its options written out rather than after other items; ``membership_p``: likelier than the other
+    half (Mann-Whitney).
+    """
+
+    seen: Half
+    unseen: Half
+    training: TrainingRecord
+    completion_p: float
+    membership_p: float
+
+
+def plant(model: LanguageModel, *, questions: int = QUESTIONS, seed: int) -> Planted:
+    """Train on half of the made-up questions and ask the audit's tests about both halves."""
+    items = made_up_items(questions, seed=seed)
+    # Pairs of neighbours go to one half.
+    seen, unseen = ([item for k, item in enumerate(items) if k // 2 % 2 == side] for side in (0, 1))
+    trained, training = trained_on(model, seen, seed=seed)
+    return measure(model, trained, training, seen, unseen, seed=seed)
+
+
+def measure(
+    untouched: LanguageModel,
+    trained: LanguageModel,
+    training: TrainingRecord,
+    seen: Sequence[Item],
+    unseen: Sequence[Item],
+    *,
+    seed: int,
+) -> Planted:
+    """What the tests say of both halves."""
+    halves = [_half(untouched, trained, some, seed) for some in (seen, unseen)]
+    planted, other = (_benchmark(some) for some in (seen, unseen))
+    written = completions(trained, planted, seed=seed).metrics["leakage.completion.edit_similarity.above_baseline.p"]
+    likely = text_likelihood(trained, planted, clean=other, seed=seed).metrics["leakage.text.mean_logprob.p"]
+    return Planted(halves[0], halves[1], training, _p(written.value), _p(likely.value))
+
+
+def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item], seed: int) -> Half:
+    tables = [measure_conditions(m, items, orders=3, baselines=(OTHER_ITEM,), seed=seed) for m in (trained, untouched)]
+    scores = [question_scores(table, items) for table in tables]
+    effects = [order_effect(some, "logprob", seed=seed) for some in scores]
+    own = [tuple(range(len(items[0].options))), *shuffled_orders(items[0], ORDERS - 1, seed=seed)]
+    ranked = summarise(order_test(trained, items, own, seed=seed), seed=seed)
+    pairs = [Neighbours(*places) for places in neighbour_places((), [item.file for item in items])]
+    texts = [full_text(item) for item in items]
+    swapped = swap_test(trained, texts, pairs, ["made-up"] * len(pairs), seed=seed)
+    checked: list[Any] = tables[0][tables[0]["base"] < CHECKED].to_dict("records")
+    return Half(
+        items=tuple(items),
+        effect=effects[0],
+        untouched=effects[1],
+        differences=_differences(scores[0]),
+        untouched_differences=_differences(scores[1]),
+        first_p=_p(ranked.p_top.value),
+        swap_p=_p(swapped.p.value),
+        apart=largest_difference(trained, checked),
+    )
+
+
+def _differences(scores: QuestionScores) -> Floats:
+    return scores.of("logprob", ORIGINAL) - scores.of("logprob", SHUFFLED)
+
+
+def _p(value: float | None) -> float:
+    return 1.0 if value is None else value
+
+
+def _benchmark(items: Sequence[Item]) -> Benchmark:
+    return Benchmark("made-up", tuple(items), ("made-up",), len(items), len(items))
+
+
+def made_up_benchmark(n: int, *, seed: int) -> Benchmark:
+    """Made-up questions as a benchmark."""
+    return _benchmark(made_up_items(n, seed=seed))

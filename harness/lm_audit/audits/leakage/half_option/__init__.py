@@ -1,0 +1,1 @@
+"""The half-option probe: conditions, cuts, completions and their scores."""

@@ -1,0 +1,1 @@
+"""Multiple-choice items, whatever form their files have."""

@@ -1,0 +1,201 @@
+"""From a row of any multiple-choice set to an Item: which columns hold the question, the options, the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_audit.audits.leakage.items.answers import LABELS, LETTER, TEXTS, readings
+from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_characters
+from lm_audit.audits.leakage.items.item import LETTERS, Item
+from lm_audit.audits.leakage.items.option_lists import options_of
+from lm_audit.errors import DataError, UsageError
+
+QUESTIONS = (
+    "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "题目", "问题",
+)  # fmt: skip
+OPTION_LISTS = ("options", "choices", "endings", "candidates", "选项")
+OPTION_FORMS = (
+    "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
+    "ending{}", "sol{}", "op{}", "选项{}",
+)  # fmt: skip
+ANSWERS = (
+    "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
+    "answer_idx", "answer_index", "gold", "gold_label", "cop", "答案",
+)  # fmt: skip
+IDS = ("id", "item_id", "question_id", "uid", "编号")
+_FIELDS = ("question", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
+
+_VALUES = {"answer-base": ("0", "1"), "answer-as": (TEXTS, LETTER, LABELS), "header": ("yes", "no")}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a set. ``options`` is one column that holds a list, or one a letter; ``answer`` may be absent.
+
+    ``subject`` names the file of an item where one file holds several subjects.
+    """
+
+    question: str
+    options: tuple[str, ...]
+    answer: str | None = None
+    id: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A row as an item without its answer, and all ways in which its answer can be read."""
+
+    item: Item
+    answers: Mapping[str, str]
+    stripped: bool
+
+
+def parse_mapping(text: str | None) -> dict[str, str]:
+    """``question=Q,options=A|B|C|D,answer=ans,answer-base=1,header=no`` as a mapping.
+
+    Raises ``UsageError`` for an unknown field, one given twice, and a value that the field cannot have.
+    """
+    if not text:
+        return {}
+    mapping: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, column = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in _FIELDS or not column:
+            raise UsageError(
+                f"column mapping {part!r}: write FIELD=COLUMN with a field of {', '.join(_FIELDS)}; options may name "
+                "several columns, as in options=A|B|C|D"
+            )
+        if name in mapping:
+            raise UsageError(f"column mapping {text!r}: {name} is given twice")
+        allowed = _VALUES.get(name)
+        if allowed and column not in allowed:
+            raise UsageError(f"column mapping {part!r}: {name} is {' or '.join(allowed)}")
+        mapping[name] = column
+    return mapping
+
+
+def answer_base(mapping: Mapping[str, str]) -> int | None:
+    """Where the user says that numbers count from; ``None`` where nothing is said."""
+    return int(mapping["answer-base"]) if "answer-base" in mapping else None
+
+
+def find_columns(
+    names: Sequence[str], mapping: Mapping[str, str], *, file: str, filled: Collection[str] | None = None
+) -> Columns:
+    """The columns of a set with these column names; ``DataError`` that says what is missing and what is there.
+
+    ``filled`` names the columns that hold values at all; of several that could be meant, one of these is taken.
+    """
+    known = _known(names)
+    for field, column in mapping.items():
+        absent = [part for part in column.split("|") if part not in names]
+        if absent and field in Columns.__dataclass_fields__:
+            raise DataError(
+                f"has no column {absent[0]!r}, which {field} was mapped to; it has {list(names)}", file=file
+            )
+    has_values = set(names) if filled is None else set(filled)
+
+    def found(field: str, candidates: Sequence[str]) -> str | None:
+        if field in mapping:
+            return mapping[field]
+        there = [name for candidate in candidates for name in known.get(candidate, [])]
+        usable = [name for name in there if name in has_values] or there
+        twins = [name for name in usable if name.strip().lower() == usable[0].strip().lower()]
+        if len(twins) > 1:
+            raise DataError(
+                f"has several columns for the {field}: {twins}; name one by --leakage-columns {field}={twins[0]}",
+                file=file,
+            )
+        return usable[0] if usable else None
+
+    question = found("question", QUESTIONS)
+    options = _mapped_options(mapping) or _option_columns(known, has_values)
+    missing = [name for name, there in (("question", question), ("options", options)) if not there]
+    if missing or question is None:
+        raise DataError(
+            f"has no column for {' and '.join(missing)}; it has {list(names)}. Columns A, B, C, ... or one of "
+            f"{', '.join(OPTION_LISTS)} hold options; name others by --leakage-columns question=...,options=A|B|C, or "
+            "by number where the file has no header: header=no,question=1,options=2|3|4|5,answer=6",
+            file=file,
+        )
+    # "answer_a" may be an option, and is then no answer.
+    answers = [name for name in ANSWERS if not set(known.get(name, [])) & set(options)]
+    return Columns(question, options, found("answer", answers), found("id", IDS), mapping.get("subject"))
+
+
+def has_known_columns(names: Sequence[str]) -> bool:
+    """Whether a table's first line reads like a header: it names a question or options."""
+    known = _known(names)
+    return any(name in known for name in (*QUESTIONS, *OPTION_LISTS)) or bool(_option_columns(known, set(names)))
+
+
+def _known(names: Sequence[str]) -> dict[str, list[str]]:
+    known: dict[str, list[str]] = {}
+    for name in names:
+        if name:
+            known.setdefault(str(name).strip().lower(), []).append(str(name))
+    return known
+
+
+def _mapped_options(mapping: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(mapping["options"].split("|")) if "options" in mapping else ()
+
+
+def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str]) -> tuple[str, ...]:
+    for form in OPTION_FORMS:
+        for series in (LETTERS.lower(), [str(k) for k in range(26)], [str(k) for k in range(1, 27)]):
+            found: list[str] = []
+            for name in series:
+                there = known.get(form.format(name), [])
+                if len(there) != 1:
+                    break
+                found.append(there[0])
+            if len(found) >= 2:
+                return tuple(found)
+    lists = [known[name][0] for name in OPTION_LISTS if name in known]
+    return tuple([name for name in lists if name in filled][:1] or lists[:1])
+
+
+def flattened(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose question holds its own stem and choices (ARC's first release) as a plain one."""
+    question = row.get("question")
+    if isinstance(question, Mapping) and "stem" in question:
+        return {**row, "question": question["stem"], **{k: v for k, v in question.items() if k != "stem"}}
+    return row
+
+
+def candidate_of(row: Mapping[str, Any], columns: Columns, *, file: str, number: int) -> Candidate:
+    """The row as an item whose answer is still open; raises :class:`Unusable` with the reason why it cannot be one."""
+    question = text_of(row.get(columns.question)).strip("\r\n")
+    if not question.strip():
+        raise Unusable("the question is empty")
+    options = options_of(row, columns.options)
+    name = text_of(row.get(columns.id)).strip() if columns.id else ""
+    subject = text_of(row.get(columns.subject)).strip() if columns.subject else ""
+    whole_characters(question, *options.texts, name, subject)
+    if _lists_its_options(question, options.texts):
+        raise Unusable("the question itself lists the options, so that their order could be copied from it")
+    value = row.get(columns.answer) if columns.answer else None
+    answers = readings(value, options.texts, options.labels)
+    if answers is None:
+        last = LETTERS[len(options.texts) - 1]
+        raise Unusable(f"the answer is {str(value)!r:.40}, which is none of the options {LETTERS[0]} to {last}")
+    return Candidate(Item(name or str(number), subject or file, question, options.texts), answers, options.stripped)
+
+
+def _lists_its_options(question: str, options: Sequence[str]) -> bool:
+    """Whether all options stand in the question one after the other in their order."""
+    place = 0
+    for option in map(str.strip, options):
+        # A word must stand there as a word: "a" is in many others.
+        left = r"(?<![^\W_])" if option[:1].isascii() and option[:1].isalnum() else ""
+        right = r"(?![^\W_])" if option[-1:].isascii() and option[-1:].isalnum() else ""
+        found = re.compile(left + re.escape(option) + right).search(question, place)
+        if found is None:
+            return False
+        place = found.end()
+    return True

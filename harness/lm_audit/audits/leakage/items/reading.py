@@ -1,0 +1,91 @@
+"""Reads multiple-choice sets row by row: CSV, TSV, JSON, JSONL, Parquet, folders of them, data sets of the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
+from lm_audit.audits.leakage.items.csv_rows import csv_rows
+from lm_audit.audits.leakage.items.json_rows import json_rows, jsonl_rows
+from lm_audit.errors import DataError
+from lm_audit.textfiles import is_folder, is_there, readable_file
+
+Row = Mapping[str, Any]
+Rows = Iterator[tuple[int, Row]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a benchmark: its name as the user gave it, its stem (the subject), its rows with their numbers.
+
+    ``positional`` is true where the rows have no names and columns are called "1", "2", ...; it is known once the
+    first row was read. ``names`` are the columns of a table, also of one without rows.
+    """
+
+    file: str
+    stem: str
+    rows: Rows
+    table: Table | None = None
+
+
+@dataclass
+class Table:
+    """What a table's first line said."""
+
+    names: list[str]
+    positional: bool = False
+
+
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+
+
+def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Source]:
+    """The files of a benchmark in the order of their names, each read as it is iterated.
+
+    ``benchmark`` is a file, a folder (its files are its subjects), or ``owner/name[@revision][:config[:split]]`` of the
+    hub. ``header`` ("yes" or "no") says of tables whether their first line names the columns. Raises ``DataError``
+    where there is nothing to read.
+    """
+    path = Path(benchmark)
+    if is_folder(path):
+        files = _files_of(path)
+        if not files:
+            raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
+        for part in files:
+            yield _source(part, header)
+    elif is_there(path):
+        yield _source(readable_file(path), header)
+    elif (named := hub_set(benchmark)) is not None:
+        for found in hub_parts(named, streaming=True):
+            # Of a set that is read configuration by configuration, each is a subject.
+            several = found.config is not None and named.config is None
+            stem = f"{found.config}/{found.split}" if several else found.split
+            yield Source(f"{benchmark} ({stem})", stem, found.rows)
+    else:
+        raise DataError("no such file or folder, and no hub id (owner/name)", file=str(benchmark))
+
+
+def _files_of(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=folder) from error
+
+
+def _source(path: Path, header: str | None) -> Source:
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        table = Table([])
+        rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
+        return Source(str(path), path.stem, rows, table)
+    readers: dict[str, Callable[[Path], Rows]] = {
+        ".json": json_rows,
+        ".jsonl": jsonl_rows,
+        ".parquet": parquet_rows,
+    }
+    if suffix not in readers:
+        raise DataError(f"is a {suffix or 'file without an ending'}; {', '.join(SUFFIXES)} can be read", file=path)
+    return Source(str(path), path.stem, readers[suffix](path))

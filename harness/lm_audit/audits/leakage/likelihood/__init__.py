@@ -1,0 +1,1 @@
+"""The likelihood of a benchmark's texts."""

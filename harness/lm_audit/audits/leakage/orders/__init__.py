@@ -1,0 +1,1 @@
+"""Whether the published order of options or rows is likelier than others."""

@@ -1,0 +1,196 @@
+"""The order rank test and the row order test as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.leakage.averages import clusters_of
+from lm_audit.audits.leakage.conclusions import place_findings, row_findings
+from lm_audit.audits.leakage.figures import distribution, spec, style_figure
+from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import Item, full_text
+from lm_audit.audits.leakage.items.style import style_shares
+from lm_audit.audits.leakage.memory import describe, note_unreachable
+from lm_audit.audits.leakage.orders.neighbours import Neighbours, neighbour_places, swap_test
+from lm_audit.audits.leakage.orders.ranking import OrderSummary, order_test, summarise, unsorted_row, without_sorted
+from lm_audit.audits.leakage.orders.rows import check_unsorted, row_order_test
+from lm_audit.errors import DataError
+from lm_audit.evidence import Evidence, Figure
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lm_audit.models import LanguageModel
+
+ITEMS_A_PASS = 8
+
+
+def option_order(
+    model: LanguageModel,
+    benchmark: Benchmark,
+    *,
+    orders: int | Sequence[Sequence[int]] = 24,
+    seed: int,
+    on_rows: OnRows | None = None,
+) -> Evidence:
+    """The rank of the published order among all orders, over items; all items, and those of no sorted style."""
+    import pandas as pd
+
+    items, excluded = usable_items(model, benchmark.items)
+    if not items:
+        raise DataError(f"no item can be used: {sorted(set(excluded.values()))}", file=benchmark.name)
+    parts: list[pd.DataFrame] = []
+    rows: list[dict[str, Any]] = []
+    for begin in range(0, len(items), ITEMS_A_PASS):
+        part = items[begin : begin + ITEMS_A_PASS]
+        parts.append(order_test(model, part, orders, seed=seed))
+        new = [_row(item, row) for item, row in zip(part, parts[-1].to_dict("records"), strict=True)]
+        if on_rows is not None:
+            on_rows(new)
+        rows += new
+    table = pd.concat(parts, ignore_index=True)
+    evidence = Evidence("leakage", headline="leakage.option_order.place")
+    clusters = clusters_of([item.file for item in items])
+    _record(evidence, "leakage.option_order", "", summarise(table, seed=seed), clusters)
+    unsorted = summarise(without_sorted(table, items), seed=seed)
+    _record(evidence, "leakage.option_order_unsorted", "unsorted_", unsorted, clusters)
+    evidence.figures += [_ranks(table), style_figure(style_shares(items))]
+    evidence.finding(*place_findings(evidence, benchmark.name))
+    describe(evidence, benchmark, excluded, {"orders": orders})
+    note_unreachable(evidence)
+    evidence.rows = [] if on_rows is not None else rows
+    return evidence
+
+
+def _row(item: Item, row: dict[Any, Any]) -> dict[str, Any]:
+    kept = {key: row[key] for key in ("n_orders", "published_rank", "p_rank")}
+    best = row["orders"][int(np.argmax(row["logprobs"]))]
+    lead = row["logprobs"][0] - max(row["logprobs"][1:], default=row["logprobs"][0])
+    unsorted = unsorted_row(item, row)
+    places = {**_place("", row), **_place("unsorted_", unsorted or {"n_orders": 1, "published_rank": 1})}
+    return {"item": item.key, "file": item.file, **kept, **places, "likeliest": str(best), "lead_nats": lead}
+
+
+def _place(prefix: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the published order stands among the others (1: likeliest), and whether it is the first; None without."""
+    n, rank = row["n_orders"], row["published_rank"]
+    known = n > 1
+    return {
+        f"{prefix}place": (n - rank) / (n - 1) if known else None,
+        f"{prefix}first": rank == 1 if known else None,
+    }
+
+
+def _record(evidence: Evidence, name: str, prefix: str, summary: OrderSummary, clusters: tuple[str, ...]) -> None:
+    n = summary.items
+    evidence.metric(f"{name}.place", summary.place, MetricSource.mean(f"{prefix}place", clusters=clusters))
+    share = (
+        Estimate.not_estimable("no item has a second order", n=0, unit="share of items", better="lower")
+        if not n
+        else _share(summary.firsts, n, summary.expected_firsts / n)
+    )
+    evidence.metric(f"{name}.first", share, MetricSource.mean(f"{prefix}first", clusters=clusters))
+    evidence.metric(f"{name}.first.p", summary.p_top)
+
+
+def _share(k: int, n: int, chance: float) -> Estimate:
+    from dataclasses import replace
+
+    from lm_audit.stats import clopper_pearson
+
+    return replace(clopper_pearson(k, n), unit="share of items", chance=chance, better="lower")
+
+
+def _ranks(table: pd.DataFrame) -> Figure:
+    used = table[table["n_orders"] > 1]
+    places = ((used["n_orders"] - used["published_rank"]) / (used["n_orders"] - 1)).to_numpy(dtype=np.float64)
+    caption = "1: the published order is the most likely one, 0: the least likely. Dashed: mean by chance."
+    title = "Place of the published order among all"
+    return distribution("order_places", title, {"items": places}, "share of other orders less likely", 0.5, caption)
+
+
+def row_order(
+    model: LanguageModel, benchmark: Benchmark, *, shards: int = 4, permutations: int = 19, seed: int
+) -> Evidence:
+    """Whether a row is likelier after the one before it in the file than the other way round, and than shuffled.
+
+    ``leakage.row_order.swap_gain`` compares pairs of neighbours in both orders, which rows on one theme do not touch;
+    ``leakage.row_order.gain`` compares whole shards with shuffles, which they do. ``DataError`` where the file is
+    sorted, or has no two neighbours.
+    """
+    rows = [full_text(item) for item in benchmark.items]
+    count = max(1, min(shards, len(rows) // 3))
+    check_unsorted(rows)
+    pairs = [
+        Neighbours(first, second)
+        for first, second in neighbour_places(benchmark.places, [item.file for item in benchmark.items])
+    ]
+    swapped = swap_test(model, rows, pairs, [benchmark.items[p.first].file for p in pairs], seed=seed)
+    result = row_order_test(model, rows, shards=count, permutations=permutations, seed=seed)
+    evidence = Evidence("leakage", headline="leakage.row_order.swap_gain")
+    source = MetricSource.mean("swap_gain", {"kind": "pair"}, clusters=clusters_of([r["file"] for r in swapped.rows]))
+    evidence.metric("leakage.row_order.swap_gain", swapped.gain, source if swapped.rows else None)
+    evidence.metric("leakage.row_order.swap_gain.p", swapped.p)
+    evidence.metric("leakage.row_order.gain", result.gain, MetricSource.mean("gain", {"kind": "shard"}))
+    evidence.metric("leakage.row_order.p_t", result.t_test)
+    evidence.metric("leakage.row_order.p_fisher", result.fisher)
+    shown = zip(result.canonical, result.shuffled, result.rank_p, strict=True)
+    named = [(benchmark.items[r["first"]].key, benchmark.items[r["second"]].key, r) for r in swapped.rows]
+    evidence.rows = [
+        *({**r, "item": f"pair {a} | {b}", "kind": "pair", "first": a, "second": b} for a, b, r in named),
+        *(
+            {
+                "item": f"shard-{k}",
+                "kind": "shard",
+                "canonical": c,
+                "shuffled_mean": mean,
+                "gain": c - mean,
+                "rank_p": p,
+            }
+            for k, (c, s, p) in enumerate(shown)
+            for mean in [float(np.mean(s))]
+        ),
+    ]
+    evidence.figures.append(_shards(result.canonical, result.shuffled))
+    evidence.finding(*row_findings(evidence, benchmark.name))
+    describe(evidence, benchmark, {}, {"shards": count, "permutations": permutations})
+    evidence.notes.append(
+        "leakage.row_order.gain and its p-values also rise where neighbours share a theme; only swap_gain, which asks "
+        "of two neighbours which comes first, speaks of the order."
+    )
+    if swapped.too_long:
+        evidence.notes.append(f"{swapped.too_long} pairs of neighbours are longer than the model reads and left out.")
+    if len(benchmark.items) < benchmark.usable:
+        evidence.notes.append("The rows are a sample of pairs of neighbours: shards hold gaps between pairs.")
+    note_unreachable(evidence)
+    return evidence
+
+
+def _shards(canonical: Sequence[float], shuffled: Sequence[Sequence[float]]) -> Figure:
+    rows = [
+        {"shard": str(k), "gain": value - c, "order": order}
+        for k, (c, some) in enumerate(zip(canonical, shuffled, strict=True))
+        for order, values in (("shuffled", some), ("published", [c]))
+        for value in values
+    ]
+    encoding = {
+        "y": {"field": "shard", "type": "nominal", "title": "shard"},
+        "x": {"field": "gain", "type": "quantitative", "title": "nats above the published order"},
+        "color": {
+            "field": "order",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": ["published", "shuffled"], "range": ["#D55E00", "#0072B2"]},
+        },
+        "tooltip": [{"field": "order"}, {"field": "gain", "format": ".2f"}],
+    }
+    zero = {"mark": {"type": "rule", "strokeDash": [4, 4], "color": "#777777"}, "encoding": {"x": {"datum": 0}}}
+    layers = [zero, {"mark": {"type": "tick", "thickness": 2}, "encoding": encoding}]
+    caption = "By chance the published order (at 0) lies anywhere among its shuffles; remembered, it lies right of all."
+    return Figure("shards", "Rows in published and in shuffled order", "vega-lite", spec(rows, layer=layers), caption)

@@ -1,0 +1,1 @@
+"""Answers to samples, their scores, and the evidence made of them."""

@@ -1,0 +1,1 @@
+"""Answerers of known behaviour: what the audit must find in them."""

@@ -1,0 +1,1 @@
+"""Grids of samples: lengths, depths, and where accuracy falls."""

@@ -1,0 +1,40 @@
+"""The haystack that a configuration names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.needle.haystack.sources import distractors
+from lm_audit.audits.needle.haystack.text import Haystack
+from lm_audit.audits.needle.haystack.token_offsets import Encoder
+from lm_audit.audits.needle.samples.config import NeedleConfig
+
+_MOST = 400_000
+
+
+def haystack_of(config: NeedleConfig, tokenizer: Any) -> Haystack:
+    """The grid's haystack, tokenised. Distractor needles are made once, more than the longest prompt holds."""
+    encoder = Encoder(tokenizer)
+    lines = False if config.remove_newline_tab else None
+    if config.type_haystack == "needle":
+        found = distractors(
+            _distractor_count(config, encoder),
+            config.type_needle_k,
+            config.type_needle_v,
+            config.random_seed,
+            config.language,
+        )
+        haystack = Haystack(found, encoder, lines=lines)
+    else:
+        source = Path(config.haystack) if config.haystack else config.type_haystack
+        haystack = Haystack(source, encoder, lines=lines)
+    _ = haystack.token_starts
+    return haystack
+
+
+def _distractor_count(config: NeedleConfig, encoder: Encoder) -> int:
+    """Half as many again as the longest prompt takes, so that windows differ."""
+    few = distractors(20, config.type_needle_k, config.type_needle_v, config.random_seed, config.language)
+    each = encoder.count(few.text) / 20
+    return min(_MOST, int(1.5 * max(config.lengths) / each) + 20)

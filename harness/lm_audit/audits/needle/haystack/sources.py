@@ -1,0 +1,80 @@
+"""Where haystack text comes from: a file, a folder of text files, the embedded essay, noise, or distractor needles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
+from lm_audit.audits.needle.samples.wording import needle_sentence
+from lm_audit.errors import DataError, UsageError
+from lm_audit.textfiles import is_folder, is_there, text_of
+
+NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
+_BLOCKS = 512
+KINDS = ("essay", "noise", "needle")
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A text; ``lines``: its line breaks matter; ``uniform``: every window of it is like every other."""
+
+    name: str
+    text: str
+    file: str | None = None
+    lines: bool = False
+    uniform: bool = False
+
+
+def read_source(source: str | Path | SourceText) -> SourceText:
+    """The text behind ``source``; ``DataError`` for a file that cannot be read as UTF-8 text."""
+    if isinstance(source, SourceText):
+        return source
+    if isinstance(source, Path):
+        return from_path(source)
+    if source == "essay":
+        return embedded_essay()
+    if source == "noise":
+        return SourceText("noise", "\n".join([NOISE] * _BLOCKS), lines=True, uniform=True)
+    if _names_a_file(source):
+        return from_path(Path(source))
+    return SourceText("text", source)
+
+
+def embedded_essay() -> SourceText:
+    """The English text that comes with every Python: the topics of ``help()``, some 460 KB."""
+    from pydoc_data.topics import topics
+
+    return SourceText("essay", "\n\n".join(topics[name] for name in sorted(topics)))
+
+
+def distractors(count: int, key_type: str, value_type: str, seed: int, language: str = "en") -> SourceText:
+    """``count`` needle sentences with keys and values of their own, one a line; no key or value occurs twice."""
+    rng, seen, rows = derived_rng(seed, "distractors"), set[str](), []
+    for _ in range(20 * count):
+        key, value = draw_item(rng, key_type), draw_item(rng, value_type)
+        if key in seen or value in seen or key == value:
+            continue
+        seen |= {key, value}
+        rows.append(needle_sentence(value_type, key, value, language))
+        if len(rows) == count:
+            return SourceText("needle", "\n".join(rows), lines=True)
+    raise UsageError(f"only {len(rows)} of {count} distractors are distinct for {key_type} and {value_type}; use uuids")
+
+
+def _names_a_file(source: str) -> bool:
+    """A text is taken for a path where it is one line that exists as a file or ends like a text file's name."""
+    if not source or "\n" in source or len(source) > 1000:
+        return False
+    return source.endswith(".txt") or is_there(Path(source))
+
+
+def from_path(path: Path) -> SourceText:
+    """The text of a file, or of a folder's .txt files by name; ``DataError`` for what cannot be read as text."""
+    if not is_there(path):
+        raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
+    # Sorted: the order of a folder differs between machines.
+    files = sorted(path.glob("*.txt")) if is_folder(path) else [path]
+    if not files:
+        raise DataError("is a folder without .txt files; expected text files", file=path, field="haystack")
+    return SourceText(path.name, "\n\n".join(map(text_of, files)), file=str(path))

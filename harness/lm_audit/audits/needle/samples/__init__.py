@@ -1,0 +1,1 @@
+"""One sample: a prompt of exact length with needles at exact depths."""

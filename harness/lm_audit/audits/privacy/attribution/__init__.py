@@ -1,0 +1,1 @@
+"""Which transition between stages changed which metric."""

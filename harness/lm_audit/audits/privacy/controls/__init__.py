@@ -1,0 +1,1 @@
+"""Controls with an answer known beforehand."""

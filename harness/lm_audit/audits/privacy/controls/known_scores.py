@@ -1,0 +1,125 @@
+"""A control whose scores are known on paper: a model that predicts each token from the one before it.
+
+The layers of a small Llama add nothing, so that its answer is a formula of two matrices. Whatever reads the wrong
+token, the wrong text or the wrong sign gives other numbers; nothing here is random but the matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
+from lm_audit.evidence import Control, Evidence
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lm_audit.models import LanguageModel
+
+Floats = NDArray[np.float64]
+CANARIES = 24
+TOLERANCE = 1e-4
+"""Nats a token; scores in float32 come within 1e-6 of the formula."""
+
+COLUMNS = ("mean_logprob", "span_mean_logprob", "min_k20_ceil", "span_min_k20_ceil")
+"""Ranks are left out: two logits that are equal to seven digits may change places between processors."""
+
+
+def known_scores(seed: int = 0) -> Evidence:
+    """Positive control: the scores of 24 canaries equal the formula, one by one."""
+    from lm_audit.audits.privacy.measure.scores import score_texts
+
+    model = bigram_model(seed)
+    canaries = generate_canaries(CANARIES, seed=seed)
+    table = score_texts(model, [c.text for c in canaries], spans=[c.secret_span for c in canaries])
+    return judge_scores(table, expected_scores(model, canaries))
+
+
+def bigram_model(seed: int) -> LanguageModel:
+    """A byte-level Llama whose attention and MLP add nothing, with seeded matrices before and after them."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from lm_audit.models import LanguageModel
+    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=256,
+        tie_word_embeddings=False,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+    )
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        module: Any = LlamaForCausalLM(config)
+        module.eval()
+        for layer in module.model.layers:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+        module.model.embed_tokens.weight.normal_()
+        module.lm_head.weight.normal_(std=0.5)
+    return LanguageModel(module.requires_grad_(False), byte_tokenizer(256), name="bigrams")
+
+
+def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[str, Floats]:
+    """The columns by the formula, in float64: log softmax of head x normalised embedding of the token before."""
+    module = model.module
+    embedding, head = (
+        weight.detach().double().numpy() for weight in (module.model.embed_tokens.weight, module.lm_head.weight)
+    )
+    scale = np.sqrt((embedding**2).mean(axis=1, keepdims=True) + module.config.rms_norm_eps)
+    logits = (embedding / scale) @ head.T
+    table = logits - np.log(np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True))
+    table -= logits.max(axis=1, keepdims=True)
+    rows = [_row(table, model, canary) for canary in canaries]
+    return {name: np.array([row[name] for row in rows]) for name in COLUMNS}
+
+
+def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float]:
+    from lm_audit.models.text.byte_tokenizer import BOS
+
+    # A byte is a token here: the secret's characters are its tokens.
+    ids = model.tokenizer(canary.text, add_special_tokens=False).input_ids
+    before = np.array([BOS, *ids[:-1]])
+    logprobs = table[before, ids]
+    return _columns("", logprobs) | _columns("span_", logprobs[slice(*canary.secret_span)])
+
+
+def _columns(prefix: str, logprobs: Floats) -> dict[str, float]:
+    lowest = np.sort(logprobs)[: -(-len(logprobs) // 5)]
+    return {f"{prefix}mean_logprob": float(logprobs.mean()), f"{prefix}min_k20_ceil": float(lowest.mean())}
+
+
+def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:
+    """Passed where no column of any canary is off by more than 1e-4."""
+    errors = {name: np.abs(np.asarray(table[name], dtype=np.float64) - truth) for name, truth in expected.items()}
+    errors = {name: np.nan_to_num(found, nan=1e308, posinf=1e308) for name, found in errors.items()}
+    worst = max(errors, key=lambda name: float(errors[name].max()))
+    each = np.max(list(errors.values()), axis=0)
+    error = float(each.max())
+    evidence = Evidence("privacy", headline="privacy.control_error", parameters={"canaries": len(table)})
+    method = "largest error of a canary's score against the formula"
+    estimate = Estimate(error, n=len(table), confidence=None, method=method, unit="nats", better="lower")
+    # One unit of all canaries, whose value is its largest row.
+    evidence.extend_rows({"item": str(i), "model": "bigrams", "error": float(e)} for i, e in enumerate(each))
+    source = MetricSource("mean", "error", unit=("model",), within="max")
+    evidence.metric("privacy.control_error", estimate, source)
+    evidence.control = Control(
+        "positive",
+        error <= TOLERANCE,
+        f"scores of a model that is known on paper equal the formula to {TOLERANCE:g}",
+        f"the largest error is {error:.3g}, in {worst}",
+    )
+    return evidence

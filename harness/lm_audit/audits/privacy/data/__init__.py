@@ -1,0 +1,1 @@
+"""Canaries, corpus and preferences: the texts that the stages are trained on."""

@@ -1,0 +1,1 @@
+"""What is measured on one stage: membership, extraction, exposure."""

@@ -1,0 +1,74 @@
+"""Several seeds: do they agree in direction, and what is the spread?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lm_audit.audits.privacy.attribution.transitions import CONSISTENCY_RULE
+from lm_audit.audits.privacy.figures import seed_figure
+from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate
+from lm_audit.stats.shares.proportions import sign_test_p
+
+FEWEST = 3
+
+
+def combine_seeds(evidences: Mapping[int, Evidence], metric: str) -> Evidence:
+    """Evidence on one metric over seeds: mean with a t interval over seeds, and the direction they agree in.
+
+    A seed is the unit: the canaries of one run share a model. Fewer than three seeds give no interval.
+    """
+    found = {seed: evidence.metrics[metric] for seed, evidence in evidences.items() if metric in evidence.metrics}
+    known = {seed: e for seed, e in found.items() if e.value is not None}
+    values = [float(e.value) for e in known.values() if e.value is not None]
+    combined = Evidence("privacy", parameters={"seeds": list(evidences), "metric": metric})
+    combined.metric(f"{metric}.over_seeds", mean_over_seeds(values, metric), MetricSource.mean("value"))
+    consistency = MetricSource("privacy.direction_consistency", "value")
+    combined.metric(f"{metric}.direction_consistency", direction_consistency(values), consistency)
+    rows = [
+        {"item": f"seed-{seed}", "seed": seed, "value": e.value, "low": e.low, "high": e.high}
+        for seed, e in known.items()
+    ]
+    combined.extend_rows(rows)
+    combined.figures.append(seed_figure(rows))
+    combined.headline = f"{metric}.over_seeds"
+    return combined
+
+
+def mean_over_seeds(values: Sequence[float], metric: str) -> Estimate:
+    """Mean and Student's t interval over seeds."""
+    method = "mean over seeds, t interval"
+    if not values:
+        return Estimate.not_estimable(f"no seed has a value of {metric}", method=method)
+    mean = float(np.mean(values))
+    if len(values) < FEWEST:
+        return Estimate(
+            mean,
+            n=len(values),
+            method=method,
+            better="lower",
+            note=f"{len(values)} seeds give no interval, {FEWEST} do",
+        )
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    sd = float(np.std(values, ddof=1))
+    return Estimate(
+        mean, mean - half, mean + half, n=len(values), method=method, better="lower", note=f"sd over seeds {sd:.3f}"
+    )
+
+
+def direction_consistency(values: Sequence[float]) -> Estimate:
+    """Share of the seeds that do not tie which move in the majority's direction, with the exact sign test beside it."""
+    positive, negative = sum(v > 0 for v in values), sum(v < 0 for v in values)
+    moved, method = positive + negative, "direction consistency"
+    if not moved:
+        return Estimate.not_estimable("no seed moved", n=len(values), method=method, confidence=None)
+    share = max(positive, negative) / moved
+    word = "meets" if share >= CONSISTENCY_RULE else "misses"
+    p = sign_test_p(positive, negative)
+    note = f"{positive} up, {negative} down, {len(values) - moved} ties; sign test p = {p:.3f}; {word} the 70% rule"
+    return Estimate(share, n=len(values), confidence=None, method=method, unit="share", note=note, chance=0.5)

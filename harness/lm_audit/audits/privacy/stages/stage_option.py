@@ -1,0 +1,48 @@
+"""``--stages base=SPEC,sft=SPEC,...``: checkpoints that somebody else trained."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lm_audit.audits.privacy.stages.stage_names import STAGES
+from lm_audit.errors import ModelError, UsageError
+
+
+def parse_stages(text: str) -> dict[str, str]:
+    """Stage key to spec, in the order of the stages; ``UsageError`` for an unknown, repeated or missing stage."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        stage, separator, spec = (piece.strip() for piece in part.partition("="))
+        if not separator or not spec:
+            raise UsageError(f"--stages {part!r}: write STAGE=SPEC, for example base=org/model,sft=runs/sft")
+        if stage not in STAGES:
+            raise UsageError(f"--stages: unknown stage {stage!r}; stages are {', '.join(STAGES)}")
+        if stage in found:
+            raise UsageError(f"--stages: {stage} is given twice")
+        found[stage] = spec
+    for stage, spec in found.items():
+        _check_spec(stage, spec)
+    if "base" not in found:
+        raise UsageError("--stages needs base=SPEC: the untouched model is the reference of all others")
+    return {stage: found[stage] for stage in STAGES if stage in found}
+
+
+def _check_spec(stage: str, spec: str) -> None:
+    """``UsageError`` or ``ModelError`` where the spec can name no model; looks at the disk, never at the network."""
+    from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
+    from lm_audit.models.spec import parse_spec
+
+    try:
+        parse_spec(stage_spec(spec))
+    except (UsageError, ModelError) as error:
+        raise type(error)(f"--stages {stage}: {error}") from error
+
+
+def manifest_path(value: str | None, option: str = "--manifest") -> Path:
+    """The manifest that ``option`` names; ``UsageError`` where it is not given or not there."""
+    if not value:
+        raise UsageError("--stages needs --manifest FILE: without it nobody knows which canaries were trained on")
+    if not os.path.isfile(value):
+        raise UsageError(f"{option} {value[:200]}: there is no such file")
+    return Path(value)

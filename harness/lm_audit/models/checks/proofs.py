@@ -1,0 +1,96 @@
+"""What a model's trials have shown, kept on disk: by which ways its answers are its own on this machine.
+
+A trial is a few short passes, seconds on a device whose first passes are slow. What it found is keyed by everything
+that could change it: weights and settings (fingerprint), libraries, this package, device and dtype.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lm_audit.models.files.disk_cache import cache_dir
+
+if TYPE_CHECKING:
+    from lm_audit.models.language_model import LanguageModel
+
+
+class Proofs:
+    """Findings by name for one model; a model without a known fingerprint has none, and its trials are run."""
+
+    def __init__(self, model: LanguageModel):
+        fingerprint = model.known_fingerprint
+        self._path = None if fingerprint is None else cache_dir() / "proofs" / f"{_key(model, fingerprint)}.json"
+
+    def get(self, name: str) -> Any:
+        """What was found, ``None`` where nothing is known."""
+        return self._read().get(name)
+
+    def put(self, name: str, found: Any) -> None:
+        """Keep a finding; a cache that cannot be written costs the trial the next time, and nothing else."""
+        if self._path is None:
+            return
+        known = {**self._read(), name: found}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as scratch:
+                json.dump(known, scratch)
+            os.replace(scratch.name, self._path)
+        except OSError:
+            return
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def _key(model: LanguageModel, fingerprint: str) -> str:
+    import transformers
+
+    device = model.device
+    named = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} {_cpu()}"
+    attention = getattr(model.module.config, "_attn_implementation", None)
+    facts = [
+        fingerprint,
+        torch.__version__,
+        transformers.__version__,
+        _own_code(),
+        device.type,
+        named,
+        str(model.dtype),
+        type(model.module).__name__,
+        str(attention),
+        _settings(model.module.config),
+    ]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+
+def _settings(config: Any) -> str:
+    """The configuration as it is now: the fingerprint holds it as it was loaded."""
+    values = config.to_dict() if hasattr(config, "to_dict") else vars(config)
+    return json.dumps(values, sort_keys=True, default=str)
+
+
+def _cpu() -> str:
+    return str(torch.backends.cpu.get_cpu_capability())
+
+
+def _own_code() -> str:
+    """A hash of the modules that a trial runs through, and of the trials."""
+    digest = hashlib.sha256()
+    models = Path(__file__).parents[1]
+    for path in sorted(models.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""What lies on disk: a checkpoint's files, found and checked without torch."""

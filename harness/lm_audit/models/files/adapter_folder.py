@@ -1,0 +1,126 @@
+"""A folder with a PEFT adapter, checked without torch."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import read_json
+from lm_audit.models.files.safetensors_file import read_entries
+from lm_audit.models.files.tokenizer_file import check_tokenizer
+from lm_audit.models.files.weight_files import has_tokenizer, has_whole_model, no_safetensors
+from lm_audit.textfiles import is_file, is_folder, is_there
+
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+
+_ORIGIN = ("base_model_name_or_path", "revision", "inference_mode", "peft_version", "auto_mapping")
+_TASK = "CAUSAL_LM"
+_PROMPTS = (
+    "PROMPT_TUNING",
+    "MULTITASK_PROMPT_TUNING",
+    "P_TUNING",
+    "PREFIX_TUNING",
+    "CPT",
+    "CARTRIDGE",
+    "ADAPTION_PROMPT",
+)
+"""Kinds that put trained vectors before or between the tokens: there is nothing to merge, and no place in a text."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A PEFT adapter folder: its configuration, its weights and what its base model is called."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    weights: Path
+    base: str
+
+    @property
+    def kind(self) -> str:
+        """PEFT's name of the method: LORA, IA3, ..."""
+        return str(self.config.get("peft_type", "LORA")).upper()
+
+    @property
+    def has_tokenizer(self) -> bool:
+        return has_tokenizer(self.folder)
+
+    @property
+    def settings(self) -> str:
+        """What the configuration says of the weights' effect (rank, scale, targets), not of where they came from."""
+        kept = {key: value for key, value in self.config.items() if key not in _ORIGIN}
+        plain = {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in kept.items()}
+        return json.dumps(plain, sort_keys=True)
+
+
+def read_adapter(folder: Path) -> Adapter | None:
+    """The PEFT adapter in ``folder``; ``None`` where the folder holds a whole model instead, adapter files beside it
+    or not."""
+    if not is_file(folder / CONFIG) or (is_file(folder / "config.json") and has_whole_model(folder)):
+        return None
+    path, weights = folder / CONFIG, folder / WEIGHTS
+    config = read_json(path)
+    _check_kind(config, path)
+    if not is_file(weights):
+        raise no_safetensors(folder, WEIGHTS)
+    read_entries(weights)
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(base, str) or not base:
+        raise ModelError(f"{path}: base_model_name_or_path is {base!r:.80}; expected a model spec")
+    if revision is not None and not isinstance(revision, str):
+        raise ModelError(f"{path}: revision is {revision!r:.80}; expected a branch, tag or commit")
+    check_tokenizer(folder)
+    return Adapter(folder, config, weights, _base_spec(folder, base, revision))
+
+
+def _base_spec(folder: Path, base: str, revision: str | None) -> str:
+    if is_there(Path(base)):
+        return base
+    if is_folder(folder / base):
+        return str(folder / base)
+    return f"{base}@{revision}" if revision and "@" not in base else base
+
+
+def _check_kind(config: Mapping[str, Any], path: Path) -> None:
+    task = config.get("task_type")
+    if task not in (None, _TASK):
+        raise ModelError(
+            f"{path}: task_type is {task!r:.60}, so that it was trained for another head than that of a causal language"
+            f" model; only adapters of the task {_TASK} are audited"
+        )
+    kind = str(config.get("peft_type", "LORA")).upper()
+    known = _kinds()
+    if known and kind not in known:
+        raise ModelError(
+            f"{path}: peft_type is {config['peft_type']!r:.60}, a kind that the installed PEFT ({version('peft')}) does"
+            f" not know; it knows {', '.join(sorted(known - set(_PROMPTS)))}"
+        )
+    if kind in _PROMPTS:
+        raise ModelError(
+            f"{path}: a {kind} adapter puts trained vectors beside the text, which cannot be merged into weights"
+            " and has no place in a scored text; only adapters of the weights (LoRA and its kin) are audited"
+        )
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """The kinds that the installed PEFT knows, read from its source, since importing it takes seconds."""
+    package = find_spec("peft")
+    if package is None or package.origin is None:
+        return frozenset()
+    try:
+        tree = ast.parse((Path(package.origin).parent / "utils" / "peft_types.py").read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return frozenset()
+    kinds = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "PeftType"), None)
+    assigned = [node for node in kinds.body if isinstance(node, ast.Assign)] if kinds else []
+    return frozenset(target.id for node in assigned for target in node.targets if isinstance(target, ast.Name))

@@ -1,0 +1,92 @@
+"""Which files of a folder hold a model's weights and its tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import listed, read_json
+from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+from lm_audit.textfiles import is_file
+
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "tokenizer_config.json",
+)
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds a tokenizer of its own."""
+    return any(is_file(folder / name) for name in _TOKENIZER_FILES)
+
+
+def has_whole_model(folder: Path) -> bool:
+    """Whether a folder holds a model's weights, be they readable or not."""
+    return any(is_file(folder / name) for name in (WHOLE, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json"))
+
+
+def weight_files(folder: Path) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
+    """The safetensors files of the model in ``folder`` and all their tensors.
+
+    Raises ``ModelError`` where there are none, a shard is absent, or the index and the shards contradict each other.
+    """
+    if is_file(folder / WHOLE):
+        return (folder / WHOLE,), tuple(read_entries(folder / WHOLE))
+    if not is_file(folder / INDEX):
+        raise no_safetensors(folder, WHOLE)
+    places = shard_map(folder)
+    missing = sorted(name for name in set(places.values()) if not is_file(folder / name))
+    if missing or not places:
+        raise ModelError(f"{folder / INDEX} names files that are not there: {listed(missing) or 'it names none'}")
+    files = tuple(folder / name for name in sorted(set(places.values())))
+    held = [(file, entry) for file in files for entry in read_entries(file)]
+    _check_places(folder / INDEX, places, held)
+    return files, tuple(entry for _, entry in held)
+
+
+def shard_map(folder: Path) -> dict[str, str]:
+    """Tensor name -> file name, from the index of a sharded checkpoint; ``ModelError`` where that is damaged."""
+    path = folder / INDEX
+    index = read_json(path)
+    places = index.get("weight_map")
+    if not isinstance(index.get("metadata"), dict):  # transformers reads it
+        raise ModelError(f"{path} has no metadata; expected an object, be it empty")
+    if not isinstance(places, dict):
+        raise ModelError(f"{path}: weight_map is a {type(places).__name__}; expected tensor names and their files")
+    for tensor, name in places.items():
+        if not isinstance(name, str) or not name or Path(name).name != name or name in (".", "..") or "\0" in name:
+            raise ModelError(
+                f"{path}: the file of {tensor!r:.80} is {name!r:.80}; expected the name of a file beside it"
+            )
+    return places
+
+
+def _check_places(index: Path, places: dict[str, str], held: list[tuple[Path, TensorEntry]]) -> None:
+    found: dict[str, str] = {}
+    for file, entry in held:
+        if entry.name in found:
+            raise ModelError(f"{index}: {file.name} and {found[entry.name]} both hold the tensor {entry.name!r:.120}")
+        found[entry.name] = file.name
+    wrong = sorted(name for name, place in places.items() if found.get(name) != place)
+    if wrong:
+        raise ModelError(f"{index} places tensors where they are not: {listed(wrong)}")
+
+
+def no_safetensors(folder: Path, wanted: str) -> ModelError:
+    """Why there is no file ``wanted`` to load, as an error."""
+    pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
+    if pickles:
+        return ModelError(
+            f"{folder} holds only pickle weights ({pickles[0]}), which can run code when read and are never loaded;"
+            f" save them again as {wanted}"
+        )
+    other = sorted(path.name for path in folder.glob("*.safetensors"))
+    return ModelError(f"{folder} has no {wanted}" + (f" (there: {', '.join(other[:3])})" if other else ""))

@@ -1,0 +1,1 @@
+"""Continuing prompts: rows in preallocated slots, and a plain loop for what has no such cache."""

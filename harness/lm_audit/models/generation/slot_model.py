@@ -1,0 +1,191 @@
+"""A model over preallocated slots: reading parts of prompts, and one token of every row at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lm_audit.models.context import text_config
+from lm_audit.models.generation.slots import KeyShape, SlotCache, Write
+from lm_audit.models.scoring.body import Body
+from lm_audit.models.scoring.head import Head
+
+_MASK_CELLS = 2**27
+"""Cells of a mask at once: queries times columns."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tokens to read into a slot behind the ``begin`` that it holds; logits behind the last ``wanted`` of them."""
+
+    slot: int
+    begin: int
+    ids: Sequence[int]
+    wanted: int
+
+    @property
+    def end(self) -> int:
+        """Tokens in the slot afterwards."""
+        return self.begin + len(self.ids)
+
+
+class SlotModel:
+    """Reads into slots with the model's own body and head.
+
+    Columns are positions, so that masks, windows and rotations are those of each row by itself. ``tokens_read`` counts
+    what went through the model in ``read``.
+    """
+
+    def __init__(self, module: Any, device: torch.device, shape: KeyShape):
+        self.module, self.device, self.shape = module, device, shape
+        self._body = Body(module)
+        self._head = Head(self._body.causal, self._body.model)
+        self._masks = _mask_rules(module.config)
+        accepts = inspect.signature(self._body.model.forward).parameters
+        self._cache_name = "cache" if "cache" in accepts else "past_key_values"
+        self.takes_positions = "position_ids" in accepts and "attention_mask" in accepts
+        self._output_type: Any = None
+        self.tokens_read = 0
+        self.cache = SlotCache(shape.layers, 0, 0)
+
+    def allocate(self, slots: int, capacity: int) -> None:
+        """Fresh slots of ``capacity`` columns; what the old ones held is gone."""
+        self.cache = SlotCache(self.shape.layers, slots, capacity)
+
+    def release(self) -> None:
+        """Give the memory of all slots back."""
+        self.cache = SlotCache(self.shape.layers, 0, 0)
+
+    def read(self, parts: Sequence[Part], tokens: int, head_rows: int) -> list[torch.Tensor]:
+        """Logits (float32) [wanted, vocabulary] of each part; some ``tokens`` go through the model at once."""
+        found: dict[int, torch.Tensor] = {}
+        for batch in self._batches(parts, tokens):
+            states = self._pass([parts[number] for number in batch])
+            wanted = [number for number in batch if parts[number].wanted]
+            for number, hidden in zip(batch, states, strict=True):
+                if number in wanted:
+                    found[number] = hidden
+        sizes = {number: len(hidden) for number, hidden in found.items()}
+        if not found:
+            return [torch.empty(0, 0, device=self.device) for _ in parts]
+        table: Any = self._logits(torch.cat([found[number] for number in sizes]), head_rows)
+        pieces = dict(zip(sizes, table.split(list(sizes.values())), strict=True))
+        return [pieces.get(number, table[:0]) for number in range(len(parts))]
+
+    def step(self, ids: torch.Tensor, lengths: torch.Tensor, extent: int) -> torch.Tensor:
+        """Logits (float32) [rows, vocabulary] behind one more token of each of the first slots.
+
+        ``ids`` and ``lengths`` [rows]: the token, and how many its slot holds before it; ``extent`` columns are looked
+        at, more than any of the lengths. Waits for nothing, so that a CUDA graph can be made of it.
+        """
+        rows = len(ids)
+        columns = lengths[:, None]
+        slots = torch.arange(rows, device=self.device)[:, None]
+        self.cache.put(Write(slots, columns, extent, slice(0, rows)))
+        positions = columns.clamp(max=max(0, self.cache.capacity - 1))
+        hidden = self._run(ids[:, None], positions, self._mask(positions, extent))
+        return self._head.logits(hidden[:, -1], self._output_type).float()
+
+    def _batches(self, parts: Sequence[Part], tokens: int) -> Iterator[list[int]]:
+        """Parts that are read together: all from column 0 or all behind something, of like length."""
+        batch: list[int] = []
+        order = sorted(range(len(parts)), key=lambda n: (parts[n].begin > 0, -len(parts[n].ids)))
+        for number in order:
+            part = parts[number]
+            if batch:
+                first = parts[batch[0]]
+                full = (len(batch) + 1) * len(first.ids) > tokens
+                sparse = 4 * len(part.ids) < len(first.ids) and len(first.ids) > 32
+                if full or sparse or (part.begin > 0) != (first.begin > 0):
+                    yield batch
+                    batch = []
+            batch.append(number)
+        if batch:
+            yield batch
+
+    def _pass(self, parts: Sequence[Part]) -> list[torch.Tensor]:
+        """Hidden states [wanted, width] of each part."""
+        self.tokens_read += sum(len(part.ids) for part in parts)
+        extent = None if all(part.begin == 0 for part in parts) else max(part.end for part in parts)
+        longest = max(len(part.ids) for part in parts)
+        step = longest if extent is None else max(16, _MASK_CELLS // (extent * len(parts)))
+        if step >= longest:
+            return self._one_pass(parts, extent)
+        assert all(part.wanted <= 1 for part in parts) or len(parts) == 1
+        last: list[torch.Tensor] = [torch.empty(0, device=self.device)] * len(parts)
+        for start in range(0, longest, step):
+            pieces = [
+                (place, _piece(part, start, start + step)) for place, part in enumerate(parts) if len(part.ids) > start
+            ]
+            for (place, piece), hidden in zip(pieces, self._one_pass([p for _, p in pieces], extent), strict=True):
+                if piece.wanted:
+                    last[place] = torch.cat([last[place], hidden]) if last[place].ndim == 2 else hidden
+        return last
+
+    def _one_pass(self, parts: Sequence[Part], extent: int | None) -> list[torch.Tensor]:
+        longest = max(len(part.ids) for part in parts)
+        spare = self.cache.capacity
+        ids = torch.tensor([[*part.ids, *[0] * (longest - len(part.ids))] for part in parts], device=self.device)
+        columns = torch.tensor([[*range(p.begin, p.end), *[spare] * (longest - len(p.ids))] for p in parts])
+        slots = [part.slot for part in parts]
+        rows = torch.tensor([[slot] * longest for slot in slots], device=self.device)
+        looked: slice | torch.Tensor = torch.tensor(slots, device=self.device)
+        if slots == list(range(slots[0], slots[0] + len(slots))):
+            looked = slice(slots[0], slots[0] + len(slots))
+        ends = torch.tensor([[part.end - 1] for part in parts])
+        positions = torch.minimum(columns, ends).to(self.device)
+        self.cache.put(Write(rows, columns.to(self.device), extent, looked))
+        hidden = self._run(ids, positions, None if extent is None else self._mask(positions, extent))
+        return [hidden[place, len(p.ids) - p.wanted : len(p.ids)] for place, p in enumerate(parts)]
+
+    def _run(self, ids: torch.Tensor, positions: torch.Tensor, mask: Any) -> torch.Tensor:
+        arguments: dict[str, Any] = {self._cache_name: self.cache, "use_cache": True, "attention_mask": mask}
+        output = self._body.model(input_ids=ids, position_ids=positions, **arguments)
+        self._output_type = type(output)
+        hidden: torch.Tensor = output.last_hidden_state
+        return hidden
+
+    def _logits(self, hidden: Any, rows: int) -> torch.Tensor:
+        tables = [self._head.logits(part, self._output_type).float() for part in hidden.split(rows)]
+        return tables[0] if len(tables) == 1 else torch.cat(tables)
+
+    def _mask(self, positions: torch.Tensor, extent: int) -> Any:
+        """What each token may see, [rows, 1, tokens, extent], additive; for each kind of layer where they differ."""
+        columns, own = torch.arange(extent, device=self.device), positions[:, None, :, None]
+        causal = columns <= own
+        dtype = self._body.causal.dtype
+        masks = {}
+        for kind, rule in self._masks.items():
+            sees = causal if rule is None else causal & rule(columns, own)
+            mask = torch.zeros(sees.shape, dtype=dtype, device=self.device)
+            masks[kind] = mask.masked_fill_(~sees, torch.finfo(dtype).min)
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+
+def _piece(part: Part, start: int, stop: int) -> Part:
+    ids = part.ids[start:stop]
+    first_wanted = len(part.ids) - part.wanted
+    wanted = max(0, min(len(ids), start + len(ids) - first_wanted))
+    return Part(part.slot, part.begin + start, ids, wanted)
+
+
+Rule = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def _mask_rules(config: Any) -> dict[str, Rule | None]:
+    """For each kind of attention layer what it sees of the text before a token; ``None``: all of it."""
+    text = text_config(config)
+    window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)
+    rules: dict[str, Rule | None] = {
+        "full_attention": None,
+        "sliding_attention": (lambda columns, own: columns > own - window) if window else None,
+        "chunked_attention": (lambda columns, own: columns // chunk == own // chunk) if chunk else None,
+    }
+    kinds = getattr(text, "layer_types", None)
+    if not kinds:
+        return {"all": rules["sliding_attention"]}
+    return {kind: rules.get(kind) for kind in dict.fromkeys(kinds)}

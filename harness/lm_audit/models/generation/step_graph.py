@@ -1,0 +1,78 @@
+"""A decoding step as a CUDA graph: one launch in place of a thousand, where the model permits it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+
+from lm_audit.models.generation.slot_model import SlotModel
+
+_LOG = logging.getLogger(__name__)
+_TOLERANCE = 1e-3  # of log-probabilities (nats), float32
+_HALF_TOLERANCE = 0.1
+_SHORT = 256
+"""Columns by which the extent of short rows grows; longer ones grow by an eighth, so that graphs are few."""
+
+
+class Stepper:
+    """Steps of the first slots: from graphs on a GPU, each captured once and held against the plain step."""
+
+    def __init__(self, model: SlotModel, tokens: torch.Tensor, lengths: torch.Tensor):
+        self._model, self._tokens, self._lengths = model, tokens, lengths
+        self._graphs: dict[tuple[int, int], tuple[Any, torch.Tensor]] = {}
+        self._pool: Any = None
+        self._refused = model.device.type != "cuda"
+
+    def logits(self, width: int, extent: int) -> torch.Tensor:
+        """Logits [width, vocabulary] of the first ``width`` slots, of which ``extent`` columns matter.
+
+        What comes from a graph is overwritten by the next step.
+        """
+        if self._refused:
+            return self._plain(width, extent)
+        extent = min(rounded(extent), self._model.cache.capacity)
+        known = self._graphs.get((width, extent))
+        if known is not None:
+            known[0].replay()
+            return known[1]
+        logits = self._plain(width, extent)
+        self._capture(width, extent, logits)
+        return logits
+
+    def _plain(self, width: int, extent: int) -> torch.Tensor:
+        return self._model.step(self._tokens[:width], self._lengths[:width], extent)
+
+    def _capture(self, width: int, extent: int, plain: torch.Tensor) -> None:
+        """Keep a graph of this step. It repeats what was just done, which writes the same keys and values."""
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                logits = self._plain(width, extent)
+            graph.replay()
+            off = (logits.log_softmax(-1) - plain.log_softmax(-1)).nan_to_num()
+            single = self._model.module.dtype in (torch.float32, torch.float64)
+            worst = float(off.abs().max() if single else off.square().mean().sqrt())
+        except Exception as error:  # whatever a model does that a graph cannot hold
+            self._refuse(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            return
+        if worst > (_TOLERANCE if single else _HALF_TOLERANCE):
+            self._refuse(f"its log-probabilities are off by {worst:.3g}")
+            return
+        self._pool = self._pool or graph.pool()
+        self._graphs[width, extent] = graph, logits
+
+    def _refuse(self, reason: str) -> None:
+        self._refused = True
+        self._graphs.clear()
+        name = type(self._model.module).__name__
+        _LOG.info("%s: steps are launched one by one, since a step gives no CUDA graph: %s", name, reason)
+
+
+def rounded(extent: int) -> int:
+    """Columns of a graph: few sizes, at most an eighth too many."""
+    unit = _SHORT
+    while 16 * unit <= extent:
+        unit *= 2
+    return -(-extent // unit) * unit

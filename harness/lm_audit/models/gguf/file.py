@@ -1,0 +1,152 @@
+"""GGUF files, de-quantised once to a float32 model folder: reading GGUF takes tens of seconds, its copy half of one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import HarnessError, ModelError
+from lm_audit.models.files.disk_cache import build_once, cache_dir
+from lm_audit.models.files.json_file import listed, one_line
+from lm_audit.models.gguf.header import GgufHeader, read_header
+from lm_audit.models.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
+from lm_audit.models.gguf.settings import ROPE_TENSORS, check_header, complete_config
+from lm_audit.models.identity.digests import file_digest
+
+_CONVERSION = 2
+"""Raise when a conversion gives other files than before."""
+
+_BYTE_LEVEL = "gpt2"
+"""``tokenizer.ggml.model`` of byte-level BPE, the only kind that is split by ``tokenizer.ggml.pre``."""
+
+
+def check_gguf(path: Path) -> None:
+    """``ModelError`` where the header of ``path`` is damaged, contradicts itself, or names an unknown tokenizer."""
+    header = read_header(path)
+    check_header(header, path)
+    if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
+        check_pre(header.metadata.get("tokenizer.ggml.pre"), path)
+
+
+def converted_folder(path: Path) -> Path:
+    """The model folder made from ``path``: config, float32 safetensors and tokenizer; made once per content."""
+    check_gguf(path)
+    folder = cache_dir() / "gguf" / f"{path.stem[:40]}-{file_digest(path)[:16]}-v{_CONVERSION}"
+    return build_once(folder, lambda scratch: _convert(path, scratch))
+
+
+def _convert(path: Path, folder: Path) -> None:
+    from safetensors.torch import save_file
+
+    from lm_audit.models.loading.quiet import quiet_transformers
+
+    header = read_header(path)
+    try:
+        with quiet_transformers():
+            module = _module(path, header)
+            tokenizer = _tokenizer(path, header, module.config)
+    except HarnessError:
+        raise
+    except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"{path} cannot be converted by transformers: {reason}") from error
+    tied = set(module.all_tied_weights_keys)
+    tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    _write_config(module, folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _module(path: Path, header: GgufHeader) -> Any:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from lm_audit.models.checks.weights_fit import check_fit
+
+    config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
+    config = complete_config(config, header, path, lambda name: _small_tensor(path, name))
+    untyped: Any = AutoModelForCausalLM
+    module, report = untyped.from_pretrained(
+        path.parent, gguf_file=path.name, config=config, dtype=torch.float32, output_loading_info=True
+    )
+    _check_all_read(module, header, path)
+    check_fit(_without_absent_biases(module, report), str(path))
+    return module
+
+
+def _without_absent_biases(module: Any, report: Any) -> dict[str, Any]:
+    """The report without biases that the file leaves out beside others that it has: they are zero."""
+    import torch
+
+    absent = {key for key in report["missing_keys"] if key.endswith("_proj.bias")}
+    with torch.no_grad():
+        for key in absent:
+            module.get_parameter(key).zero_()
+    return {**report, "missing_keys": set(report["missing_keys"]) - absent}
+
+
+def _check_all_read(module: Any, header: GgufHeader, path: Path) -> None:
+    """``ModelError`` naming the file's tensors for which transformers' conversion has no place: it drops them."""
+    from transformers.integrations.gguf.utils import is_gguf_arch_supported
+    from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
+
+    if is_gguf_arch_supported(header.architecture):
+        return  # converted by rules of names; what they leave is in the loading report
+    processors: Any = TENSOR_PROCESSORS
+    processor = processors.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
+    placed = set(get_gguf_hf_weights_map(module, processor)) | set(ROPE_TENSORS) | {"output.weight"}
+    left = sorted(name for name in header.tensors if name not in placed)
+    if left:
+        raise ModelError(f"{path} holds tensors that the conversion cannot keep: {listed(left)}")
+
+
+def _small_tensor(path: Path, name: str) -> list[float]:
+    from gguf import GGUFReader, dequantize
+
+    tensor = next(one for one in GGUFReader(path).tensors if one.name == name)
+    values: list[float] = dequantize(tensor.data, tensor.tensor_type).reshape(-1).tolist()
+    return values
+
+
+def _write_config(module: Any, folder: Path) -> None:
+    config = module.config.to_dict()
+    for gone in ("quantization_config", "_name_or_path"):
+        config.pop(gone, None)
+    config |= {"architectures": [type(module).__name__], "dtype": "float32"}
+    (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True), encoding="utf-8")
+    module.generation_config.save_pretrained(folder)
+
+
+def _tokenizer(path: Path, header: GgufHeader, config: Any) -> Any:
+    from transformers import AutoTokenizer
+
+    from lm_audit.models.context import context_window
+
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    tokenizer.model_max_length = context_window(config) or tokenizer.model_max_length
+    if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
+        pre = check_pre(header.metadata.get("tokenizer.ggml.pre"), path)
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizer(pre)
+        _frame(tokenizer, header, begins_with_bos(pre))
+    return tokenizer
+
+
+def _frame(tokenizer: Any, header: GgufHeader, begins: bool) -> None:
+    """BOS and EOS round a text where the file, or else llama.cpp, says so."""
+    from tokenizers import processors
+
+    from lm_audit.models.text.text_ids import added
+
+    bos = header.metadata.get("tokenizer.ggml.bos_token_id")
+    eos = header.metadata.get("tokenizer.ggml.eos_token_id")
+    head = [bos] if header.metadata.get("tokenizer.ggml.add_bos_token", begins) and bos is not None else []
+    tail = [eos] if header.metadata.get("tokenizer.ggml.add_eos_token", False) and eos is not None else []
+    if added(tokenizer) == (tuple(head), tuple(tail)):
+        return
+    marks = {f"{tokenizer.convert_ids_to_tokens(number)}": number for number in (*head, *tail)}
+    spelt = [tokenizer.convert_ids_to_tokens(number) for number in head]
+    single = [*spelt, "$A", *(tokenizer.convert_ids_to_tokens(number) for number in tail)]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, special_tokens=list(marks.items())
+    )

@@ -1,0 +1,121 @@
+"""Content digests of weight files: independent of path, sharding and order of the tensors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from lm_audit.models.files.disk_cache import cache_dir
+from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+
+_BLOCK = 1 << 22
+
+_EXPONENTS = {
+    "F64": ("<u8", np.uint64(0x7FF0000000000000)),
+    "F32": ("<u4", np.uint32(0x7F800000)),
+    "F16": ("<u2", np.uint16(0x7C00)),
+    "BF16": ("<u2", np.uint16(0x7F80)),
+}
+"""The unsigned type as which a floating dtype is read, and the bits of its exponent."""
+
+
+def weights_digest(files: Sequence[Path]) -> str:
+    """SHA-256 over every tensor's name, dtype, shape and bytes in all ``files``, tensors in order of their names.
+
+    Every byte is read once; the answer is remembered by (real path, size, modification time in ns) of each file.
+    """
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        per_file = pool.map(tensor_digests, files)
+    return combine_tensors(line for lines in per_file for line in lines)
+
+
+def combine_tensors(lines: Iterable[str]) -> str:
+    """One digest of lines made by :func:`tensor_line`, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def tensor_line(name: str, dtype: str, shape: Sequence[int], digest: str) -> str:
+    """How one tensor enters the digest of the weights; ``dtype`` as safetensors spells it (F32, BF16, ...)."""
+    return f"{name} {dtype} {list(shape)} {digest}"
+
+
+def tensor_digests(path: Path) -> list[str]:
+    """One line a tensor of a safetensors file, from the digest cache where the file is unchanged."""
+    found: list[str] = json.loads(_remembered("tensors", path, lambda: json.dumps(_hash_tensors(path))))
+    return found
+
+
+def nonfinite_tensors(path: Path) -> list[str]:
+    """Names of the tensors of a safetensors file that hold NaN or Inf; found while they are hashed, and remembered."""
+    found: list[str] = json.loads(_remembered("nonfinite", path, lambda: json.dumps(_find_nonfinite(path))))
+    return found
+
+
+def code_digest(folder: Path) -> str:
+    """SHA-256 over the Python files of a checkpoint that brings its own code."""
+    lines = [f"{path.name} {_hash_file(path)}" for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a whole file, remembered in the same way."""
+    return _remembered("file", path, lambda: _hash_file(path))
+
+
+def _hash_tensors(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        return [tensor_line(e.name, e.dtype, e.shape, _hash_span(file.fileno(), e)) for e in read_entries(path)]
+
+
+def _hash_span(descriptor: int, entry: TensorEntry) -> str:
+    digest = hashlib.sha256()
+    for start in range(entry.start, entry.stop, _BLOCK):
+        digest.update(os.pread(descriptor, min(_BLOCK, entry.stop - start), start))
+    return digest.hexdigest()
+
+
+def _find_nonfinite(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        return [entry.name for entry in read_entries(path) if _has_nonfinite(file.fileno(), entry)]
+
+
+def _has_nonfinite(descriptor: int, entry: TensorEntry) -> bool:
+    """Whether any exponent is all ones, which is how every IEEE format and bfloat16 write NaN and Inf."""
+    if entry.dtype not in _EXPONENTS:
+        return False
+    kind, exponent = _EXPONENTS[entry.dtype]
+    for start in range(entry.start, entry.stop, _BLOCK):
+        values = np.frombuffer(os.pread(descriptor, min(_BLOCK, entry.stop - start), start), dtype=kind)
+        if bool((values & exponent == exponent).any()):
+            return True
+    return False
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
+    real = path.resolve()
+    state = real.stat()
+    key = hashlib.sha256(f"{kind} {real} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:32]
+    record = cache_dir() / "digests" / key
+    try:
+        return record.read_text(encoding="utf-8")
+    except OSError:
+        answer = compute()
+    try:  # A cache that cannot be written costs time, not correctness.
+        record.parent.mkdir(parents=True, exist_ok=True)
+        scratch = record.with_name(f".{key}-{os.getpid()}")
+        scratch.write_text(answer, encoding="utf-8")
+        scratch.replace(record)
+    except OSError:
+        pass
+    return answer

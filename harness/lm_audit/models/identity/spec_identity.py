@@ -1,0 +1,125 @@
+"""What a model spec stands for on this machine, told from its files alone: without torch, without reading weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from lm_audit.errors import HarnessError
+from lm_audit.models.endpoint.address import URL_VARIABLE, Address, stated_url
+
+_SMALL = 8 << 20
+_PROSE = (".md", ".gitattributes", ".jpg", ".png")
+
+
+def forget() -> None:
+    """Look at files anew: they may have changed since an earlier session of this process."""
+    for remembered in (model_identity, file_state, folder_state):
+        remembered.cache_clear()
+
+
+@cache
+def model_identity(spec: str) -> str:
+    """What a spec stands for on this machine, from its files and without reading its weights.
+
+    A folder is what its files hold, wherever it lies; a hub id is the files of its cached snapshot; an adapter is its
+    own files and those of its base.
+    """
+    from lm_audit.models import parse_spec
+
+    try:
+        parsed = parse_spec(spec)
+    except HarnessError:
+        return f"absent {spec}"
+    if parsed.kind == "hub":
+        folder = _snapshot(parsed.repo or "", parsed.revision)
+        return f"hub {parsed.repo}@{parsed.revision or 'main'}" if folder is None else f"folder {_model_state(folder)}"
+    if parsed.kind == "folder" and parsed.path is not None:
+        return f"folder {_model_state(parsed.path)}"
+    if parsed.address is not None:
+        return f"endpoint {parsed.address.model} at {_server(parsed.address)}"
+    if parsed.path is not None:
+        return f"{parsed.kind} {file_state(str(parsed.path))}"
+    return f"{parsed.kind}:{parsed.seed}"
+
+
+def _server(address: Address) -> str:
+    """Where a model is served, as far as it may be written down: a URL of the environment may hold a password."""
+    try:
+        return stated_url(address)
+    except HarnessError:
+        return f"a URL in {URL_VARIABLE} that cannot be used"
+
+
+def _snapshot(repo: str, revision: str | None) -> Path | None:
+    """The folder in which the local hub cache holds a branch, tag or commit."""
+    from lm_audit.models.files.hub import cached_snapshot
+
+    try:
+        return cached_snapshot(repo, revision)
+    except HarnessError:  # A broken cache is named when the model loads.
+        return None
+
+
+def _model_state(folder: Path) -> str:
+    """All files that can change a model's answers, and of an adapter its base's too."""
+    from lm_audit.models.files.adapter_folder import read_adapter
+
+    state = _digest(line for line in _tree(folder, "*") if not line.split(" ")[0].lower().endswith(_PROSE))
+    try:
+        adapter = read_adapter(folder)
+    except HarnessError:
+        return state
+    if adapter is None or _leads_to(adapter.base, folder):
+        return state
+    return f"{state} on {model_identity(adapter.base)}"
+
+
+def _leads_to(base: str, folder: Path) -> bool:
+    """Whether an adapter's base is itself or another adapter, which is refused when it loads."""
+    from lm_audit.models import parse_spec
+
+    try:
+        path = parse_spec(base).path
+    except HarnessError:
+        return True
+    return path is not None and (path.resolve() == folder.resolve() or (path / "adapter_config.json").is_file())
+
+
+@cache
+def file_state(where: str) -> str:
+    """The content of a file, the contents of a folder; a large file counts by its size and time. Else empty."""
+    try:
+        path = Path(where)
+        if path.is_dir():
+            return folder_state(where)
+        if not path.is_file():
+            return ""
+        return _state(path)
+    except (OSError, ValueError):
+        return ""
+
+
+@cache
+def folder_state(where: str) -> str:
+    """The contents of a folder, wherever it lies."""
+    return _digest(_tree(Path(where), "*"))
+
+
+def _tree(folder: Path, pattern: str) -> Iterable[str]:
+    for path in sorted(folder.rglob(pattern)):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield f"{path.relative_to(folder).as_posix()} {_state(path)}"
+
+
+def _state(path: Path) -> str:
+    status = path.stat()
+    if status.st_size > _SMALL:
+        return f"{status.st_size} {status.st_mtime_ns}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,163 @@
+"""Putting a PEFT adapter into its base: all of it, as it was trained, and merged without a change of the answers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+
+from lm_audit.errors import ModelError
+from lm_audit.models.files.adapter_folder import Adapter
+from lm_audit.models.files.json_file import listed
+from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+
+_PROBE = 16
+
+
+def with_adapter(module: Any, adapter: Adapter) -> Any:
+    """``module`` with ``adapter`` merged into it, a plain causal model again.
+
+    The embeddings first get the size for which the adapter was trained. Raises ``ModelError`` where a tensor of the
+    adapter fits nothing, where one that its settings promise is not there, or where the merged model answers
+    otherwise than base and adapter side by side.
+    """
+    entries = read_entries(adapter.weights)
+    _resize(module, adapter, entries)
+    wrapped = _attached(module, adapter)
+    ids = _probe_ids(module)
+    unmerged = _logits(wrapped, ids)
+    with wrapped.disable_adapter():
+        alone = _logits(wrapped, ids)
+    if bool((unmerged == alone).all()) and not _touches_embeddings(module, adapter, entries):
+        warnings.warn(
+            f"{adapter.folder} changes nothing: its base {adapter.base} answers the same without it (weights of 0, as"
+            " before training, or a scale of 0)",
+            stacklevel=2,
+        )
+    untied = _touches_embeddings(module, adapter, entries) and _untie(wrapped)
+    try:
+        merged = wrapped.merge_and_unload()
+    except (AttributeError, NotImplementedError, ValueError) as error:
+        raise ModelError(f"{adapter.folder}: an adapter of type {adapter.kind} cannot be merged: {error}") from error
+    if untied:
+        merged.config.tie_word_embeddings = False
+        merged.config.get_text_config().tie_word_embeddings = False
+        merged.all_tied_weights_keys = {}
+    _check_same(unmerged, _logits(merged, ids), merged, adapter)
+    return merged
+
+
+def _attached(module: Any, adapter: Adapter) -> Any:
+    from peft import PeftModel
+
+    try:
+        wrapped: Any = PeftModel.from_pretrained(module, adapter.folder, use_safetensors=True, torch_device="cpu")
+        report = wrapped.load_adapter(adapter.folder, "default", use_safetensors=True, torch_device="cpu")
+    except KeyError as error:
+        raise ModelError(f"{adapter.weights} lacks {error}, which its settings promise") from error
+    problems = [
+        *([f"missing: {listed(sorted(report.missing_keys))}"] if report.missing_keys else []),
+        *([f"fit nothing: {listed(sorted(report.unexpected_keys))}"] if report.unexpected_keys else []),
+    ]
+    if problems:
+        raise ModelError(f"{adapter.weights} does not fit its base {adapter.base}; {'; '.join(problems)}")
+    return wrapped.eval()
+
+
+def _resize(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
+    """Give the embeddings the number of rows for which the adapter was trained, where that is another one."""
+    rows = int(module.get_input_embeddings().num_embeddings)
+    sizes = {name: _vocabulary(name, entries) for name in _embedding_names(module)}
+    wanted = {size for size, _ in sizes.values() if size is not None} - {rows}
+    if not wanted:
+        return
+    if len(wanted) > 1:
+        raise ModelError(f"{adapter.weights} holds embeddings of {sorted(wanted)} rows; its base has {rows}")
+    size = wanted.pop()
+    tied = len(sizes) == 1 or _is_tied(module)
+    whole = [held for _, held in sizes.values()]
+    if size > rows and not (any(whole) if tied else all(whole)):
+        raise ModelError(
+            f"{adapter.weights} was trained on a base of {size} tokens, which has {rows}: the embeddings of the added"
+            " ones are not in the adapter; save it with save_embedding_layers=True, or name the resized base"
+        )
+    module.resize_token_embeddings(size, mean_resizing=False)
+
+
+def _vocabulary(module_name: str, entries: list[TensorEntry]) -> tuple[int | None, bool]:
+    """The rows that the adapter's tensors for an embedding have, and whether the whole table is among them."""
+    found, whole = None, False
+    for entry in entries:
+        plain = _plain(entry.name)
+        if plain == f"{module_name}.weight" and len(entry.shape) == 2:
+            found, whole = entry.shape[0], True
+        elif plain == f"{module_name}.lora_embedding_A" and found is None:
+            found = entry.shape[1]
+        elif plain == f"{module_name}.lora_B.weight" and found is None:
+            found = entry.shape[0]
+    return found, whole
+
+
+def _plain(key: str) -> str:
+    """A key of an adapter file as the base spells the module, without PEFT's wrappers."""
+    parts = key.removeprefix("base_model.model.").split(".")
+    return ".".join(
+        part for part in parts if part not in ("base_layer", "modules_to_save", "default", "original_module")
+    )
+
+
+def _embedding_names(module: Any) -> list[str]:
+    """Names of the input embedding and, where it is another module, of the head."""
+    ends = {id(end) for end in (module.get_input_embeddings(), module.get_output_embeddings()) if end is not None}
+    return [name for name, part in module.named_modules() if id(part) in ends]
+
+
+def _is_tied(module: Any) -> bool:
+    head, table = module.get_output_embeddings(), module.get_input_embeddings()
+    return head is not None and head.weight is table.weight
+
+
+def _touches_embeddings(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> bool:
+    base = module.get_base_model() if hasattr(module, "get_base_model") else module
+    names = {name.split(".")[-1] for name in _embedding_names(base)} | {"embed_tokens", "lm_head"}
+    return bool(adapter.config.get("trainable_token_indices")) or any(
+        part in names for entry in entries for part in entry.name.split(".")
+    )
+
+
+def _untie(wrapped: Any) -> bool:
+    """Give every module that shares a weight with another its own copy: merging into one must not change the other."""
+    owners: dict[int, list[tuple[Any, str]]] = {}
+    for part in wrapped.modules():
+        for name, value in part._parameters.items():
+            if value is not None:
+                owners.setdefault(id(value), []).append((part, name))
+    shared = [places for places in owners.values() if len({id(part) for part, _ in places}) > 1]
+    for places in shared:
+        for part, name in places[1:]:
+            part._parameters[name] = torch.nn.Parameter(part._parameters[name].detach().clone(), requires_grad=False)
+    return bool(shared)
+
+
+def _probe_ids(module: Any) -> torch.Tensor:
+    """Ids from all over the vocabulary, the last included: added tokens stand at its end."""
+    last = int(module.get_input_embeddings().weight.shape[0]) - 1
+    return torch.tensor([[round(place * last / (_PROBE - 1)) for place in range(_PROBE)]])
+
+
+@torch.inference_mode()
+def _logits(module: Any, ids: torch.Tensor) -> torch.Tensor:
+    logits: torch.Tensor = module(input_ids=ids.to(module.device), use_cache=False).logits
+    return logits.float()
+
+
+def _check_same(unmerged: torch.Tensor, merged: torch.Tensor, module: Any, adapter: Adapter) -> None:
+    share = 2e-3 if module.dtype in (torch.float32, torch.float64) else 0.1
+    off = float((unmerged - merged).abs().max())
+    scale = float(unmerged.abs().max())
+    if not off <= share * max(scale, 1e-6):
+        raise ModelError(
+            f"{adapter.folder}: merged into its base {adapter.base} it answers otherwise than beside it (logits of up"
+            f" to {scale:.3g} move by {off:.3g}); merge it yourself and name the merged folder"
+        )

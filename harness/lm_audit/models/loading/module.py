@@ -1,0 +1,174 @@
+"""From checked files to a module in memory: everything of loading that needs torch and transformers."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lm_audit.errors import HarnessError, ModelError
+from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.checks.weights_fit import check_finite, check_fit
+from lm_audit.models.devices import torch_dtype
+from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
+from lm_audit.models.files.checkpoint import Adapter, Checkpoint
+from lm_audit.models.files.json_file import one_line
+from lm_audit.models.identity.digests import code_digest, nonfinite_tensors, weights_digest
+from lm_audit.models.loading.conversion import folder_in_dtype
+from lm_audit.models.loading.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    from lm_audit.models.files.source import Source
+    from lm_audit.models.language_model import LanguageModel
+
+
+def load_module(
+    checkpoint: Checkpoint,
+    adapter: Adapter | None,
+    name: str,
+    device: torch.device,
+    dtype: str,
+    trust_remote_code: bool = False,
+) -> Any:
+    """The causal model of ``checkpoint``, an adapter merged into it, on ``device``; it is evaluated, never trained.
+
+    Raises ``ModelError`` where transformers cannot load it, where its tensors are not those of its config, where they
+    hold NaN or Inf, and where it does not read from left to right.
+    """
+    folder = folder_in_dtype(checkpoint, dtype) if device.type == "cpu" else checkpoint.folder
+    if checkpoint.left_adapter:
+        warnings.warn(
+            f"{checkpoint.folder} holds a whole model and an adapter: the whole model is taken, the adapter is left out"
+            " (to audit it, name a folder that holds the adapter alone)",
+            stacklevel=2,
+        )
+    with _without_adapter(folder) as plain:
+        module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code)
+    module = module.eval().requires_grad_(False)
+    _count_decoder_layers(module)
+    check_fit(report, _where(name, checkpoint.folder))
+    heard.tell_of_weights(name)
+    files = [*checkpoint.weights, *([adapter.weights] if adapter else [])]
+    suspects = [tensor for file in files for tensor in nonfinite_tensors(file)]
+    if adapter is not None:
+        module = _adapted(module, adapter)
+    check_finite(module, suspects, _where(name, (adapter or checkpoint).folder))
+    module = module.to(device).eval().requires_grad_(False)
+    prove_causal(module, name)
+    return module
+
+
+def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Any:
+    """The tokenizer in a folder; ``ModelError`` where transformers cannot load it."""
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_transformers(), _without_adapter(folder) as plain:
+            return AutoTokenizer.from_pretrained(plain, local_files_only=True, trust_remote_code=trust_remote_code)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # damaged files fail in the Rust library (some by a panic), in parsers, in classes
+        _blame_config(folder, trust_remote_code)
+        raise ModelError(f"{folder}: transformers cannot load the tokenizer: {described(error)}") from error
+
+
+def _blame_config(folder: Path, trust_remote_code: bool) -> None:
+    """``ModelError`` naming ``config.json`` where that is what cannot be read: a tokenizer is found by its help."""
+    from transformers import AutoConfig
+
+    if not (folder / "config.json").exists():
+        return
+    try:
+        with quiet_transformers():
+            AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+    except Exception as error:  # values that the class of the model does not take
+        raise ModelError(f"{folder / 'config.json'}: transformers cannot read it: {described(error)}") from error
+
+
+def wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
+    """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
+    from lm_audit.models.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
+    from lm_audit.models.language_model import LanguageModel
+
+    weights = weights_digest(source.checkpoint.weights)
+    if source.adapter is not None:
+        weights += f" {weights_digest([source.adapter.weights])} {source.adapter.settings}"
+    if source.checkpoint.config.get("auto_map"):
+        weights += f" {code_digest(source.checkpoint.folder)}"
+    fingerprint = combine_fingerprint(weights, settings_digest(module), tokenizer_digest(tokenizer))
+    return LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+
+
+def described(error: BaseException) -> str:
+    """An exception of another library as one line: its kind and the beginning of its message."""
+    text = one_line(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _where(name: str, folder: Path) -> str:
+    return f"model {name}" if name == str(folder) else f"model {name} ({folder})"
+
+
+def _read(folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool) -> tuple[Any, Any, Any]:
+    from transformers import AutoModelForCausalLM
+
+    untyped: Any = AutoModelForCausalLM
+    with quiet_transformers() as heard:
+        try:
+            module, report = untyped.from_pretrained(
+                folder,
+                dtype=torch_dtype(dtype),
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # so that they are in the report, which refuses them
+            )
+        except HarnessError:
+            raise
+        except Exception as error:  # configs of wrong values fail wherever a class first computes with them
+            told = "; ".join(one_line(text) for text in heard.messages if "LOAD REPORT" in text)
+            what = f"{_where(name, checkpoint.folder)}: transformers cannot load it: {described(error)}"
+            raise ModelError(f"{what}; {told}" if told else what) from error
+    return module, report, heard
+
+
+def _count_decoder_layers(module: Any) -> None:
+    """Let decoders of encoder-decoder families (BART's kin), loaded alone, count their own layers.
+
+    Their configurations say ``num_hidden_layers`` of the encoder, by which transformers sizes the decoder's cache.
+    """
+    for config in {id(part.config): part.config for part in module.modules() if hasattr(part, "config")}.values():
+        layers = getattr(config, "decoder_layers", None)
+        if isinstance(layers, int) and getattr(config, "num_hidden_layers", layers) != layers:
+            config.num_hidden_layers = layers
+
+
+def _adapted(module: Any, adapter: Adapter) -> Any:
+    from lm_audit.models.loading.adapters import with_adapter
+
+    try:
+        with quiet_transformers():
+            return with_adapter(module, adapter)
+    except HarnessError:
+        raise
+    except Exception as error:  # whatever PEFT meets in settings or tensors of another model
+        raise ModelError(f"{adapter.folder} does not fit its base {adapter.base}: {described(error)}") from error
+
+
+@contextmanager
+def _without_adapter(folder: Path) -> Iterator[Path]:
+    """The folder or, since transformers would apply adapter files in it, one that shows all of it but those."""
+    if not (folder / CONFIG).exists():
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in folder.iterdir():
+            if path.name not in (CONFIG, WEIGHTS, "adapter_model.bin"):
+                (Path(scratch) / path.name).symlink_to(path.resolve())
+        yield Path(scratch)

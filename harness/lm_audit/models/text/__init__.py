@@ -1,0 +1,1 @@
+"""Between text and token ids: tokenizers, prompts, chat templates, and where a thought ends."""

@@ -1,0 +1,194 @@
+"""The chat template of a model: rendering a conversation with the user's arguments, errors in words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from lm_audit.errors import DataError, ModelError, UsageError
+from lm_audit.models.text.thinking import ThoughtMarkers, left_open
+from lm_audit.textfiles.json_text import NotJsonError, parse_json
+
+ChatMode = Literal["auto", "on", "off"]
+"""Prompts in the model's chat template: as each audit has it by default, always, or never."""
+CHAT_MODES: tuple[str, ...] = get_args(ChatMode)
+
+Messages = Sequence[Mapping[str, Any]]
+
+_OWN = frozenset(
+    [
+        "conversation",
+        "messages",
+        "tools",
+        "documents",
+        "chat_template",
+        "tokenize",
+        "add_generation_prompt",
+        "continue_final_message",
+        "padding",
+        "truncation",
+        "max_length",
+        "return_tensors",
+        "return_dict",
+        "return_assistant_tokens_mask",
+        "tokenizer_kwargs",
+    ]
+)
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+_PLACEHOLDER = "\u2042 what the user says \u2042"
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """How a model is talked to: arguments of its chat template, and how many tokens its thought may have.
+
+    ``thinking_tokens``: a thought that reaches so many tokens is closed and the answer asked for; ``None``: thought and
+    answer share one limit, and a reply cut inside its thought has no answer.
+    """
+
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    thinking_tokens: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A text by which remembered replies tell settings apart."""
+        return json.dumps([dict(self.arguments), self.thinking_tokens], sort_keys=True)
+
+
+def parse_chat_arguments(entries: Iterable[str]) -> dict[str, Any]:
+    """``KEY=VALUE`` entries as template arguments: VALUE is JSON where it reads as JSON, else text.
+
+    ``True``, ``False`` and ``None`` count as written in Python, since the text "False" would be true to a template.
+    Raises ``UsageError`` for an entry without ``=``, a key that no template could name, or one given twice.
+    """
+    found: dict[str, Any] = {}
+    for entry in entries:
+        key, separator, text = entry.partition("=")
+        if not _is_text(entry):
+            raise UsageError(
+                f"--chat-args {entry!r:.80}: is no text (half of a surrogate pair, or bytes that are not UTF-8)"
+            )
+        if not separator or not key.isidentifier():
+            raise UsageError(
+                f"--chat-args {entry!r:.80}: write KEY=VALUE, for example --chat-args enable_thinking=false"
+            )
+        if key in _OWN:
+            raise UsageError(f"--chat-args {entry!r:.80}: {key:.60} is what the audit itself gives the template")
+        if key in found:
+            raise UsageError(f"--chat-args {entry!r:.80}: {key:.60} is given twice")
+        found[key] = _value(text, entry)
+    return found
+
+
+def _is_text(entry: str) -> bool:
+    try:
+        entry.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _value(text: str, entry: str) -> Any:
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
+    try:
+        return parse_json(text, None, None)
+    except NotJsonError:
+        return text
+    except DataError as error:
+        raise UsageError(f"--chat-args {entry!r:.80}: the value {error}") from error
+
+
+class ChatTemplate:
+    """A tokenizer's chat template. Raises ``UsageError`` for a tokenizer without one, or an argument it never reads."""
+
+    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None, *, name: str | None = None):
+        self._tokenizer = tokenizer
+        self._arguments = dict(arguments or {})
+        self._name = name or str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+        self.source = template_source(tokenizer)
+        if not self.source:
+            raise UsageError(f"the tokenizer of model {self._name} has no chat template; use --chat off")
+        unknown = [key for key in self._arguments if not re.search(rf"\b{re.escape(key)}\b", self.source)]
+        if unknown:
+            raise UsageError(
+                f"--chat-args {unknown[0]}: the chat template of model {self._name} reads no such argument, "
+                "so it would change nothing"
+            )
+
+    def render(self, messages: Messages, *, generation_prompt: bool = True) -> str:
+        """The conversation as text; ``ModelError`` where the template fails or leaves the user's turn out."""
+        if any(message.get("role") == "user" for message in messages):
+            _ = self.around_user
+        return self._apply(messages, generation_prompt)
+
+    @cached_property
+    def around_user(self) -> tuple[str, str]:
+        """The template's text before and after what a user says as the only turn, generation prompt included.
+
+        ``ModelError`` where the template does not show the user's turn exactly once.
+        """
+        text = self._apply([{"role": "user", "content": _PLACEHOLDER}], True)
+        before, found, after = text.partition(_PLACEHOLDER)
+        if not found or _PLACEHOLDER in after:
+            raise ModelError(
+                f"the chat template of model {self._name} does not show the user's turn exactly once, so nothing can "
+                "be asked with it; use --chat off"
+            )
+        return before, after
+
+    @property
+    def opened(self) -> ThoughtMarkers | None:
+        """The markers of the thought that the template opens at the start of the model's turn, if it does."""
+        return left_open(self.around_user[1])
+
+    def opening(self, messages: Messages) -> str:
+        """The conversation up to where the model's answer begins: a thought that the template opens is closed."""
+        text = self.render(messages)
+        return text if self.opened is None else text.rstrip("\n") + self.opened.close
+
+    def _apply(self, messages: Messages, generation_prompt: bool) -> str:
+        try:
+            return str(
+                self._tokenizer.apply_chat_template(
+                    [dict(message) for message in messages],
+                    tokenize=False,
+                    add_generation_prompt=generation_prompt,
+                    **self._arguments,
+                )
+            )
+        except Exception as error:  # A template is a program of the model's author, and may fail in any way.
+            roles = ", ".join(str(message.get("role")) for message in messages)
+            raise ModelError(
+                f"the chat template of model {self._name} fails on a conversation of the roles {roles}: "
+                f"{type(error).__name__}: {error}; use --chat off, or other --chat-args"
+            ) from error
+
+
+def template_source(tokenizer: Any) -> str | None:
+    """The chat template that a tokenizer would use, as text; ``None`` where it has none."""
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, str) or not template:
+        return template or None
+    try:
+        return str(tokenizer.get_chat_template())
+    except ValueError:  # several named templates, and none called "default"
+        return None
+
+
+def in_template(tokenizer: Any, mode: str, *, default: ChatMode, name: str | None = None) -> bool:
+    """Whether prompts go into the chat template.
+
+    ``default`` is what the audit does in mode "auto": "on" or "off" as said, "auto" where the tokenizer has a template.
+    ``UsageError`` where the template is asked for by name and absent.
+    """
+    chosen = default if mode == "auto" else mode
+    has = template_source(tokenizer) is not None
+    if chosen == "on" and not has:
+        name = name or str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+        raise UsageError(f"--chat on: the tokenizer of model {name} has no chat template; use --chat off")
+    return has if chosen == "auto" else chosen == "on"

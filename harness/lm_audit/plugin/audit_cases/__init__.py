@@ -1,0 +1,1 @@
+"""Audit cases: markers, parameters, collection and fixtures."""

@@ -1,0 +1,92 @@
+"""The fixtures that eval files use."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lm_audit.errors import UsageError
+from lm_audit.plugin.audit_cases.case import Case
+from lm_audit.plugin.audit_cases.selection import Selection
+from lm_audit.plugin.endpoints import spent
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.record.audit_session import audit_session
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+    from lm_audit.plugin.model_store import ModelStore
+    from lm_audit.plugin.record.evidence_fixture import Recorder
+
+
+@pytest.fixture
+def lm_audit_case(request: pytest.FixtureRequest) -> Selection:
+    """The combined parameter: case, model and device."""
+    selection = getattr(request, "param", None)
+    return selection if isinstance(selection, Selection) else Selection()
+
+
+@pytest.fixture
+def case(lm_audit_case: Selection) -> Case:
+    """The case that runs; its ``params`` say what to do."""
+    if lm_audit_case.case is None:
+        raise UsageError("the fixture 'case' needs a test with cases: decorate it with @cases(...)")
+    return lm_audit_case.case
+
+
+@pytest.fixture
+def device(lm_audit_case: Selection, run_options: RunOptions) -> str:
+    """The device that the case runs on."""
+    return lm_audit_case.device or run_options.device
+
+
+@pytest.fixture(scope="session")
+def run_options(request: pytest.FixtureRequest) -> RunOptions:
+    """The options of the run."""
+    return audit_session(request.config).options
+
+
+@pytest.fixture(scope="session")
+def audit_seed(run_options: RunOptions) -> int:
+    """The seed of everything random in the run (``--seed``)."""
+    return run_options.seed
+
+
+@pytest.fixture(scope="session")
+def lm_audit_models(run_options: RunOptions, request: pytest.FixtureRequest) -> ModelStore:
+    """The models that this process has loaded."""
+    from lm_audit.plugin.model_store import ModelStore
+
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
+    return ModelStore(audit_session(request.config), workers)
+
+
+@pytest.fixture
+def language_model(
+    lm_audit_case: Selection, lm_audit_models: ModelStore, request: pytest.FixtureRequest
+) -> Generator[LanguageModel]:
+    """The model under audit, loaded on the case's device."""
+    from lm_audit.plugin.progress.progress_reports import REPORTER
+    from lm_audit.plugin.record.attempts import current_recorder
+
+    lm_audit_models.preflight(lm_audit_case)
+    model = lm_audit_models.model(lm_audit_case)
+    current_recorder(request.node).loaded(model, lm_audit_case)
+    model.on_progress = request.config.stash[REPORTER].update
+    before = model.provenance()
+    yield model
+    model.on_progress = None
+    for name, value in spent(before, model.provenance()).items():
+        current_recorder(request.node).recorder.parameter(name, value)
+
+
+@pytest.fixture
+def evidence(request: pytest.FixtureRequest) -> Recorder:
+    """Takes down what the case measures: ``evidence.metric(name, estimate)``, ``.rows(...)``, ``.figure(...)``."""
+    from lm_audit.plugin.progress.progress_reports import REPORTER
+    from lm_audit.plugin.record.attempts import current_recorder
+
+    recorder = current_recorder(request.node).recorder
+    recorder.on_progress = request.config.stash[REPORTER].update
+    return recorder

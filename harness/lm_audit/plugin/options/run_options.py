@@ -1,0 +1,126 @@
+"""RunOptions: what the user asked for, in one frozen record that audits read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
+
+import pytest
+
+from lm_audit.errors import UsageError
+from lm_audit.models.text.chat import ChatMode, ChatSettings, in_template, parse_chat_arguments
+from lm_audit.number_checks import suggestion
+from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
+from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.model_choice import ModelChoice, parse_choices
+
+Size = Literal["smoke", "standard", "full"]
+SIZES: tuple[str, ...] = get_args(Size)
+DEFAULT_MODEL = "smollm2"
+THINKING_TOKENS = 1024
+"""Room for a thought where ``--thinking-tokens`` gives none."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run.
+
+    ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
+    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`. ``endpoint``
+    says how servers are talked to. ``chat``, ``chat_args`` and ``thinking_tokens`` say how a model is talked to; see
+    :meth:`chat_mode` and ``chat_settings``.
+    """
+
+    size: Size = "smoke"
+    data: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    devices: tuple[str, ...] = ("cpu",)
+    models: tuple[ModelChoice, ...] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
+    trust_remote_code: bool = False
+    dtype: str = "auto"
+    chat: ChatMode = "auto"
+    chat_args: Mapping[str, Any] = field(default_factory=dict)
+    thinking_tokens: int = THINKING_TOKENS
+    endpoint: EndpointOptions = field(default_factory=EndpointOptions)
+
+    @property
+    def device(self) -> str:
+        """The first device."""
+        return self.devices[0]
+
+    @property
+    def chat_settings(self) -> ChatSettings:
+        """How every model of the run is talked to."""
+        return ChatSettings(dict(self.chat_args), self.thinking_tokens)
+
+    def chat_mode(self, own: ChatMode | None = None, flag: str = "") -> ChatMode:
+        """``--chat``, or what an audit's ``own`` older option ``flag`` says; ``UsageError`` where the two disagree."""
+        if own is None or own == self.chat:
+            return self.chat
+        if self.chat != "auto":
+            raise UsageError(f"--chat {self.chat} and {flag} say different things; leave {flag} out")
+        return own
+
+    def in_template(
+        self, tokenizer: Any, *, default: ChatMode, own: ChatMode | None = None, flag: str = "", name: str | None = None
+    ) -> bool:
+        """Whether prompts go into the chat template, where ``default`` is what the audit does unless told otherwise.
+
+        Raises what :meth:`chat_mode` and :func:`lm_audit.models.text.chat.in_template` raise.
+        """
+        return in_template(tokenizer, self.chat_mode(own, flag), default=default, name=name)
+
+    def option(self, name: str) -> Any:
+        """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
+        key = name.removeprefix("--").replace("-", "_")
+        if key not in self.audit:
+            raise UsageError(f"no audit option is called {name!r}{suggestion(key, self.audit)}")
+        return self.audit[key]
+
+
+def parse_data(entries: list[str]) -> dict[str, str]:
+    """``--data NAME=PATH`` entries as a mapping; ``UsageError`` for one without ``=`` or a name given twice."""
+    data: dict[str, str] = {}
+    for entry in entries:
+        name, separator, where = entry.partition("=")
+        if not separator or not name or not where:
+            raise UsageError(f"--data {entry!r}: write --data NAME=PATH, for example --data crows_pairs=pairs.csv")
+        if data.get(name, where) != where:
+            raise UsageError(f"--data {entry!r}: {name} is already {data[name]!r}")
+        data[name] = where
+    return data
+
+
+def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
+    """The options of this pytest call; ``UsageError`` for any that cannot be used."""
+    thinking = config.getoption("lm_audit_thinking_tokens")
+    if config.getoption("lm_audit_chat") == "off" and config.getoption("lm_audit_chat_args"):
+        raise UsageError(
+            "--chat-args are arguments of the chat template, which --chat off leaves out; give one of them"
+        )
+    models = parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL])
+    return RunOptions(
+        size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
+        data=parse_data(config.getoption("lm_audit_data") or []),
+        seed=config.getoption("lm_audit_seed") or 0,
+        devices=devices,
+        models=models,
+        audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
+        trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
+        dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
+        chat=config.getoption("lm_audit_chat") or "auto",
+        chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),
+        thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
+        endpoint=endpoint_options(config, models),
+    )
+
+
+def _dtype(name: str) -> str:
+    from lm_audit.models.devices import dtype_name  # imports no torch
+
+    try:
+        return dtype_name(name)
+    except UsageError as error:
+        raise UsageError(f"--dtype {name}: {error}") from error

@@ -1,0 +1,86 @@
+"""What was asked for and would change nothing: a name that nobody knows, an option of an audit that does not run.
+
+A name that is nearly one of ours is refused before anything is collected. What may be meant for a part of the suite
+that was not selected is a warning, once, before a model loads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from lm_audit.errors import DataWarning, UsageError
+from lm_audit.gates import Gate
+from lm_audit.number_checks import nearest, suggestion
+from lm_audit.plugin.audit_cases.markers import audit_of
+from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
+from lm_audit.plugin.options.naming import declared_default
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.record.audit_session import audit_session
+
+NEAR = 0.7
+"""How alike, from 0 to 1, a misspelt name is at least."""
+
+
+def refuse_misspelt_data(data: Mapping[str, str]) -> None:
+    """``UsageError`` for a set of ``--data`` whose name is that of a public set but for case or a few letters."""
+    for name in data:
+        if name in data_sets():
+            continue
+        begun = [known for known in data_sets() if len(name) > 3 and known.startswith(name.strip().casefold())]
+        near = begun[0] if begun else nearest(name, data_sets(), NEAR)
+        if near is not None:
+            raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near!r}?")
+
+
+def refuse_gates_of_absent_models(gates: Iterable[Gate], options: RunOptions, path: str) -> None:
+    """``UsageError`` for a gate on a model that the run does not audit: it would be held against nothing."""
+    names = [model.name for model in options.models]
+    for gate in gates:
+        for name in gate.models or ():
+            if name not in names:
+                raise UsageError(
+                    f"gates file {path}, [{gate.metric}]: models names {name!r}, which this run does not audit"
+                    f"{suggestion(name, names)}; --model gives {', '.join(names)}"
+                )
+
+
+def pytest_lm_audit_planned(session: pytest.Session) -> None:
+    """Warn of options that no selected case reads; with workers, only the first one says it."""
+    config = session.config
+    if getattr(config, "workerinput", {}).get("workerid", "gw0") != "gw0":
+        return
+    cases = [item for item in getattr(session, "items", ()) if is_audit_case(item)]
+    if not cases:  # a controller of workers
+        return
+    for line in without_effect(config, audit_session(config).options, {audit_of(item) for item in cases}):
+        try:
+            warnings.warn(line, DataWarning, stacklevel=1)
+        except DataWarning as error:  # -W error
+            raise pytest.UsageError(str(error)) from error
+
+
+def without_effect(config: pytest.Config, options: RunOptions, selected: set[str | None]) -> list[str]:
+    """One line for each option given whose audit is not among the ``selected``, and for other options in vain."""
+    found = []
+    for option in audit_options():
+        owners = option_owners()[option.name]
+        value = options.audit.get(option.name)
+        if value not in (None, [], option.default) and not owners & selected:
+            found.append(f"{option.flag} does nothing: no case of {' or '.join(sorted(owners))} is selected")
+    for name in options.data:
+        audit = data_sets().get(name)
+        if audit is None:
+            known = ", ".join(data_sets())
+            found.append(f"--data {name}=...: no audit here knows a set of that name; public sets are {known}")
+        elif audit not in selected:
+            found.append(f"--data {name}=... does nothing: no case of {audit} is selected")
+    if not config.getoption("lm_audit_gates"):
+        for flag in ("--undecided", "--report-only"):
+            value = config.getoption("lm_audit_" + flag.removeprefix("--").replace("-", "_"))
+            if value not in (None, False, declared_default(flag)):
+                found.append(f"{flag} does nothing without --gates")
+    return found

@@ -1,0 +1,37 @@
+"""Under ``-v`` each case's findings are told as it ends, before they are corrected for the number of all findings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lm_audit.plugin.record.attempts import FINDINGS_PROPERTY
+from lm_audit.visible import visible
+
+SIGNS = {"found": "!", "cannot tell": "?", "not found": "\u2713"}
+STYLES = {"found": {"red": True}, "cannot tell": {"yellow": True}, "not found": {"green": True}}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell only where somebody asked to hear more, in the process that owns the terminal."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and config.option.verbose > 0 and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Telling(terminal), "lm-audit-telling")
+
+
+class _Telling:
+    def __init__(self, terminal: pytest.TerminalReporter):
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the findings below the line of their case."""
+        if report.when != "call":
+            return
+        for name, value in report.user_properties:
+            if name == FINDINGS_PROPERTY:
+                self._terminal.ensure_newline()
+                for verdict, statement in json.loads(str(value)):
+                    text = visible(" ".join(statement.split()))
+                    self._terminal.write_line(f"    {SIGNS[verdict]} {verdict}: {text}", **STYLES[verdict])

@@ -1,0 +1,213 @@
+"""Writes the start and the end of every attempt of an audit case into the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lm_audit.code_version import code_version
+from lm_audit.errors import BudgetError, HarnessError, ServerError, StoreError
+from lm_audit.gates import worst
+from lm_audit.plugin.audit_cases.markers import audit_of, control_role
+from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
+from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.record.evidence_fixture import Recorder
+from lm_audit.plugin.record.fingerprints import case_fingerprint
+from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.runstore.normalise import plain
+from lm_audit.runstore.records import Verdict
+from lm_audit.visible import shown
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+    from lm_audit.stats.estimate import Estimate
+
+METRICS_PROPERTY = "lm_audit_metrics"
+VERDICTS_PROPERTY = "lm_audit_verdicts"
+FINDINGS_PROPERTY = "lm_audit_findings"
+
+
+@dataclass
+class Running:
+    """The attempt that an item is in."""
+
+    writer: AttemptWriter
+    recorder: Recorder
+    began: float
+    outcome: str = "passed"
+    message: str = ""
+    cause: str | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def loaded(self, model: LanguageModel, selection: Selection) -> None:
+        """Record what the loaded model is."""
+        spec = selection.model.spec if selection.model else None
+        self.writer.model(spec=spec, fingerprint=model.fingerprint, dtype=str(model.dtype), device=str(model.device))
+
+
+_RUNNING: pytest.StashKey[Running] = pytest.StashKey()
+_UNRECORDED: pytest.StashKey[StoreError] = pytest.StashKey()
+_LONGEST_PARAM = 400
+_OF_THE_TEST = (AssertionError, pytest.fail.Exception, pytest.skip.Exception, pytest.xfail.Exception)
+"""What a test raises to say something; anything else broke it."""
+
+
+def current_recorder(item: pytest.Item) -> Running:
+    """The running attempt of an item; raises the ``StoreError`` that kept it from being recorded."""
+    if _UNRECORDED in item.stash:
+        raise item.stash[_UNRECORDED]
+    return item.stash[_RUNNING]
+
+
+def running_attempt(item: pytest.Item) -> Running | None:
+    """The running attempt of an item, None for a test that is no audit case."""
+    return item.stash.get(_RUNNING, None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Begin an attempt before anything else happens, so that a crash in set-up is on record."""
+    if not is_audit_case(item):
+        return (yield)
+    try:
+        _begin(item, audit_session(item.config))
+    except StoreError as error:
+        item.stash[_UNRECORDED] = error
+    # Other plugins' set-up must run even so, or their teardown breaks.
+    result = yield
+    if _UNRECORDED in item.stash:
+        raise item.stash[_UNRECORDED]
+    return result
+
+
+def _begin(item: pytest.Item, session: AuditSession) -> None:
+    selection = selection_of(item) or Selection()
+    writer = AttemptWriter(session.folder, session.ledger, item.nodeid, session.next_attempt(item.nodeid))
+    writer.start(
+        audit=audit_of(item),
+        model=selection.model.name if selection.model else None,
+        spec=selection.model.spec if selection.model else None,
+        device=selection.device,
+        control=control_role(item, selection.control),
+        fingerprint=session.given_fingerprints.get(item.nodeid) or case_fingerprint(item, session.options),
+        code_version=code_version(str(item.path), str(item.config.rootpath)),
+        markers=sorted({mark.name for mark in item.iter_markers()}),
+        params=describe(selection),
+        **({"toy": True} if on_toy(selection) else {}),
+    )
+    item.stash[_RUNNING] = Running(writer, Recorder(writer), time.perf_counter())
+    item.user_properties[:] = [entry for entry in item.user_properties if not entry[0].startswith("lm_audit_")]
+
+
+def describe(selection: Selection) -> dict[str, Any]:
+    """The case's parameters as far as they have a plain form, else their ``repr``."""
+    return {name: _plain_or_repr(value) for name, value in (selection.case.params if selection.case else {}).items()}
+
+
+def _plain_or_repr(value: Any) -> Any:
+    try:
+        found = plain(value)
+    except StoreError:
+        found = repr(value)
+    text = found if isinstance(found, str) else repr(found)
+    return found if len(text) <= _LONGEST_PARAM else f"{text[:_LONGEST_PARAM]}…"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note how each phase went; close the attempt after the last."""
+    running = running_attempt(item)
+    if running is not None and call.when == "call":
+        _publish(item, running)
+        _tell_findings(item, running)
+    report = yield
+    _shorten(report, call, item.config)
+    if running is None:
+        return report
+    if call.when == "call":
+        vars(report)["lm_audit_verdict"] = worst(running.verdicts)
+    if call.excinfo is not None and isinstance(call.excinfo.value, StoreError):
+        running.cause = "store"
+    if call.excinfo is not None and isinstance(call.excinfo.value, BudgetError | ServerError):
+        running.cause = "budget" if isinstance(call.excinfo.value, BudgetError) else "server"
+    if call.when == "call" and call.excinfo is not None and not isinstance(call.excinfo.value, _OF_THE_TEST):
+        running.cause = running.cause or "exception"
+    _note(running, report)
+    _make_visible(report)
+    if call.when == "teardown":
+        _end(running, report)
+        del item.stash[_RUNNING]
+    return report
+
+
+def _end(running: Running, report: pytest.TestReport) -> None:
+    """Close the attempt; where the disk refuses, the case is in error and the run goes on."""
+    try:
+        running.writer.end(running.outcome, time.perf_counter() - running.began, running.message, cause=running.cause)
+    except StoreError as error:
+        report.outcome, report.longrepr = "failed", f"StoreError: {error}"
+
+
+def _publish(item: pytest.Item, running: Running) -> None:
+    """Give the metrics to JUnit and other plugins, as text: xdist cannot carry more."""
+    item.user_properties += properties(running.recorder.metrics, running.verdicts)
+
+
+def _tell_findings(item: pytest.Item, running: Running) -> None:
+    """Under ``-v``: the case's claims, for the terminal that may be another process; not yet corrected for others."""
+    claims = [one for one in running.recorder.findings.values() if one.kind == "claim"]
+    if claims and item.config.option.verbose > 0:
+        told = [[one.verdict, one.statement] for one in claims]
+        item.user_properties.append((FINDINGS_PROPERTY, json.dumps(told)))
+
+
+def properties(metrics: Mapping[str, Estimate], verdicts: Iterable[Verdict]) -> list[tuple[str, object]]:
+    """What JUnit and other plugins are told of a case, each as a JSON text."""
+    found: list[tuple[str, object]] = []
+    if metrics:
+        found.append((METRICS_PROPERTY, json.dumps({name: metrics[name].to_json() for name in metrics})))
+    if told := [vars(verdict) for verdict in verdicts]:
+        found.append((VERDICTS_PROPERTY, json.dumps(told)))
+    return found
+
+
+def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pytest.Config) -> None:
+    """An error that the harness raises on purpose is its message: a traceback would bury it."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, HarnessError) and report.failed and not config.getoption("fulltrace", False):
+        report.longrepr = f"{type(error).__name__}: {error}"
+
+
+def _make_visible(report: pytest.TestReport) -> None:
+    """Reasons quote what models and data sets say; a terminal obeys what is not written out."""
+    told: Any = report.longrepr
+    if isinstance(told, str | tuple):
+        report.longrepr = shown(told)
+
+
+def _note(running: Running, report: pytest.TestReport) -> None:
+    if report.passed or running.outcome in ("failed", "error"):
+        return
+    if report.skipped and hasattr(report, "wasxfail"):
+        running.cause, running.message = "xfail", f"expected failure: {report.wasxfail}"
+    elif report.skipped:
+        running.outcome, running.message = "skipped", _reason(report)
+    elif report.failed:
+        running.outcome = "failed" if report.when == "call" else "error"
+        running.cause = running.cause or "test"
+        running.message = _reason(report)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    longrepr = report.longrepr
+    if isinstance(longrepr, tuple):
+        return str(longrepr[2]).removeprefix("Skipped: ")
+    crash = getattr(longrepr, "reprcrash", None)
+    return str(crash.message if crash is not None else longrepr)

@@ -1,0 +1,82 @@
+"""Fingerprints: whether a case of an earlier session would measure the same today.
+
+All without torch: a case is compared at collection, before anything is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.audits.registry import audit_packages
+from lm_audit.code_version import code_version
+from lm_audit.code_version import forget as forget_code
+from lm_audit.models.identity.spec_identity import file_state, folder_state, model_identity
+from lm_audit.models.identity.spec_identity import forget as forget_files
+from lm_audit.plugin.audit_cases.markers import audit_of
+from lm_audit.plugin.audit_cases.selection import Selection, selection_of
+from lm_audit.plugin.options.run_options import RunOptions
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
+    """A hash (32 hex digits) of case id, model files, parameters, options, input files and :func:`code_version`."""
+    selection = selection_of(item) or Selection()
+    audit = audit_of(item)
+    model = selection.model
+    served = model is not None and model.name in options.endpoint.tokenizers
+    content = {
+        "case": item.nodeid,
+        "model": model_identity(selection.model.spec) if selection.model else None,
+        "params": _plain(selection.case.params) if selection.case else {},
+        "inputs": [file_state(path) for path in _paths(selection.case.params)] if selection.case else [],
+        "size": options.size,
+        "seed": options.seed,
+        "dtype": options.dtype,
+        **({"tokenizer": options.endpoint.tokenizers[model.name]} if model and served else {}),
+        "chat": [options.chat, options.chat_settings.key],
+        "data": {name: [where, file_state(where)] for name, where in options.data.items()},
+        "options": _plain(options.audit),
+        "code": code_version(str(item.path), str(item.config.rootpath)),
+        "fixtures": [folder_state(folder) for folder in _fixtures(item, audit)] if audit else None,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _fixtures(item: pytest.Item, audit: str) -> list[str]:
+    """Where an audit's data lie: ``fixtures/<audit>`` of the project, and ``fixtures`` in the package of the audit."""
+    spec = find_spec(audit_packages()[audit]) if audit in audit_packages() else None
+    own = [Path(place) / "fixtures" for place in (spec.submodule_search_locations or ())] if spec else []
+    return [str(folder) for folder in (item.config.rootpath / "fixtures" / audit, *own)]
+
+
+def forget() -> None:
+    """Look at files anew: they may have changed since an earlier session of this process."""
+    forget_code()
+    forget_files()
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, str]:
+    """Parameters as text; an address in memory says nothing about a value."""
+    return {name: _ADDRESS.sub("", repr(value)) for name, value in values.items()}
+
+
+def _paths(values: Mapping[str, Any]) -> list[str]:
+    texts = [str(value) for value in values.values() if isinstance(value, str | os.PathLike)]
+    return sorted(text for text in texts if text and _exists(text))
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # A text that is too long or odd to be a path.
+        return False

@@ -1,0 +1,214 @@
+"""``--resume RUN``: cases that ended stand as they are, the rest runs into the same run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import StoreError, UsageError
+from lm_audit.gates import Gate, judge_case, worst
+from lm_audit.models.identity.spec_identity import model_identity
+from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.record.attempts import properties
+from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.record.fingerprints import case_fingerprint
+from lm_audit.plugin.record.gating import failure
+from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.reader import read_rows
+from lm_audit.runstore.records import CaseRecord, Run, Verdict
+
+
+@dataclass
+class Earlier:
+    """What an earlier session of the run left: its cases by id, and how often each was tried."""
+
+    run: Run
+    cases: Mapping[str, CaseRecord] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cases = {case.case_id: case for case in self.run.cases}
+
+    @property
+    def attempts(self) -> dict[str, int]:
+        """The number of attempts of every case."""
+        return {case_id: case.last.number for case_id, case in self.cases.items()}
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options that the run was started with."""
+        options = self.run.metadata.get("options")
+        return options if isinstance(options, dict) else {}
+
+
+_ENDED = ("passed", "failed")
+"""Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run.
+
+So must one that failed because its evidence could not be written (cause ``store``: the disk was full), or because its
+time was up (``timeout``) or its tokens spent (``budget``), or because a server failed (``server``).
+"""
+
+
+def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
+    """Give options that this call leaves out the values that the run was started with."""
+    models = [f"{name}={spec}" for name, spec in options.get("models", {}).items()]
+    data = [f"{name}={where}" for name, where in options.get("data", {}).items()]
+    servers: Mapping[str, Any] = options.get("endpoint", {})
+    known = {
+        "model": models,
+        "device": options.get("devices"),
+        "size": options.get("size"),
+        "seed": options.get("seed"),
+        "dtype": options.get("dtype"),
+        "chat": options.get("chat"),
+        "chat_args": [f"{key}={json.dumps(value)}" for key, value in options.get("chat_args", {}).items()] or None,
+        "thinking_tokens": options.get("thinking_tokens"),
+        "data": data or None,
+        "shard": options.get("shard"),
+        "tokenizer": [f"{name}={spec}" for name, spec in servers.get("tokenizers", {}).items()] or None,
+    }
+    if servers.get("allow_insecure"):
+        config.option.lm_audit_allow_insecure = True
+    for name, value in known.items():
+        if config.getoption(f"lm_audit_{name}") is None and value is not None:
+            setattr(config.option, f"lm_audit_{name}", value)
+    for name, value in options.get("audit", {}).items():
+        if getattr(config.option, f"lm_audit_x_{name}", 0) in (None, [], False):
+            setattr(config.option, f"lm_audit_x_{name}", value)
+
+
+def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
+    """``UsageError`` unless this call measures what the run measured: the same models, size, seed and dtype."""
+    before: Mapping[str, str] = then.get("models", {})
+    if not before:
+        raise UsageError(
+            f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures; "
+            f"start a new run without --resume"
+        )
+    for model in now.models:
+        if model.name not in before:
+            ran = ", ".join(f"{name} ({spec})" for name, spec in before.items())
+            raise UsageError(
+                f"--resume {run_id}: that run audits {ran}, not {model.name} ({model.spec}); "
+                f"name its model, leave --model out, or start a new run without --resume"
+            )
+        identity = then.get("identities", {}).get(model.name)
+        if identity is not None and identity != model_identity(model.spec):
+            raise UsageError(
+                f"--resume {run_id}: {model.name} was {before[model.name]} [{identity}] in that run and is now "
+                f"{model.spec} [{model_identity(model.spec)}]; a run holds one model by one name: start a new run"
+            )
+    for name in ("size", "seed", "dtype"):
+        if name in then and then[name] != getattr(now, name):
+            raise UsageError(
+                f"--resume {run_id}: that run has --{name} {then[name]}, this call --{name} {getattr(now, name)}; "
+                f"leave the option out, or start a new run without --resume"
+            )
+
+
+def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
+    """The record of a case that need not run again, None where it must."""
+    if session.earlier is None or not is_audit_case(item):
+        return None
+    record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
+    if record is None or record.outcome not in _ENDED or record.last.cause in ("store", "timeout", "budget", "server"):
+        return None
+    if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
+        return None
+    return record if record.fingerprint == case_fingerprint(item, session.options) else None
+
+
+def _files_whole(record: CaseRecord, folder: Path) -> bool:
+    """Whether the rows and files of a case are still as the ledger says."""
+    rows = sum(1 for _ in read_rows(folder, record.last.row_files))
+    if rows != record.last.n_rows:
+        return False
+    try:
+        return all(
+            hashlib.sha256(file_inside(folder, file.path).read_bytes()).hexdigest() == file.sha256
+            for file in record.last.artifacts
+        )
+    except (OSError, StoreError):
+        return False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Report a case that stands by its evidence, held against the gates of this call, instead of running it."""
+    session = audit_session(item.config)
+    record = stands(item, session)
+    if record is None:
+        return None
+    outcome, message, verdicts = rejudged(record, session.gates, session)
+    if (outcome, message, verdicts) != (record.outcome, record.last.message, record.verdicts):
+        _record(session, record, outcome, message, verdicts)
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    item.user_properties += properties(record.last.metrics, verdicts)
+    for report in _reports(item, outcome, message, verdicts):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def rejudged(
+    record: CaseRecord, gates: tuple[Gate, ...], session: AuditSession
+) -> tuple[str, str, tuple[Verdict, ...]]:
+    """Outcome, message and verdicts of a case under the gates of this call."""
+    verdicts = tuple(
+        judge_case(gates, record.last.metrics, record.case_id, record.model, control=record.is_control, toy=record.toy)
+    )
+    if record.outcome == "failed" and record.last.cause != "gate":
+        return record.outcome, record.last.message, verdicts
+    message = failure(verdicts, report_only=session.report_only, undecided_fails=session.undecided_fails)
+    if message:
+        return "failed", message, verdicts
+    return "passed", record.last.message if record.outcome == "passed" else "", verdicts
+
+
+def _record(
+    session: AuditSession, record: CaseRecord, outcome: str, message: str, verdicts: tuple[Verdict, ...]
+) -> None:
+    gate = outcome == "failed" and message.startswith("gate ")
+    session.ledger.write(
+        "judged",
+        case_id=record.case_id,
+        outcome=outcome,
+        message=message,
+        cause="gate" if gate else record.last.cause if outcome == "failed" else None,
+        verdicts=[vars(verdict) for verdict in verdicts],
+    )
+    session.ledger.sync()
+
+
+def _reports(item: pytest.Item, outcome: str, message: str, verdicts: tuple[Verdict, ...]) -> list[pytest.TestReport]:
+    reports = []
+    for when in ("setup", "call", "teardown"):
+        failed = when == "call" and outcome == "failed"
+        report = pytest.TestReport(
+            nodeid=item.nodeid,
+            location=item.location,
+            keywords={name: 1 for name in item.keywords},
+            outcome="failed" if failed else "passed",
+            longrepr=message if failed else None,
+            when=when,
+            duration=0.0,
+            user_properties=list(item.user_properties),
+        )
+        vars(report)["lm_audit_resumed"] = True
+        vars(report)["lm_audit_verdict"] = worst(verdicts) if when == "call" else None
+        reports.append(report)
+    return reports
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """A case that stood has its own letter and count."""
+    if getattr(report, "lm_audit_resumed", False) and report.when == "call" and report.passed:
+        return "resumed", "r", "RESUMED"
+    return None

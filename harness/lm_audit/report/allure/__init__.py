@@ -1,0 +1,1 @@
+"""Allure results completed from the ledger."""

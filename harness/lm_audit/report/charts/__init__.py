@@ -1,0 +1,1 @@
+"""Charts and coloured text, drawn where a failure costs that figure alone."""

@@ -1,0 +1,159 @@
+"""One metric of one case in two runs: what changed, how sure that is, and what it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lm_audit.errors import DataError
+from lm_audit.report.comparison.direction import turn
+from lm_audit.report.comparison.interval_difference import difference_of
+from lm_audit.report.comparison.margins import margin_of
+from lm_audit.runstore.records import CaseRecord
+from lm_audit.sources.record import MetricSource
+from lm_audit.sources.units import RowTable
+from lm_audit.stats.estimate import Estimate
+
+Basis = Literal["paired", "two samples", "intervals", "none"]
+
+Outcome = Literal["worse", "better", "changed", "same", "not shown", "not comparable"]
+"""``same``: identical, or shown to differ by less than the margin. ``not shown``: neither a change nor sameness was.
+``not comparable``: a value is missing, or nothing is known of its spread."""
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One metric of one case in both runs; ``difference`` is b minus a in the metric's own unit.
+
+    ``p`` is ``None`` where there is no test, ``floor`` the smallest p that these data could have given. ``decided``:
+    the metric is one by which the comparison decides (a headline), adjusted in that family; the others are exploratory
+    and adjusted among themselves for the false discovery rate. ``able`` is False where the test could not reach the
+    level.
+    """
+
+    case_id: str
+    case_id_b: str
+    audit: str | None
+    metric: str
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    p: float | None
+    basis: Basis
+    pairs: int = 0
+    only_a: int = 0
+    only_b: int = 0
+    void: bool = False
+    adjusted: float | None = None
+    floor: float = 0.0
+    clusters: int = 0
+    decided: bool = True
+    able: bool = True
+    identical: bool = False
+    equivalent: bool = False
+    margin: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the adjusted p-value is at most 0.05."""
+        return self.adjusted is not None and self.adjusted <= LEVEL
+
+    @property
+    def direction(self) -> Outcome:
+        """What the comparison shows of this metric."""
+        if self.a.value is None or self.b.value is None:
+            return "not comparable"
+        if self.identical:
+            return "same"
+        if self.significant:
+            before, after = turn(self.a), turn(self.b)
+            if before.sign == 0:
+                return "changed"
+            return "worse" if after.apply(self.b.value) > before.apply(self.a.value) else "better"
+        if self.equivalent:
+            return "same"
+        return "not comparable" if self.basis == "none" else "not shown"
+
+    @property
+    def regression(self) -> bool:
+        """A significant change for the worse of what is decided and not void."""
+        return self.direction == "worse" and self.decided and not self.void
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Two cases and their rows, and how finely p-values must be told apart."""
+
+    before: CaseRecord
+    after: CaseRecord
+    rows_a: RowTable
+    rows_b: RowTable
+    resolution: float
+    seed: int
+
+    def change(self, name: str) -> MetricChange:
+        """How the metric ``name``, which both cases have, changed."""
+        a, b = self.before.last.metrics[name], self.after.last.metrics[name]
+        nothing = Estimate.not_estimable("no value in one of the runs")
+        ids = self.before.case_id, self.after.case_id, self.before.audit
+        change = MetricChange(*ids, name, a, b, nothing, None, "none")
+        if a.value is None or b.value is None:
+            return change
+        source = self._source(name)
+        if source is None or isinstance(source, str):
+            return _by_intervals(change, None, source)
+        return self._by_rows(change, source)
+
+    def _source(self, name: str) -> MetricSource | str | None:
+        """The metric's source; a run from before there were sources is read by the other's."""
+        found = [case.last.sources.get(name) for case in (self.before, self.after)]
+        known = [source for source in found if source is not None]
+        if len(known) == 2 and known[0].to_json() != known[1].to_json():
+            return "the runs make this metric from different rows or by different statistics"
+        return known[0] if known else None
+
+    def _by_rows(self, change: MetricChange, source: MetricSource) -> MetricChange:
+        from lm_audit.sources.change import change_between
+
+        options = {"resolution": self.resolution, "seed": self.seed, "target": _target(change.a)}
+        try:
+            found = change_between(source, self.rows_a, self.rows_b, **options)  # type: ignore[arg-type]
+        except (DataError, KeyError) as error:
+            found = str(error)
+        if isinstance(found, str):
+            return _by_intervals(change, source, found)
+        margin = margin_of(change.a, source.margin)
+        identical = found.identical and found.only_a == found.only_b == 0
+        return replace(
+            change,
+            difference=replace(found.difference, unit=change.a.unit),
+            p=found.p,
+            floor=found.floor,
+            basis=found.basis,
+            pairs=found.pairs,
+            only_a=found.only_a,
+            only_b=found.only_b,
+            clusters=found.clusters,
+            identical=identical,
+            equivalent=found.identical or (margin is not None and found.within(margin)),
+            margin=margin,
+        )
+
+
+def _by_intervals(change: MetricChange, source: MetricSource | None, reason: str | None = None) -> MetricChange:
+    difference, p = difference_of(change.a, change.b)
+    if reason:
+        difference = replace(difference, note="; ".join(filter(None, (reason, difference.note))))
+    margin = margin_of(change.a, source.margin if source else None)
+    low, high = difference.low, difference.high
+    small = margin is not None and low is not None and high is not None and -margin < low and high < margin
+    same = (change.a.value, change.a.low, change.a.high) == (change.b.value, change.b.low, change.b.high)
+    basis: Basis = "none" if low is None else "intervals"
+    return replace(change, difference=difference, p=p, basis=basis, identical=same, equivalent=small, margin=margin)
+
+
+def _target(estimate: Estimate) -> float | None:
+    better = estimate.better or ""
+    return float(better.partition(":")[2]) if better.startswith("target:") else None

@@ -1,0 +1,162 @@
+"""Compares two runs metric by metric: how much changed, how sure that is, and whether it got worse.
+
+A metric whose evidence names its source is recomputed from the rows of both runs: paired where they hold the same
+items, with whole clusters exchanged or resampled, else on two samples. Without a source the intervals are compared.
+Headlines are decided, all other metrics are exploratory (:mod:`lm_audit.report.comparison.deciding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lm_audit.report.comparison.deciding import adjusted, decides, resolution_of
+from lm_audit.report.comparison.finding_change import FindingChange, finding_changes
+from lm_audit.report.comparison.matching import keyed
+from lm_audit.report.comparison.metric_change import Comparing, MetricChange, Outcome
+from lm_audit.report.page.states import State, case_state
+from lm_audit.report.tables.items import case_rows
+from lm_audit.report.voids import Voids
+from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.sources.units import RowTable
+from lm_audit.visible import shown
+
+__all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "compare_runs"]
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """A case whose state differs between the runs."""
+
+    case_id: str
+    before: State
+    after: State
+
+
+@dataclass(frozen=True)
+class LostAudit:
+    """An audit that was measured in the first run and is void in the second, with the reasons."""
+
+    audit: str
+    model: str | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """All that differs between run ``a`` (before) and run ``b`` (after)."""
+
+    a: str
+    b: str
+    changes: tuple[MetricChange, ...]
+    states: tuple[StateChange, ...]
+    appeared: tuple[str, ...]
+    vanished: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    lost: tuple[LostAudit, ...] = ()
+    findings: tuple[FindingChange, ...] = ()
+
+    @property
+    def regressions(self) -> tuple[MetricChange, ...]:
+        """The significant changes for the worse of what is decided."""
+        return tuple(change for change in self.changes if change.regression)
+
+    @property
+    def failed(self) -> bool:
+        """Whether run ``b`` is worse: a regression, or an audit whose numbers are void now and were not before."""
+        return bool(self.regressions or self.lost)
+
+
+def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) -> RunComparison:
+    """What changed from ``a`` to ``b``; cases are matched by id, with ``across_models`` without model and device.
+
+    ``UsageError`` where ``across_models`` leaves it open which model of one run goes with which of the other.
+    """
+    cases_a, cases_b = keyed(a, b, across_models)
+    voids_a, voids_b = Voids(a), Voids(b)
+    both = [key for key in cases_a if key in cases_b]
+    resolution = resolution_of([cases_a[key] for key in both if not _is_control(cases_a[key])])
+    changes: list[MetricChange] = []
+    for key in both:
+        before, after = cases_a[key], cases_b[key]
+        void = before in voids_a or after in voids_b
+        found = _case_changes(a, b, before, after, resolution, seed)
+        changes += (replace(change, void=void, decided=decides(after, change.metric)) for change in found)
+    changes = adjusted(changes)
+    matched = [(cases_a[k], cases_b[k], cases_a[k] in voids_a or cases_b[k] in voids_b) for k in both]
+    comparison = RunComparison(
+        a=a.run_id,
+        b=b.run_id,
+        changes=tuple(changes),
+        findings=tuple(finding_changes(matched, changes)),
+        states=tuple(_state_changes(cases_a, cases_b, both, voids_a, voids_b)),
+        appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
+        vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),
+        remarks=tuple(_remarks(a, b, cases_a, cases_b, both)),
+        lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
+    )
+    # Runs are matched by what they recorded; what is told of them is made safe to show.
+    return shown(comparison)
+
+
+def _is_control(case: CaseRecord) -> bool:
+    return bool(case.control_role or case.last.control)
+
+
+def _case_changes(
+    a: Run, b: Run, before: CaseRecord, after: CaseRecord, resolution: float, seed: int
+) -> list[MetricChange]:
+    # A p-value is no metric: it says how sure a number was, not how large.
+    shared = [
+        name
+        for name, metric in before.last.metrics.items()
+        if name in after.last.metrics and metric.unit != "p" and after.last.metrics[name].unit != "p"
+    ]
+    # A control has a planted effect: its numbers may move without the model being better or worse.
+    if not shared or _is_control(before):
+        return []
+    tables = RowTable(case_rows(a, before).rows), RowTable(case_rows(b, after).rows)
+    comparing = Comparing(before, after, *tables, resolution=resolution, seed=seed)
+    return [comparing.change(name) for name in shared]
+
+
+def _lost(cases: list[tuple[CaseRecord, CaseRecord]], voids_a: Voids, voids_b: Voids) -> list[LostAudit]:
+    """Audits with values in the first run whose numbers became void."""
+    found: dict[tuple[str, str | None], LostAudit] = {}
+    for before, after in cases:
+        measured = any(metric.value is not None for metric in before.last.metrics.values())
+        if after.audit and measured and before not in voids_a and after in voids_b:
+            reasons = voids_b.reasons(after.audit, after.model)
+            found.setdefault((after.audit, after.model), LostAudit(after.audit, after.model, reasons))
+    return list(found.values())
+
+
+def _state_changes(
+    cases_a: Mapping[str, CaseRecord],
+    cases_b: Mapping[str, CaseRecord],
+    both: list[str],
+    voids_a: Voids,
+    voids_b: Voids,
+) -> list[StateChange]:
+    found = []
+    for key in both:
+        before = case_state(cases_a[key], void=cases_a[key] in voids_a)
+        after = case_state(cases_b[key], void=cases_b[key] in voids_b)
+        if before != after:
+            found.append(StateChange(cases_b[key].case_id, before, after))
+    return found
+
+
+def _remarks(
+    a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord], both: list[str]
+) -> list[str]:
+    remarks = []
+    if cases_a and cases_b and not both:
+        remarks.append("no case is in both runs; --across-models matches cases without their model and device")
+    for run in (a, b):
+        if run.missing:
+            remarks.append(f"{run.run_id} is incomplete: {len(run.missing)} planned cases never ended")
+    sizes = a.metadata.get("size"), b.metadata.get("size")
+    if sizes[0] != sizes[1]:
+        remarks.append(f"the runs differ in size: {sizes[0]} and {sizes[1]}")
+    return remarks

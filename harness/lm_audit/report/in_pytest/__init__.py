@@ -1,0 +1,1 @@
+"""The report's part in a pytest run: its hooks and what the terminal says."""

@@ -1,0 +1,145 @@
+"""The report's part in a pytest run: ``--baseline``, tags, exporters, Allure, and the index of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from lm_audit.errors import HarnessError
+from lm_audit.plugin.options.naming import declare
+from lm_audit.plugin.record.audit_session import SESSION, AuditSession, reports_folder
+from lm_audit.report.exporters import TARGETS, check_installed
+
+_LINES: pytest.StashKey[list[str]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register what the report can do at the end of a run."""
+    group = parser.getgroup("lm-audit", "audits of language models")
+    declare(
+        group,
+        "--baseline",
+        dest="lm_audit_baseline",
+        metavar="RUN",
+        help="compare with this run (id or folder) at the end; a significant regression fails the call",
+    )
+    declare(
+        group,
+        "--tag",
+        dest="lm_audit_tag",
+        action="append",
+        metavar="TEXT",
+        help="a word that the index of all runs shows and filters by; repeatable",
+    )
+    declare(
+        group,
+        "--export",
+        dest="lm_audit_export",
+        action="append",
+        choices=TARGETS,
+        help="send metrics and report there at the end; repeatable",
+    )
+    declare(
+        group,
+        "--plots",
+        dest="lm_audit_plots",
+        action="store_true",
+        help="write each chart as PNG and SVG into the run folder's plots/",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find the baseline and the libraries of exporters before anything runs."""
+    try:
+        for target in config.getoption("lm_audit_export") or ():
+            check_installed(target)
+    except HarnessError as error:
+        raise pytest.UsageError(f"--export {target}: {error}") from error
+    baseline = config.getoption("lm_audit_baseline")
+    if baseline and not hasattr(config, "workerinput"):
+        from lm_audit.runstore.layout import find_run
+
+        try:
+            find_run(baseline, reports_folder(config))
+        except HarnessError as error:
+            raise pytest.UsageError(f"--baseline: {error}") from error
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """After the run was written: complete Allure's results, compare, export. A failure here costs no data."""
+    result = yield
+    config = session.config
+    audit = config.stash.get(SESSION, None)
+    if audit is not None and audit.recorded and not audit.is_worker:
+        lines = config.stash.setdefault(_LINES, [])
+        for step in (_allure, _index, _plots, _export, _baseline):
+            try:
+                lines += step(session, audit)
+            except Exception as error:
+                lines.append(f"{step.__name__.strip('_')}: {type(error).__name__}: {error}")
+    return result
+
+
+def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:
+    folder = session.config.getoption("allure_report_dir", None)
+    if not folder:
+        return []
+    from pathlib import Path
+
+    from lm_audit.report.allure.results import complete_results
+    from lm_audit.runstore.run import read_run
+
+    complete_results(read_run(audit.folder.path, shown=True), Path(folder))
+    return []
+
+
+def _index(session: pytest.Session, audit: AuditSession) -> list[str]:
+    from lm_audit.report.index_all import write_index
+
+    write_index(audit.folder.path.parent)
+    return []
+
+
+def _plots(session: pytest.Session, audit: AuditSession) -> list[str]:
+    if not session.config.getoption("lm_audit_plots", False):
+        return []
+    from lm_audit.report.charts.plots import plots_line
+
+    return [plots_line(audit.folder.path)]
+
+
+def _export(session: pytest.Session, audit: AuditSession) -> list[str]:
+    from lm_audit.report.exporters import export
+
+    return [export(target, audit.folder.path) for target in session.config.getoption("lm_audit_export") or ()]
+
+
+def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
+    baseline = session.config.getoption("lm_audit_baseline")
+    if not baseline:
+        return []
+    from lm_audit.report.comparison.page import render_comparison
+    from lm_audit.report.comparison.runs import compare_runs
+    from lm_audit.report.comparison.text import comparison_lines
+    from lm_audit.report.write import write_text
+    from lm_audit.runstore.layout import find_run
+    from lm_audit.runstore.run import read_run
+
+    before = read_run(find_run(baseline, audit.folder.path.parent))
+    comparison = compare_runs(before, read_run(audit.folder.path), seed=audit.options.seed)
+    page = write_text(audit.folder.path / "baseline.html", render_comparison(comparison))
+    if comparison.failed and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    writer = session.config.get_terminal_writer()
+    lines = comparison_lines(comparison, width=writer.fullwidth, color=writer.hasmarkup)
+    return ["baseline:", *lines, f"comparison: {page}"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how the run compares with its baseline, and what could not be done."""
+    for line in config.stash.get(_LINES, []):
+        terminalreporter.write_line(line)

@@ -1,0 +1,281 @@
+"""What the terminal says after pytest's own lines: what the page says first, in at most 25 lines."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lm_audit.report.answer import gate_parts, overall
+from lm_audit.report.names import case_label, tail, visible
+from lm_audit.report.numbers import few_text, interval_text, is_p_value, sample_size, value_text
+from lm_audit.report.page.states import SEVERITY, State, case_state
+from lm_audit.report.page.view import FindingView, ModelFindings
+from lm_audit.report.titles import metric_title
+from lm_audit.report.voids import Voids
+from lm_audit.runstore.records import CaseRecord, Run, VerdictWord
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+MOST = 25
+"""Lines at most."""
+BROKEN = ("crashed", "error", "unfinished", "failed")
+STYLES = {
+    "met": "blue", "missed": "bold red", "failed": "bold red", "undecided": "yellow", "void": "bold strike",
+    "crashed": "bold magenta", "error": "bold magenta", "unfinished": "magenta", "reported": "dim", "skipped": "dim",
+    "found": "bold red", "cannot tell": "yellow", "answer": "bold", "": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is said: a sign, a word, a text, and a second line where one is not enough."""
+
+    sign: str
+    word: str
+    text: str
+    below: str = ""
+    style: str = ""
+
+    @property
+    def height(self) -> int:
+        """Lines that it takes."""
+        return 2 if self.below else 1
+
+
+@dataclass
+class Section:
+    """Entries of one kind, of which ``shown`` are said and the others counted as ``rest``."""
+
+    entries: list[Entry]
+    rest: str
+    shown: int
+
+    @property
+    def height(self) -> int:
+        """Lines that it takes, that of the rest included."""
+        return sum(entry.height for entry in self.entries[: self.shown]) + (len(self.entries) > self.shown)
+
+
+def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[str]:
+    """The summary of ``run``: at most 25 lines of at most ``width`` columns, with ANSI colours where ``color``."""
+    voids = Voids(run)
+    states = [(case, case_state(case, void=case in voids)) for case in run.cases]
+    answer, findings = overall(run)
+    sections = [
+        _section([Entry("", "", answer.headline, style="answer")], "", 1),
+        _section(_gates(run, "missed"), "more gates missed", 6),
+        _section(_found(findings), "more found", 6),
+        _section(_gates(run, "undecided"), "more gates undecided", 4),
+        _section(_unknown(findings), "", 1),
+        _section(_void(voids), "more audits void", 6),
+        _section(_broken(states), "more that broke", 4),
+        _section(_skipped(states), "more reasons to skip", 2),
+        _section([Entry("", "", line) for line in (*_gaps(run), *_totals(states, findings))], "", 9),
+    ]
+    room = MOST - sum(section.height for section in sections)
+    numbers = _section(_numbers(states), "more cases with numbers: they are in the report", max(0, min(12, room - 1)))
+    if room > 1:
+        sections.insert(len(sections) - 1, numbers)
+    return _render(_fitted(sections), width, color)
+
+
+def _section(entries: Iterable[Entry], rest: str, most: int) -> Section:
+    merged = _merged(list(entries))
+    # One more line for the rest is as long as the entry itself.
+    return Section(merged, rest, len(merged) if len(merged) <= most + 1 and merged and rest else most)
+
+
+def _merged(entries: list[Entry]) -> list[Entry]:
+    """No two that read alike: equal ones are one, with their number."""
+    counts = Counter(entries)
+    return [
+        entry if many == 1 else Entry(entry.sign, entry.word, f"{entry.text} ({many} times)", entry.below, entry.style)
+        for entry, many in counts.items()
+    ]
+
+
+def _fitted(sections: list[Section]) -> list[Section]:
+    """The sections in 25 lines: the longest gives way first, and each keeps one entry."""
+    while sum(section.height for section in sections) > MOST:
+        able = [section for section in sections if min(section.shown, len(section.entries)) > 1 and section.rest]
+        if not able:
+            break
+        longest = max(able, key=lambda section: section.height)
+        longest.shown = min(longest.shown, len(longest.entries)) - 1
+    return sections
+
+
+def _gates(run: Run, word: VerdictWord) -> Iterable[Entry]:
+    for case in run.cases:
+        for verdict in case.verdicts:
+            if verdict.word == word:
+                about, how = gate_parts(case, verdict)
+                yield Entry(State(word).symbol, word, about, how, word)
+
+
+def _found(findings: Sequence[ModelFindings]) -> Iterable[Entry]:
+    many = len(findings) > 1
+    for entry in findings:
+        for one in entry.found:
+            yield Entry(
+                "!", "found", f"{entry.model}: {one.statement}" if many else one.statement, _facts(one), "found"
+            )
+
+
+def _facts(one: FindingView) -> str:
+    value = " ".join(part for part in (one.value, one.unit, one.interval) if part)
+    word = "exploratory" if one.exploratory else ""
+    return "; ".join(part for part in (value, one.sure, one.size, word, f"{one.audit}: {one.case}") if part)
+
+
+def _unknown(findings: Sequence[ModelFindings]) -> Iterable[Entry]:
+    unknown = [one for entry in findings for one in entry.unknown]
+    if unknown:
+        first = unknown[0]
+        hint = f", such as: {first.statement}" + (f" ({first.needed})" if first.needed else "")
+        yield Entry("?", "open", f"{len(unknown)} cannot be told{hint}", style="cannot tell")
+
+
+def _void(voids: Voids) -> Iterable[Entry]:
+    for audit, (models, reason) in voids.summaries().items():
+        where = f"{audit} on {models}" if models else audit
+        yield Entry(State("void").symbol, "void", visible(f"{where}: {reason}"), style="void")
+
+
+def _broken(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    groups: dict[tuple[State, str | None, str], list[CaseRecord]] = {}
+    for case, state in states:
+        if state.name in BROKEN and case.last.cause not in ("gate", "control"):
+            groups.setdefault((state, case.audit, _reason(case)), []).append(case)
+    for (state, audit, reason), cases in sorted(groups.items(), key=lambda group: SEVERITY.index(group[0][0].name)):
+        where = tail(cases[0].case_id) if len(cases) == 1 else f"{audit or 'other'}, {len(cases)} cases"
+        yield Entry(state.symbol, state.name, visible(f"{where}: {reason}" if reason else where), style=state.name)
+
+
+def _skipped(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    groups: dict[str, int] = Counter(_reason(case) for case, state in states if state.name == "skipped")
+    for reason, many in groups.items():
+        yield Entry(
+            State("skipped").symbol, "skipped", f"{many} case{'' if many == 1 else 's'}: {reason}", style="skipped"
+        )
+
+
+def _numbers(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
+    """Headline numbers of cases that nothing above speaks of; those whose intervals cover come first."""
+    rows = []
+    for case, state in states:
+        metrics = case.last.metrics
+        name = case.last.headline if case.last.headline in metrics else next(iter(metrics), None)
+        silent = not case.verdicts and not any(one.kind == "claim" for one in case.last.findings)
+        if name is None or case.is_control or state.name not in ("reported", "met") or not (silent or case.verdicts):
+            continue
+        estimate = metrics[name]
+        if estimate.value is None or is_p_value(estimate):
+            continue
+        model = f", {case.model}" if case.model else ""
+        parts = (value_text(estimate), estimate.unit or "", interval_text(estimate))
+        number = " ".join(part for part in parts if part)
+        text = f"{metric_title(name, case.audit)} {number}, n {sample_size(estimate)} ({case_label(case)}{model})"
+        rows.append((bool(few_text(estimate)) or not interval_text(estimate), Entry(state.symbol, "", visible(text))))
+    return [entry for _, entry in sorted(rows, key=lambda row: row[0])]
+
+
+def _reason(case: CaseRecord) -> str:
+    lines = visible(case.last.message).splitlines()
+    return lines[0][:200] if lines else ""
+
+
+def _gaps(run: Run) -> Iterable[str]:
+    if run.missing:
+        many = f"{len(run.missing)} planned case{'' if len(run.missing) == 1 else 's'}"
+        yield f"{many} never ended; --resume {run.run_id} finishes them"
+    if run.damaged:
+        first = run.damaged[0]
+        where = visible(f"{first.file}, line {first.line}: {first.reason}")
+        many = f"{len(run.damaged)} damaged record{'' if len(run.damaged) == 1 else 's'}"
+        yield f"{many} skipped, the first in {where}"
+
+
+def _totals(states: Sequence[tuple[CaseRecord, State]], findings: Sequence[ModelFindings]) -> Iterable[str]:
+    told = [
+        f"{number} {word}"
+        for word, number in (
+            ("found", sum(len(entry.found) for entry in findings)),
+            ("cannot be told", sum(len(entry.unknown) for entry in findings)),
+            ("excluded", sum(len(entry.absent) for entry in findings)),
+            ("void", sum(entry.void for entry in findings)),
+        )
+        if number
+    ]
+    if told:
+        beside = sum(entry.exploratory for entry in findings)
+        yield f"findings: {', '.join(told)}" + (f" ({beside} of them exploratory)" if beside else "")
+    verdicts = Counter(verdict.word for case, _ in states for verdict in case.verdicts)
+    if verdicts:
+        words = ", ".join(f"{verdicts[word]} {word}" for word in ("missed", "undecided", "met") if verdicts[word])
+        yield f"gates: {words}"
+    counts = Counter(state.name for _, state in states)
+    yield "cases: " + (", ".join(f"{counts[name]} {State(name).label}" for name in SEVERITY if counts[name]) or "none")
+
+
+def _render(sections: Sequence[Section], width: int, color: bool) -> list[str]:
+    """Each entry on its lines, cut at ``width``: the model, the case and the number stand before what may be cut."""
+    from rich.console import Console
+
+    wide = max(40, width)
+    console = Console(
+        file=io.StringIO(),
+        width=wide,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        _environ={},
+    )
+    for section in sections:
+        for line in _told(section, wide):
+            console.print(line, no_wrap=True, overflow="ellipsis", crop=True, highlight=False)
+    out = console.file
+    assert isinstance(out, io.StringIO)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def _told(section: Section, width: int) -> Iterable[Text]:
+    """The lines of a section; entries that read alike once they are cut are said once, with their number."""
+    from rich.text import Text
+
+    alike: dict[tuple[str, ...], list[list[Text]]] = {}
+    for entry in section.entries[: section.shown]:
+        lines = list(_lines(entry, width))
+        alike.setdefault(tuple(line.plain for line in lines), []).append(lines)
+    for same in alike.values():
+        *above, last = same[0]
+        if len(same) > 1:
+            mark = f" ({len(same)} alike)"
+            last.truncate(width - len(mark), overflow="ellipsis")
+            last.append(mark)
+        yield from (*above, last)
+    left = len(section.entries) - section.shown
+    if left > 0:
+        line = Text(f"  and {left} {section.rest}")
+        line.truncate(width, overflow="ellipsis")
+        yield line
+
+
+def _lines(entry: Entry, width: int) -> Iterable[Text]:
+    from rich.text import Text
+
+    line = Text()
+    if entry.sign:
+        line.append(f"{entry.sign} {entry.word:<9} " if entry.word else f"{entry.sign} ", STYLES[entry.style])
+    text = " ".join(entry.text.split())
+    line.append(text, STYLES["answer"] if entry.style in ("answer", "found") else "")
+    line.truncate(width, overflow="ellipsis")
+    yield line
+    if entry.below:
+        below = Text("            " + " ".join(entry.below.split()), "dim")
+        below.truncate(width, overflow="ellipsis")
+        yield below

@@ -1,0 +1,1 @@
+"""The page of a run: what it shows, and how that is laid out."""

@@ -1,0 +1,69 @@
+"""One tidy table of every metric of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lm_audit.report.names import case_label
+from lm_audit.report.page.states import case_state, worst_word
+from lm_audit.report.voids import Voids
+from lm_audit.runstore.records import CaseRecord, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "run_id", "audit", "model", "device", "case_id", "case", "metric", "headline", "value", "low", "high", "n",
+    "confidence", "chance", "unit", "better", "method", "note", "control", "outcome", "state", "verdict", "limit",
+)  # fmt: skip
+
+
+def metrics_table(run: Run) -> pd.DataFrame:
+    """A row for every metric of every case's last attempt, with the columns of :data:`COLUMNS`."""
+    import pandas as pd
+
+    voids = Voids(run)
+    rows = [row for case in run.cases for row in _rows(run, case, case in voids)]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table.astype({name: "float64" for name in ("value", "low", "high", "confidence", "chance")}).astype(
+        {"n": "Int64"}
+    )
+
+
+def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
+    headline = case.last.headline or next(iter(case.last.metrics), None)
+    rows = []
+    for name, estimate in case.last.metrics.items():
+        verdicts = [verdict for verdict in case.verdicts if verdict.metric == name]
+        rows.append(
+            estimate.to_json()
+            | {
+                "run_id": run.run_id,
+                "audit": case.audit,
+                "model": case.model,
+                "device": case.device,
+                "case_id": case.case_id,
+                "case": case_label(case),
+                "metric": name,
+                "headline": name == headline,
+                "control": case.control_role or (case.last.control.role if case.last.control else None),
+                "outcome": case.outcome,
+                "state": case_state(case, void=void).name,
+                "verdict": worst_word(verdicts),
+                "limit": "; ".join(verdict.limit for verdict in verdicts) or None,
+            }
+        )
+    return [{name: _sound(value) for name, value in row.items()} for row in rows]
+
+
+def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
+    """Write :func:`metrics_table` as CSV (UTF-8, one header line) and Parquet."""
+    table = metrics_table(run)
+    csv.write_bytes(table.to_csv(index=False, lineterminator="\n").encode())
+    table.to_parquet(parquet, index=False)
+
+
+def _sound(value: Any) -> Any:
+    # Lone surrogates are legal in JSON but not in UTF-8.
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

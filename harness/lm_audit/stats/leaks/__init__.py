@@ -1,0 +1,1 @@
+"""What a model gives away: exposure, likelihood ratios, bounds on epsilon."""

@@ -1,0 +1,1 @@
+"""Means: of independent values, of clusters, of crossed tables."""

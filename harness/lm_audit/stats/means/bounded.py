@@ -1,0 +1,74 @@
+"""The mean of values that cannot leave a range: shares of a few draws, exposures under their cap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.stats.bootstrap.resampling import BATCH_INDICES
+from lm_audit.stats.covering import FEWEST
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import Array, check_share, finite_array
+from lm_audit.stats.shares.proportions import clopper_pearson
+
+METHOD = "mean, Gaffke's interval for bounded values"
+
+
+def bounded_mean(
+    values: ArrayLike,
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
+) -> Estimate:
+    """The mean of independent values in [``low``, ``high``] with an interval that has a width even where all are equal.
+
+    Gaffke's (2005) limits: the quantiles of the mean under Dirichlet(1, ..., 1) weights on the n values and one more at
+    the end of the range. For values at both ends only they are Clopper-Pearson's, which are computed exactly; for all
+    others they cover at least as often as they say in every case that was tried (Learned-Miller and Thomas 2020; here
+    ``benchmarks/coverage_privacy.py``). Fewer than 8 values give no interval; a value outside the range gives no value.
+    """
+    check_share("confidence", confidence)
+    found = finite_array(values)
+    if isinstance(found, str):
+        return Estimate.not_estimable(found, n=np.size(values), method=METHOD, confidence=confidence)
+    if found.min() < low or found.max() > high:
+        reason = f"values from {found.min():g} to {found.max():g} leave the range [{low:g}, {high:g}]"
+        return Estimate.not_estimable(reason, n=len(found), method=METHOD, confidence=confidence)
+    whole = Estimate(
+        float(np.clip(found.mean(), found.min(), found.max())), n=len(found), confidence=confidence, method=METHOD
+    )
+    if len(found) < FEWEST:
+        return replace(whole, note=f"{len(found)} values give no interval, {FEWEST} do")
+    bottom, top = bounded_limits(found, low, high, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    return replace(whole, low=bottom, high=top)
+
+
+def bounded_limits(
+    values: Array, low: float, high: float, *, confidence: float, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    """The limits of :func:`bounded_mean`, for values that were checked."""
+    if np.isin(values, (low, high)).all():
+        share = clopper_pearson(int((values == high).sum()), len(values), confidence)
+        assert share.low is not None and share.high is not None
+        return low + (high - low) * share.low, low + (high - low) * share.high
+    tail, ordered = (1 - confidence) / 2, np.sort(values)
+    lower, upper = _weighted_means(np.r_[low, ordered], np.r_[ordered, high], n_resamples, seed)
+    mean = float(values.mean())
+    return min(mean, float(np.quantile(lower, tail))), max(mean, float(np.quantile(upper, 1 - tail)))
+
+
+def _weighted_means(below: Array, above: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
+    """The two columns of values under the same Dirichlet weights, one mean a resample."""
+    rng, pieces = np.random.default_rng(seed), []
+    batch = max(1, BATCH_INDICES // len(below))
+    for start in range(0, n_resamples, batch):
+        weights = rng.standard_exponential((min(batch, n_resamples - start), len(below)))
+        weights /= weights.sum(axis=1, keepdims=True)
+        pieces.append(weights @ np.column_stack([below, above]))
+    both = np.concatenate(pieces)
+    return both[:, 0], both[:, 1]

@@ -1,0 +1,113 @@
+"""Two groups of unequal spread: the difference of their means, its interval and its test, from one pivot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lm_audit.stats.bootstrap.resampling import paired_batches
+from lm_audit.stats.covering import FEWEST
+from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, rounding, two_groups
+
+METHOD = "difference of means, bootstrap-t"
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """Mean of the first group minus mean of the second, and the two-sided p-value of "the means are equal".
+
+    Both come from one bootstrap distribution, so that p < 1 - confidence exactly where the interval excludes 0.
+    """
+
+    difference: Estimate
+    p: Estimate
+
+
+def studentised_difference(
+    x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
+) -> MeanDifference:
+    """The difference of two means whose groups may differ in size, spread and shape.
+
+    The difference over Welch's standard error is compared with its bootstrap distribution, each side resampled on its
+    own (Efron 1979; Hall 1992): each limit is the further one of the symmetric and the equal-tailed form, of which the
+    first covers 92% where 8 to 15 members are strongly skewed. A permutation test would need equal spreads: where 15
+    values spread three times as much as 200 others it rejects a true null hypothesis in 42%. Groups of fewer than 8
+    values, and groups without any spread, give a difference without interval and no p-value.
+    """
+    check_share("confidence", confidence)
+    groups, n = two_groups(x, y), np.size(x) + np.size(y)
+    if isinstance(groups, str):
+        return _without(None, groups, n, confidence)
+    exponent = max(math.frexp(float(np.abs(group).max()))[1] for group in groups)
+    first, second = (np.ldexp(group, -exponent) for group in groups)
+    value = float(first.mean() - second.mean())
+    error = float(_standard_error(first, second))
+    if min(len(first), len(second)) < FEWEST:
+        reason = f"groups of {len(first)} and {len(second)}: no interval, at least {FEWEST} on each side give one"
+        return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
+    if error <= rounding(first, second):
+        return _without(float(np.ldexp(value, exponent)), "neither group has any spread: no interval", n, confidence)
+    pivots = _pivots(first, second, value, n_resamples, seed)
+    p = p_value(_share_beyond(pivots, value / error), n=n, method=f"{METHOD}, R={n_resamples}")
+    reach = _reach(pivots, confidence)
+    if not np.isfinite(reach).all():
+        reason = "too few values differ: a resample often has no spread, and the interval no end"
+        return replace(_without(float(np.ldexp(value, exponent)), reason, n, confidence), p=p)
+    ends = [float(np.ldexp(value + part * error, exponent)) for part in (-reach[0], 0.0, reach[1])]
+    if not np.isfinite(ends).all():
+        return _without(None, "the result exceeds the range of floats", n, confidence)
+    units = min(len(first), len(second))
+    found = Estimate(ends[1], ends[0], ends[2], n=n, confidence=confidence, method=METHOD, units=units)
+    return MeanDifference(found, p)
+
+
+def _without(value: float | None, reason: str, n: int, confidence: float) -> MeanDifference:
+    if value is None or not math.isfinite(value):
+        none = Estimate.not_estimable(reason, n=n, method=METHOD, confidence=confidence)
+    else:
+        none = Estimate(value, n=n, confidence=confidence, method=METHOD, note=reason)
+    return MeanDifference(none, no_p_value(reason, method=METHOD, n=n))
+
+
+def _standard_error(first: Array, second: Array) -> Array:
+    """Welch's standard error of the difference along the last axis."""
+    spread = first.var(axis=-1, ddof=1) / first.shape[-1] if first.shape[-1] > 1 else np.zeros(first.shape[:-1])
+    other = second.var(axis=-1, ddof=1) / second.shape[-1] if second.shape[-1] > 1 else np.zeros(second.shape[:-1])
+    return np.asarray(np.sqrt(spread + other), dtype=np.float64)
+
+
+def _pivots(first: Array, second: Array, value: float, n_resamples: int, seed: int) -> Array:
+    """Difference minus observed one over its own standard error, by resample; infinite where that has no spread."""
+    pieces = []
+    for rows, columns in paired_batches(seed, len(first), len(second), n_resamples):
+        drawn, others = first[rows], second[columns]
+        distance = drawn.mean(axis=-1) - others.mean(axis=-1) - value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pivots = distance / _standard_error(drawn, others)
+        pieces.append(np.where(np.abs(distance) <= rounding(first, second), 0.0, pivots))
+    return np.concatenate(pieces)
+
+
+def _reach(pivots: Array, confidence: float) -> tuple[float, float]:
+    """How many standard errors the interval reaches down and up."""
+    both, below, above = np.sort(np.abs(pivots)), np.sort(-pivots), np.sort(pivots)
+    each = (1 + confidence) / 2
+    symmetric = _ranked(both, confidence)
+    return max(symmetric, _ranked(above, each)), max(symmetric, _ranked(below, each))
+
+
+def _ranked(ordered: Array, share: float) -> float:
+    """The order statistic that agrees with a p-value which counts what was observed among the draws."""
+    return float(ordered[min(len(ordered), math.ceil(share * (len(ordered) + 1))) - 1])
+
+
+def _share_beyond(pivots: Array, observed: float) -> float:
+    """The larger p-value of the symmetric and the equal-tailed test."""
+    size = 1 + len(pivots)
+    both = 1 + int((np.abs(pivots) >= abs(observed)).sum())
+    tail = 1 + int((pivots >= observed).sum() if observed > 0 else (pivots <= observed).sum())
+    return min(1.0, max(both, 2 * tail) / size)

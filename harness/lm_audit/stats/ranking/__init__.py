@@ -1,0 +1,1 @@
+"""How well scores tell members from controls."""
