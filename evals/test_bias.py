@@ -135,8 +135,7 @@ SAMPLES: dict[str, dict[str, int | None]] = {
 
 def public_cases(options: RunOptions) -> list[Case]:
     """One case for each public set; those without ``--data NAME=PATH`` skip and say so."""
-    from lm_audit.audits.bias.benchmarks.public_sets import load_set
-    from lm_audit.audits.bias.benchmarks.rows import is_hub_id
+    from lm_audit.audits.bias.benchmarks.public_sets import check_set
 
     found = []
     for name in DATA_SETS:
@@ -144,8 +143,7 @@ def public_cases(options: RunOptions) -> list[Case]:
         if source is None:
             found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))
         else:
-            if not is_hub_id(source):
-                load_set(source, name)  # a file that is absent, broken or mostly unusable is named now, not later
+            check_set(source, name)  # what is absent, broken or mostly unusable is named now, not later
             found.append(Case(name, {"source": source, "kind": name, "sample": SAMPLES[options.size][name]}, cost=3.0))
     return found
 

@@ -106,6 +106,47 @@ ASKED = [
 ]
 
 
+PRESENCE = """
+import os, sys
+from lm_audit.audits.bias.benchmarks.public_sets import check_set, load_set
+from lm_audit.audits.hub_presence import is_settled
+from lm_audit.audits.hub_rows import HubSet
+from lm_audit.errors import HarnessError
+
+def tried(source):
+    try:
+        check_set(source, "crows_pairs")
+    except HarnessError as error:
+        return " ".join(str(error).split())
+    return f"read {load_set.cache_info().currsize}"
+
+print(tried("own/absent"))
+print(tried("own/pairs"), is_settled(HubSet.parse("own/pairs")))
+load_set("own/pairs", "crows_pairs")
+load_set.cache_clear()
+print(is_settled(HubSet.parse("own/pairs")), tried("own/pairs"))
+os.environ["HF_ENDPOINT"] = "http://127.0.0.1:1"
+print(tried("own/other"))
+os.environ["HF_HUB_OFFLINE"] = "1"
+print(tried("own/other"))
+"""
+
+
+def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up_where_not(tmp_path: Path) -> None:
+    sets = {"own/pairs": {"README.md": card({"en": {"test": "t.parquet"}}), "t.parquet": parquet_of([PAIR], CROWS)}}
+    with hub_of_data(sets, tmp_path) as environment:
+        done = subprocess.run(
+            [sys.executable, "-c", PRESENCE], env=environment, capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    absent, looked_up, cached, unreachable, forbidden = done.stdout.splitlines()
+    assert absent.startswith("own/absent: is not there, says the hub (status 404)")
+    assert looked_up == "read 0 False"
+    assert cached == "True read 1"
+    assert unreachable == "read 1"
+    assert forbidden.startswith("own/other: could not be loaded from the hub")
+
+
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     pair, line = parquet_of([PAIR], CROWS), parquet_of([LINE])

@@ -15,6 +15,8 @@ from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
 from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
+from lm_audit.audits.hub_presence import is_settled, refuse_absent
+from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataWarning
 
 Row = Mapping[str, Any]
@@ -66,6 +68,15 @@ class LoadedSet:
 
     rows: Sequence[dict[str, Any]]
     usage: Usage
+
+
+def check_set(source: str, kind: str) -> None:
+    """Read the set if it is on this machine, else ask the hub whether it has it; raises what reading would."""
+    named = hub_set(source)
+    if named is None or is_settled(named):
+        load_set(source, kind)
+    else:
+        refuse_absent(named)
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,67 @@
+"""What is known of a data set of the hub before it is read: whether it lies on this machine, whether the hub has it."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from lm_audit.audits.hub_rows import HubSet
+from lm_audit.errors import DataError, UsageError
+from lm_audit.models.files.hub import hub_cache_dir, is_offline
+
+_TRUE = {"1", "on", "yes", "true"}
+_SECONDS = 10.0
+"""For the hub's answer; a hub that does not answer is left to the case that reads the set."""
+
+
+def is_settled(source: HubSet) -> bool:
+    """Whether reading the set needs no download: it is cached, or the network is forbidden and reading fails now."""
+    offline = is_offline() or os.environ.get("HF_DATASETS_OFFLINE", "").lower() in _TRUE
+    return offline or _prepared(source) or _downloaded(source)
+
+
+def refuse_absent(source: HubSet) -> None:
+    """``DataError`` where the hub says that it has no such set or revision, or does not hand it out.
+
+    Raises ``UsageError`` where the package ``datasets`` is not installed. Reads none of the set's rows.
+    """
+    if find_spec("datasets") is None:
+        raise UsageError(f"{str(source)!r} is no file here; reading it from the hub needs the package `datasets`")
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi(endpoint=os.environ.get("HF_ENDPOINT")).dataset_info(
+            source.repo, revision=source.revision, timeout=_SECONDS
+        )
+    except HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", 0)
+        if status in (401, 403, 404, 410):
+            reason = {401: "is not there, or not for everybody", 403: "is not handed out", 404: "is not there"}
+            raise DataError(
+                f"{reason.get(status, 'is gone')}, says the hub (status {status}); a set is named"
+                " OWNER/NAME@REVISION:CONFIG:SPLIT",
+                file=str(source),
+            ) from error
+    except Exception:  # no network, or none that answers in time
+        return
+
+
+def _prepared(source: HubSet) -> bool:
+    """Whether ``datasets`` keeps the set's tables; its folders are named in another case, with underscores."""
+    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    folder = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
+    owner, name = source.repo.split("/")
+    try:
+        return any(_plain(path.name) == _plain(owner + name) for path in folder.iterdir() if path.is_dir())
+    except OSError:
+        return False
+
+
+def _downloaded(source: HubSet) -> bool:
+    return (hub_cache_dir() / ("datasets--" + source.repo.replace("/", "--")) / "snapshots").is_dir()
+
+
+def _plain(text: str) -> str:
+    return text.replace("_", "").casefold()
