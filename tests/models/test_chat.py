@@ -146,3 +146,15 @@ class TestMode:
     def test_on_without_a_template_is_refused(self) -> None:
         with pytest.raises(UsageError, match="--chat on: the tokenizer of model m has no chat template"):
             in_template(with_template(None), "on", default="off", name="m")
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('no') }}", "{% if %}", "{{ messages[0]['text'].upper() }}", "no turn at all"]
+)
+def test_a_broken_template_is_told_by_the_tokenizer_alone(template: str) -> None:
+    from lm_audit.plugin.options.run_options import RunOptions
+
+    for options in (RunOptions(chat="on"), RunOptions()):
+        with pytest.raises(ModelError, match="use --chat off"):
+            options.in_template(with_template(template), default="auto")
+    assert not RunOptions(chat="off").in_template(with_template(template), default="auto")

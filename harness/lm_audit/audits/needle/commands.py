@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.number_checks import filled, real_number, seed_number, whole_number
+from lm_audit.textfiles.outputs import check_output_file, check_output_folder
 
 if TYPE_CHECKING:
     from lm_audit.audits.needle.grid.folder import CellStats
@@ -99,6 +100,7 @@ def _build(args: argparse.Namespace) -> int:
     from lm_audit.audits.needle.samples.config import NeedleConfig
     from lm_audit.models.text.chat import parse_chat_arguments
 
+    check_output_folder(args.save_dir, "--save-dir")
     given = {name: value for name, value in vars(args).items() if name not in ("run", "save_dir", "workers")}
     if "chat_args" in given:
         given["chat_args"] = parse_chat_arguments(given["chat_args"])
@@ -126,6 +128,8 @@ def _score(args: argparse.Namespace) -> int:
     from lm_audit.audits.needle.answers.evaluation import grid_evidence
     from lm_audit.audits.needle.answers.outputs import score_outputs
 
+    if args.json is not None:
+        check_output_file(args.json, "--json")
     scored = score_outputs(args.folder, args.outputs)
     evidence = grid_evidence(scored, scorer=args.scorer, threshold=args.threshold)
     for name, estimate in evidence.metrics.items():
@@ -134,7 +138,7 @@ def _score(args: argparse.Namespace) -> int:
         print(f"{name:28} {value}{interval}  n = {estimate.n}")
     for note in evidence.notes:
         print(f"note: {note}")
-    if args.json:
+    if args.json is not None:
         Path(args.json).write_text(json.dumps(_plain(evidence), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.errors import DataError, UsageError
 from lm_audit.number_checks import filled, real_number, seed_number, whole_number
 from lm_audit.textfiles import is_file, read_json_object
+from lm_audit.textfiles.outputs import check_output_file, check_output_folder
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.stages.config import StagesConfig
@@ -61,6 +62,10 @@ def config_of(args: argparse.Namespace) -> StagesConfig:
 
     Raises ``UsageError`` for an unknown field or a value that cannot be read.
     """
+    if args.output is not None:
+        check_output_folder(args.output, "--output")
+    if getattr(args, "text", None) is not None:
+        check_output_file(args.text, "--text")
     start = _start(args)
     changes: dict[str, Any] = {name: getattr(args, name) for name in SIMPLE if getattr(args, name) is not None}
     if args.repetitions is not None:

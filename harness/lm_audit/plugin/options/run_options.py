@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.models.text.chat import ChatMode, ChatSettings, in_template, parse_chat_arguments
+from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from lm_audit.number_checks import suggestion
 from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.audit_options import audit_options
@@ -68,9 +68,13 @@ class RunOptions:
     ) -> bool:
         """Whether prompts go into the chat template, where ``default`` is what the audit does unless told otherwise.
 
-        Raises what :meth:`chat_mode` and :func:`lm_audit.models.text.chat.in_template` raise.
+        Raises what :meth:`chat_mode` and :func:`lm_audit.models.text.chat.in_template` raise, and ``ModelError`` for a
+        template that fails or leaves the user's turn out.
         """
-        return in_template(tokenizer, self.chat_mode(own, flag), default=default, name=name)
+        if not in_template(tokenizer, self.chat_mode(own, flag), default=default, name=name):
+            return False
+        _ = ChatTemplate(tokenizer, self.chat_args, name=name).around_user  # one that is broken is told now
+        return True
 
     def option(self, name: str) -> Any:
         """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
