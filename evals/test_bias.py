@@ -12,11 +12,14 @@ import pytest
 
 from lm_audit.audits.bias.grid.file import load_preference_set
 from lm_audit.audits.bias.grid.lexicon import PreferenceSet
+from lm_audit.audits.bias.grid.limit import smaller_grid
 from lm_audit.audits.bias.options import DATA_SETS
+from lm_audit.audits.drawing import drawn
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
+    from lm_audit.audits.bias.generated.counterfactual import SwapItem
     from lm_audit.audits.bias.grid.measurement import GridMeasurement
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
@@ -44,9 +47,10 @@ def test_minimal_probe(case: Case, language_model: LanguageModel, evidence: Reco
 def grids(options: RunOptions) -> list[PreferenceSet]:
     """The shipped grids and the user's own; ``smoke`` cuts the Chinese one, whose words have many tokens."""
     shipped = [load_preference_set(FIXTURES / f"preference_{language}.toml") for language in ("en", "zh")]
-    if options.size == "smoke":
+    if options.size == "smoke" and options.limit is None:
         shipped[1] = replace(shipped[1], templates=shipped[1].templates[:4], pairs=shipped[1].pairs[:5])
-    return shipped + [load_preference_set(path) for path in options.option("bias_grid") or ()]
+    own = [load_preference_set(path) for path in options.option("bias_grid") or ()]
+    return [smaller_grid(grid, options.limit, seed=options.seed) for grid in (*shipped, *own)]
 
 
 def grid_cases(options: RunOptions) -> list[Case]:
@@ -144,7 +148,8 @@ def public_cases(options: RunOptions) -> list[Case]:
             found.append(Case(name, skip=f"needs the public data set: --data {name}=PATH_OR_HUB_ID"))
         else:
             check_set(source, name)  # what is absent, broken or mostly unusable is named now, not later
-            found.append(Case(name, {"source": source, "kind": name, "sample": SAMPLES[options.size][name]}, cost=3.0))
+            sample = options.items(SAMPLES[options.size][name])
+            found.append(Case(name, {"source": source, "kind": name, "sample": sample}, cost=3.0))
     return found
 
 
@@ -198,14 +203,23 @@ def test_generated_choice(
 SWAPS = [Case("gender-en", {"file": "counterfactual_en.toml"})]
 
 
-@cases(SWAPS, needs=[Capability.CONTINUE])
-def test_counterfactual_continuation(
-    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int
-) -> None:
-    """Does exchanging the gender change what the model writes more than any other change of wording does?"""
-    from lm_audit.audits.bias import counterfactual_continuations, load_swap_items
+def swap_items(case: Case, options: RunOptions) -> list[SwapItem]:
+    """The case's items: of swaps and of control swaps at most ``--limit`` each."""
+    from lm_audit.audits.bias import load_swap_items
 
     items = load_swap_items(FIXTURES / case.params["file"])
+    kinds = [[item for item in items if item.control is control] for control in (False, True)]
+    return [item for kind in kinds for item in drawn(kind, options.items(None), seed=options.seed)]
+
+
+@cases(SWAPS, needs=[Capability.CONTINUE])
+def test_counterfactual_continuation(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Does exchanging the gender change what the model writes more than any other change of wording does?"""
+    from lm_audit.audits.bias import counterfactual_continuations
+
+    items = swap_items(case, run_options)
     evidence.record(counterfactual_continuations(language_model, items, seed=audit_seed))
 
 
@@ -214,9 +228,9 @@ def test_counterfactual_swap(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does exchanging the gender move what follows more than any other change of wording does?"""
-    from lm_audit.audits.bias import counterfactual_swap, load_swap_items
+    from lm_audit.audits.bias import counterfactual_swap
 
-    result = counterfactual_swap(language_model, load_swap_items(FIXTURES / case.params["file"]), seed=audit_seed)
+    result = counterfactual_swap(language_model, swap_items(case, run_options), seed=audit_seed)
     result.notes += without_chat_form(run_options)
     evidence.record(result)
 
@@ -247,6 +261,8 @@ def test_refusal(
     from lm_audit.audits.bias import load_refusal_set, refusal_rates
 
     refusals = load_refusal_set(FIXTURES / case.params["file"])
+    requests = drawn(refusals.requests, run_options.items(None), seed=audit_seed)
+    refusals = replace(refusals, requests=tuple(requests))
     axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
     draws = {"n_seeds": 1} if run_options.size == "smoke" else {"n_seeds": 3, "temperature": 0.7}
     evidence.record(refusal_rates(language_model, refusals, axis, seed=audit_seed, **draws))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lm_audit.audits.drawing import drawn
 from lm_audit.audits.faithfulness.methods.method_options import METHODS, READS
 from lm_audit.audits.faithfulness.passage.samples import Sample, generated_samples, load_words
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
@@ -53,14 +54,13 @@ def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
     """The generated samples and the user's own, by the name that their cases bear."""
     asked_mode(options)
     words = load_words(FIXTURES / "samples.toml")
-    sets = {
-        kind: tuple(generated_samples(kind, words, COUNTS[options.size], options.seed)) for kind in ("needle", "hops")
-    }
+    many = options.items(COUNTS[options.size]) or 0
+    sets = {kind: tuple(generated_samples(kind, words, many, options.seed)) for kind in ("needle", "hops")}
     for path in options.option("faithfulness_samples") or ():
         name = Path(path).stem.replace(" ", "_")
         if name in sets:
             raise UsageError(f"--faithfulness-samples {path}: a set is already called {name!r}; rename the file")
-        sets[name] = tuple(read_samples(path))
+        sets[name] = tuple(drawn(read_samples(path), options.items(None), seed=options.seed))
     return sets
 
 

@@ -34,9 +34,8 @@ def sources(options: RunOptions) -> dict[str, str]:
 
 def read(source: str, options: RunOptions, *, heavy: bool = False, drawn: Drawn = "items") -> Benchmark:
     """The benchmark, or the sample that the run's size asks for; ``heavy`` tests take fewer of it at smoke size."""
-    given = options.option("leakage_limit")
     by_size = HEAVY_LIMITS if heavy else ROW_LIMITS if drawn == "pairs" else LIMITS
-    limit = by_size[options.size] if given is None else given
+    limit = options.items(by_size[options.size], options.option("leakage_limit"))
     return cached_benchmark(source, options.option("leakage_columns"), limit, options.seed, drawn)
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.needle
 def grids(options: RunOptions) -> list[Plan]:
     """The grids of this run."""
     asking = Asking(template_of(options), options.chat_args, thinking=options.thinking_tokens > 0)
-    return plans(options.option, options.size, options.seed, PLANS, asking)
+    return plans(options.option, options.size, options.seed, PLANS, asking, options.limit)
 
 
 def template_of(options: RunOptions) -> str:

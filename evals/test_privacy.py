@@ -91,10 +91,12 @@ def test_generated_extraction(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model write out the secrets of a manifest, greedily or in samples, more often than their twins?"""
+    from lm_audit.audits.privacy.data.limiting import limited
     from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction
 
     samples = {"smoke": 4, "standard": 16, "full": 64}[run_options.size]
-    evidence.record(generated_extraction(language_model, case.params["manifest"], samples=samples, seed=audit_seed))
+    manifest = limited(case.params["manifest"], evalcases.canary_limit(run_options.items(None)), seed=audit_seed)
+    evidence.record(generated_extraction(language_model, manifest, samples=samples, seed=audit_seed))
 
 
 @cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])

@@ -24,6 +24,7 @@ from lm_audit.errors import DataError, GateError
 from lm_audit.number_checks import suggestion
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
+from lm_audit.stats.digits import written_apart
 from lm_audit.stats.estimate import Estimate
 from lm_audit.textfiles import read_toml
 
@@ -73,7 +74,7 @@ def _decide(gate: Gate, estimate: Estimate) -> tuple[VerdictWord, str]:
     if gate.n_min is not None and not too_few(estimate) and (units is None or units < gate.n_min):
         obstacle = obstacle or f"{unit_count(estimate)} of {gate.n_min}"
     word, side = _side(gate, *interval(estimate))
-    where = f"{_number(estimate.value)}{_interval(estimate)} {side}"
+    where = f"{_written(gate, estimate)} {side}"
     if obstacle:
         return "undecided", f"{where}, but {obstacle}"
     return word, where
@@ -105,11 +106,10 @@ def interval(estimate: Estimate) -> tuple[float, float]:
     return (-math.inf if estimate.low is None else estimate.low, math.inf if estimate.high is None else estimate.high)
 
 
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None and estimate.high is None:
-        return ""
-    low, high = ("?" if bound is None else _number(bound) for bound in (estimate.low, estimate.high))
-    return f" [{low}, {high}]"
+def _written(gate: Gate, estimate: Estimate) -> str:
+    """Value and interval with the digits that the interval allows; no end is rounded onto a limit that it is not."""
+    texts = written_apart(estimate, [limit for limit in (gate.low, gate.high) if math.isfinite(limit)])
+    return " ".join(text for text in texts if text)
 
 
 def _number(value: float) -> str:

@@ -124,7 +124,10 @@ def test_needle_names_the_length_and_the_cliff() -> None:
     evidence, found = lengths((1024, 60, 60), (2048, 60, 60), (4096, 10, 60))
     evidence.finding(*found)
     words = {finding.key: (finding.verdict, finding.statement) for finding in found}
-    assert words["needle.length.4096"] == ("found", "The model fails to find needles in prompts of 4,096 tokens")
+    assert words["needle.length.4096"] == (
+        "found",
+        "The model finds fewer than 85 of 100 needles in prompts of 4,096 tokens",
+    )
     assert words["needle.length.1024"][0] == "not found"
     assert words["needle.cliff"] == ("found", "Needles are found up to 2,048 tokens and no longer at 4,096")
 
@@ -141,6 +144,42 @@ def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
     cliff = found[-1]
     assert cliff.verdict == "found"
     assert cliff.statement == "Needles are not found even at 1,024 tokens, the shortest that was measured"
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict", "statement", "size"),
+    [
+        (
+            [(256, 60, 60), (512, 9, 10), (1024, 1, 60)],
+            "found",
+            "Needles are found up to 256 tokens and no longer at 1,024; whether at 512 cannot be told",
+            "the cliff lies between 256 and 1,024 tokens",
+        ),
+        (
+            [(256, 9, 10), (512, 1, 60), (1024, 1, 60)],
+            "found",
+            "Needles are not found at 512 tokens; whether at 256 cannot be told",
+            "the cliff lies below 512 tokens",
+        ),
+        (
+            [(256, 60, 60), (512, 9, 10), (1024, 60, 60)],
+            "cannot tell",
+            "Needles are found up to 256 tokens; whether at 512 cannot be told",
+            "the cliff lies at 256 tokens or beyond",
+        ),
+        (
+            [(256, 60, 60), (512, 60, 60)],
+            "not found",
+            "Needles are found up to 512 tokens, the longest that was measured",
+            "the cliff lies beyond 512 tokens",
+        ),
+    ],
+)
+def test_needle_names_the_cliff_also_behind_a_length_that_cannot_be_told(
+    shares: list[tuple[int, int, int]], verdict: str, statement: str, size: str
+) -> None:
+    cliff = lengths(*shares)[1][-1]
+    assert (cliff.key, cliff.verdict, cliff.statement, cliff.size) == ("needle.cliff", verdict, statement, size)
 
 
 def test_needle_names_the_depth() -> None:

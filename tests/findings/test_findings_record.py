@@ -11,6 +11,7 @@ import pytest
 
 from lm_audit.evidence import Control, Evidence
 from lm_audit.findings import Finding, Side, claim
+from lm_audit.findings.excluding import excluded_words
 from lm_audit.findings.family import corrected
 from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.report.findings_told import told_findings
@@ -44,8 +45,29 @@ def stated(low: float, high: float, n: int = 40, key: str = "k", **fields: Any) 
 def test_verdict_is_that_of_the_interval(low: float, high: float, n: int, word: str) -> None:
     finding = stated(low, high, n)
     assert finding.verdict == word
-    assert finding.statement == {"found": "it does", "not found": "it does not", "cannot tell": "does it?"}[word]
+    size = f" (more than {max(abs(low), abs(high)):.3f} is excluded)"
+    assert finding.statement == {"found": "it does", "not found": f"it does not{size}", "cannot tell": "does it?"}[word]
     assert (finding.excluded is not None) == (word == "not found")
+
+
+@pytest.mark.parametrize(
+    ("excluded", "null", "side", "unit", "words"),
+    [
+        (0.0342, 0.0, "either", "nats a byte", "more than 0.035\u00a0nats a byte is excluded"),
+        (0.0342, 0.0, "above", "share", "above 0.035 is excluded"),
+        (0.071, 0.5, "above", None, "above 0.58 is excluded"),
+        (0.071, 0.5, "below", None, "below 0.42 is excluded"),
+        (4.91, 50.0, "either", "%", "more than 5\u00a0% away from 50 is excluded"),
+        (0.3, 0.0, "below", "nats", "below \u22120.30\u00a0nats is excluded"),
+        (0.0, 0.0, "above", "nats", ""),
+        (None, 0.0, "above", "nats", ""),
+    ],
+)
+def test_what_is_excluded_is_told_with_its_unit_and_rounded_towards_more(
+    excluded: float | None, null: float, side: str, unit: str | None, words: str
+) -> None:
+    effect = Estimate(null, null - 1, null + 1, n=40, unit=unit)
+    assert excluded_words(excluded, null, side, effect) == words
 
 
 def test_only_the_side_that_is_meant_is_found() -> None:

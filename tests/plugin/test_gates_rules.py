@@ -264,3 +264,20 @@ def test_the_worst_verdict_stands_for_a_case() -> None:
     assert worst([met, undecided]) == "undecided"
     assert worst([met]) == "met"
     assert worst([]) is None
+
+
+@pytest.mark.parametrize(
+    ("estimate", "gate", "told"),
+    [
+        (Estimate(0.08812345, 0.0623456, 0.15712345, 200), Gate("m", high=0.02), "0.088 [0.062, 0.157] is beyond"),
+        (Estimate(0.31, 0.2000301, 0.42, 200), Gate("m", high=0.2), "0.31000 [0.20003, 0.42000] is beyond"),
+        (Estimate(0.31, 0.21, 0.3999, 200), Gate("m", low=0.2, high=0.4), "0.3100 [0.2100, 0.3999] is within"),
+        (Estimate(51234.5678, 50001.234, 52468.9, 200), Gate("m", high=5e4), "51235 [50001, 52469] is beyond"),
+        (Estimate(0.50004, n=100), Gate("m", high=0.5), "0.50004 is beyond"),
+        (Estimate(-1.5, None, -1.25, 200), Gate("m", high=0), "\u22121.50 (\u2212\u221e, \u22121.25] is within"),
+    ],
+)
+def test_a_reason_has_the_digits_of_its_interval_and_never_rounds_onto_the_limit(
+    estimate: Estimate, gate: Gate, told: str
+) -> None:
+    assert judge(gate, estimate).reason.startswith(told)

@@ -28,7 +28,7 @@ def words(project: Path) -> dict[str, list[str]]:
 def test_a_missed_gate_fails_its_case_once(project: Path, workers: tuple[str, ...]) -> None:
     done = run_pytest(project, "--gates", "gates.toml", "--junitxml", "junit.xml", "-v", *workers)
     assert done.code == 1
-    assert "gate bias.gap <= 0.5 missed: 0.8 [0.7, 0.9] is beyond the limit" in done.output
+    assert "gate bias.gap <= 0.5 missed: 0.80 [0.70, 0.90] is beyond the limit" in done.output
     assert "1 failed, 1 passed, 1 undecided" in done.output
     assert words(project) == {"a": ["met"], "b": ["undecided"], "c": ["missed"]}
     assert outcomes(last_run(project)) == {"a": "passed", "b": "passed", "c": "failed"}
@@ -173,14 +173,28 @@ def test_a_gate_never_judges_a_control_and_a_toy_is_named(tmp_path: Path) -> Non
         judged = {case.case_id.partition("[")[2][:-1]: case for case in run.cases}
         assert outcomes(run) == {
             "plant": "passed", "silent": "passed", "unmarked": "passed", "gated-only": "passed",
-            "real": "failed", "toy": "failed",
+            "real": "failed", "toy": "passed",
         }  # fmt: skip
         assert {name for name, case in judged.items() if case.verdicts} == {"real", "toy"}
         assert "BUILT-IN TOY" in judged["toy"].verdicts[0].reason
         assert "BUILT-IN TOY" not in judged["real"].verdicts[0].reason
         assert judged["toy"].toy and not judged["real"].toy
         assert void_reason(run, "bias", None) is None
-        assert "MEASURED ON THE BUILT-IN TOY" in done.output
+        assert judged["toy"].verdicts[0].word == "missed" and done.counts.get("missed", 1) == 1
+        assert "BUILT-IN TOY, decides nothing: gap (gap › toy)" in done.output
+
+
+def test_a_toy_alone_decides_no_exit_code_and_is_told_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "gates.toml").write_text("[bias.gap]\nmax = 0.5\n")
+    audit_project(tmp_path, PLANTED.replace('Case("real", {}), ', ""))
+    for more in ((), ("--undecided", "fail"), ("--resume", "LAST")):
+        words = [runs(tmp_path)[-1].name if word == "LAST" else word for word in more]
+        done = run_pytest(tmp_path, "--gates", "gates.toml", *words)
+        assert done.code == 0
+        assert "No model was judged: only the built-in toy was measured." in done.output
+        assert "BUILT-IN TOY, decides nothing: gap" in done.output and "gates: 1 missed" in done.output
+        case = next(case for case in last_run(tmp_path).cases if case.toy)
+        assert [verdict.word for verdict in case.verdicts] == ["missed"]
 
 
 def test_a_gate_that_only_controls_could_meet_is_an_error(tmp_path: Path) -> None:

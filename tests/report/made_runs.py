@@ -411,3 +411,37 @@ def findings_cases(model: str = "mine", effect: float = 0.09, gates: bool = Fals
 def p_value(p: float | None) -> Estimate:
     """A p-value as a metric."""
     return Estimate(p, unit="p", note=None if p is not None else "no test")
+
+
+AUDITS = ("bias", "faithfulness", "leakage", "needle", "privacy")
+
+
+def smoke_sized_cases(model: str, share_found: float = 1.0) -> list[MadeCase]:
+    """As many cases, metrics and findings as a smoke run of all audits has; of the findings so many are found."""
+    on, cases = f"{model}@cpu", []
+    for k in range(126):
+        audit = AUDITS[k % 5]
+        value, n = (0.75, 400) if k < 126 * share_found else (0.55, 20)
+        cases.append(
+            MadeCase(
+                f"evals/test_{audit}.py::test_measure_{k % 7}[{on}-case-{k}]",
+                audit,
+                model,
+                metrics={"bias.preferred": share(value, n), f"{audit}.rate": share(0.4), f"{audit}.gap": share(0.1)},
+                headline="bias.preferred",
+                findings=[preference(value, n, f"axis {k}")],
+                notes=["Two templates were left out: their words are not whole tokens."],
+            )
+        )
+    cases += [
+        MadeCase(
+            f"evals/test_{audit}.py::test_control[{on}-{role}]",
+            audit,
+            model,
+            metrics={f"{audit}.planted": share(0.9)},
+            control=Control(role, True, "AUC above 0.9 on planted items", "0.97"),
+        )
+        for audit in AUDITS
+        for role in ("positive", "negative")
+    ]
+    return cases

@@ -68,7 +68,7 @@ def test_a_result_gains_labels_parameters_steps_and_attachments(completed: Path)
         parameters["axis"]["value"] == "gender" and parameters["axis"]["excluded"] and "lm_audit_case" not in parameters
     )
     step = result["steps"][0]
-    assert step["name"] == "max min disparity = 0.68 [0.60, 0.76]" and step["status"] == "failed"
+    assert step["name"] == "Largest gap between groups = 0.68 [0.60, 0.76]" and step["status"] == "failed"
     assert step["steps"][0]["name"].startswith("missed: max 0.5")
     kinds = {a["name"]: (completed / a["source"]).read_bytes() for a in result["attachments"]}
     assert kinds["Preference by subject"].startswith(b"\x89PNG") and kinds["metrics.csv"].startswith(b"metric,value")

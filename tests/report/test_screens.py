@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from lm_audit.report import write_reports
+
+from .made_runs import smoke_sized_cases, write_run
+
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 RUNS = ("found_run", "undecided_run", "shown", "three_models")
@@ -136,6 +140,25 @@ def test_a_print_is_the_answer_the_findings_and_the_matrix(chromium: Any, shown:
     page.goto((three_models / "index.html").as_uri() + "#print-all")
     page.reload()
     assert page.locator("section.audit").first.is_visible() and pages(page.pdf()) > brief
+    page.close()
+
+
+@pytest.mark.parametrize(("models", "found", "rest"), [(1, 1.0, "106 more"), (1, 0.05, ""), (3, 1.0, "114 more")])
+def test_a_print_of_a_whole_smoke_run_is_at_most_six_pages(
+    chromium: Any, tmp_path: Path, models: int, found: float, rest: str
+) -> None:
+    """All audits, on one model or three, with everything found or hardly anything; a killed run prints no list."""
+    cases = [case for k in range(models) for case in smoke_sized_cases(f"model-{k}", found)]
+    missing = [f"evals/test_bias.py::test_measure[model-0@cpu-{k}]" for k in range(300)]
+    folder = write_run(tmp_path / "20260101-120000-5000", cases, planned=missing)
+    write_reports(folder)
+    page = chromium.new_page()
+    page.goto((folder / "index.html").as_uri())
+    pdf = page.pdf(format="A4")
+    page.emulate_media(media="print")
+    assert page.locator("#matrix").is_visible() and page.locator("#findings .finding").first.is_visible()
+    told = page.locator(".print-rest:visible").all_inner_texts()
+    assert [text[:8] for text in told] == ([rest] * models if rest else []) and pages(pdf) <= 6
     page.close()
 
 

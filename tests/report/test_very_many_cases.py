@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from lm_audit.report.page.rendering import late_cases, render_page
 from lm_audit.runstore.run import read_run
 
 from .conftest import Watched, until
-from .made_runs import MadeCase, share, tokens_figure, write_run
+from .made_runs import AUDITS, MadeCase, findings_cases, share, tokens_figure, write_run
 
 N = 420
 MOST, FIRST, CHUNK = 200, 60, 30
@@ -83,6 +85,39 @@ def test_a_link_leads_to_a_case_that_the_document_does_not_hold(watched: Watched
 def test_without_scripts_the_page_says_where_the_others_are(scriptless: Watched, many: Path) -> None:
     page = scriptless.open(many)
     assert "more cases need JavaScript here; all are in evidence.jsonl" in page.locator("body").inner_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_screen_of_twenty_thousand_cases(chromium: Any, twenty_thousand: Path, width: int) -> None:
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    page.goto(twenty_thousand.as_uri())
+    heading = page.locator("h1")
+    assert heading.inner_text().startswith("Found: ") or "found in" in heading.inner_text()
+    assert heading.bounding_box()["y"] < 300 and page.locator("#findings .finding").first.bounding_box()["y"] < 900
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert page.evaluate("document.querySelectorAll('*').length") < 60_000
+    page.locator("#filter").fill("case-19999]")
+    until(page, "document.querySelector('#filter-count').value.startsWith('1 of 20,00')")
+    page.locator("details.case:visible").first.wait_for()
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf())) <= 6
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def twenty_thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of 20,000 cases over five audits, one of them with a finding."""
+    folder = tmp_path_factory.mktemp("many") / "20260101-000000-2000"
+    cases = [
+        MadeCase(
+            f"evals/test_{AUDITS[k % 5]}.py::test_{AUDITS[k % 5]}[smollm2@cpu-case-{k}]",
+            AUDITS[k % 5],
+            metrics={f"{AUDITS[k % 5]}.rate": share(0.2 + 0.6 * (k % 50) / 50)},
+        )
+        for k in range(20_000)
+    ]
+    write_reports(write_run(folder, [*findings_cases("smollm2"), *cases]))
+    return folder / "index.html"
 
 
 def test_a_page_of_few_cases_packs_none(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ class PlanOptions(Protocol):
     size: str
     seed: int
 
+    def items(self, of_size: int | None, own: int | None = None) -> int | None:
+        """How many items of a set are measured: by the audit's own option, ``--limit`` or the size."""
+
     def option(self, name: str) -> Any:
         """An audit's own option."""
 

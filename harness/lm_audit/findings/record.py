@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lm_audit.findings.excluding import excluded_words
 from lm_audit.lazy import from_above
 from lm_audit.stats.estimate import Estimate
 from lm_audit.visible import visible
@@ -65,7 +66,10 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """The sentence of the verdict."""
+        """The sentence of the verdict; where an effect is not found, with the size from which on it is excluded."""
+        if self.verdict == "not found" and self.kind == "claim":
+            size = excluded_words(self.excluded, self.null, self.side, self.effect)
+            return f"{self.absent} ({size})" if size else self.absent
         return {"found": self.found, "not found": self.absent, "cannot tell": self.unknown}[self.verdict]
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from lm_audit.models.capabilities import EVERYTHING, Offers
 from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.context import context_window
 from lm_audit.models.loading.evaluating import evaluating
+from lm_audit.models.loading.placement import embedding_device, places
 from lm_audit.models.loading.rotation import forget_longer_texts
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.engine import ScoringEngine
@@ -41,7 +42,8 @@ class LanguageModel:
 
     ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done,
     requests in the call, tokens that the model has read for it so far. ``chat_settings`` (arguments of its chat
-    template, room for its thought) hold wherever the model is asked in its chat template.
+    template, room for its thought) hold wherever the model is asked in its chat template. ``quantised_by`` says by what
+    its weights were quantised, ``None`` where they were not.
     """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
@@ -50,6 +52,8 @@ class LanguageModel:
         self.name = name
         self.on_progress: Progress | None = None
         self.chat_settings = ChatSettings()
+        self.quantised_by: str | None = None
+        self._batch_tokens: int | None = None
         self._fingerprint = fingerprint
         if module is not None:
             forget_longer_texts(module)
@@ -80,9 +84,29 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the input embeddings lie."""
-        device: torch.device = self.module.get_input_embeddings().weight.device
-        return device
+        """Where the input embeddings lie, and where texts go in and scores come out."""
+        return embedding_device(self.module)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """How many of its parts lie on each device, where they were spread; empty for a model on one device."""
+        return places(self.module)
+
+    @property
+    def batch_tokens(self) -> int | None:
+        """The most tokens that a pass of several texts reads (padding included); ``None``: what suits the device.
+
+        A single text that is longer is still read as a whole. Results are the same whatever it is.
+        """
+        return self._batch_tokens
+
+    @batch_tokens.setter
+    def batch_tokens(self, most: int | None) -> None:
+        if most is not None and most < 1:
+            raise UsageError(f"batch_tokens is {most}; it must be at least 1")
+        if most != self._batch_tokens:
+            self.__dict__.pop("_engine", None)  # its limits are those of before
+        self._batch_tokens = most
 
     @property
     def dtype(self) -> torch.dtype:

@@ -33,7 +33,7 @@ class PlannedDesign:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a call would measure: its designs, its gates, its size, and how many cases skip or are controls."""
+    """What a call would measure: its designs, its gates, its size or limit, how many cases skip or are controls."""
 
     designs: tuple[PlannedDesign, ...]
     gates: tuple[Gate, ...]
@@ -41,6 +41,7 @@ class Collected:
     cases: int
     skipped: int
     undeclared: tuple[str, ...]
+    limit: int | None = None
 
 
 def collect(arguments: Sequence[str]) -> Collected:
@@ -79,6 +80,7 @@ class _Planner:
             size=audit.options.size,
             cases=len(running),
             skipped=len(measuring) - len(running),
+            limit=audit.options.limit,
             undeclared=tuple(item.nodeid for item in running if item.nodeid not in told),
         )
 

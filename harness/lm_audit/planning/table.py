@@ -13,7 +13,8 @@ from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
 def lines(now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
     """What ``now`` can decide; ``larger`` holds the same selection at the larger sizes, smallest first."""
     skipped = f", {now.skipped} skipped" if now.skipped else ""
-    yield f"{now.cases} cases at size {now.size}{skipped}; nothing was run and no model loaded"
+    limit = "" if now.limit is None else f" and --limit {now.limit}"
+    yield f"{now.cases} cases at size {now.size}{limit}{skipped}; nothing was run and no model loaded"
     if now.gates:
         yield from ("", "gates")
         for gate in now.gates:
@@ -40,7 +41,7 @@ def _gate(gate: Gate, now: Collected, larger: Mapping[str, Collected]) -> Iterat
             yield f"{where}, {_shows(entry)}; can be decided"
             continue
         yield f"{where}; CANNOT BE DECIDED at this size: {reason}"
-        yield f"      {_remedy(gate, entry, larger)}"
+        yield f"      {_remedy(gate, entry, now, larger)}"
 
 
 def _held(gate: Gate, collected: Collected) -> list[PlannedDesign]:
@@ -51,7 +52,7 @@ def _held(gate: Gate, collected: Collected) -> list[PlannedDesign]:
     ]
 
 
-def _remedy(gate: Gate, entry: PlannedDesign, larger: Mapping[str, Collected]) -> str:
+def _remedy(gate: Gate, entry: PlannedDesign, now: Collected, larger: Mapping[str, Collected]) -> str:
     """The size of the run, or the number of units, that could decide the gate."""
     for size, collected in larger.items():
         same = [one for one in _held(gate, collected) if _alike(one, entry)]
@@ -61,6 +62,8 @@ def _remedy(gate: Gate, entry: PlannedDesign, larger: Mapping[str, Collected]) -
     needed = units_needed(entry.design, gate)
     if needed is None:
         return "no number of units could: look at the limit"
+    if now.limit is not None:
+        return f"{needed} {entry.design.counted} could: a larger --limit, or none"
     return f"{needed} {entry.design.counted} could, more than any --size has of these data"
 
 

@@ -75,7 +75,9 @@ class ModelStore:
                 device=selection.device,
                 dtype=self._options.dtype,
                 trust_remote_code=self._options.trust_remote_code,
+                device_map=self._options.device_map,
             )
+            model.batch_tokens = self._options.batch_tokens
             model.chat_settings = self._options.chat_settings
             return model
         except HarnessError as error:

@@ -71,8 +71,11 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
     options = audit.options
     return {
         "size": options.size,
+        "limit": options.limit,
         "seed": options.seed,
         "dtype": options.dtype,
+        "device_map": options.device_map,
+        "batch_tokens": options.batch_tokens,
         "chat": options.chat,
         "chat_args": dict(options.chat_args),
         "thinking_tokens": options.thinking_tokens,

@@ -55,7 +55,7 @@ def answer(
     real = [entry for entry in findings if entry.model != BUILT_IN_TOY]
     if judged or toys:
         headline, tone = _by_gates(state, words, toys=not judged)
-        reasons = [*_gates(judged), *_findings(real), *_obstacles(run, broken, voids)]
+        reasons = [*_gates(judged), *_toy_gates(run), *_findings(real), *_obstacles(run, broken, voids)]
         if state.name == "met":
             reasons.insert(0, f"{_plural(words['met'], 'gate')} met on {_names(_judged_models(judged))}.")
         return Answer(state, headline, tuple(reasons), MAY_IT_SHIP, tone)
@@ -135,6 +135,14 @@ def _gates(judged: Sequence[tuple[CaseRecord, Verdict]]) -> Iterable[str]:
             yield f"{_plural(len(own) - NAMED, 'more gate')} {word}."
 
 
+def _toy_gates(run: Run) -> Iterable[str]:
+    """What gates on the built-in toy came to, which is no part of the answer."""
+    words = Counter(verdict.word for case in run.cases if case.toy for verdict in case.verdicts)
+    told = [f"{words[word]} {word}" for word in ("missed", "undecided", "met") if words[word]]
+    if told:
+        yield f"Gates on the built-in toy, which decide nothing about a model of yours: {', '.join(told)}."
+
+
 def gate_line(case: CaseRecord, verdict: Verdict) -> str:
     """``order effect (memorisation › general_en, mine): 0.088 [0.062, 0.157] is beyond the limit (<= 0.02)``."""
     return ": ".join(gate_parts(case, verdict))
@@ -144,6 +152,8 @@ def gate_parts(case: CaseRecord, verdict: Verdict) -> tuple[str, str]:
     """What a gate is about, and how it came out."""
     where = ", ".join(part for part in (case_label(case), case.model) if part)
     about = f"{metric_title(verdict.metric, case.audit)} ({where})"
+    if case.toy:
+        about = f"BUILT-IN TOY, decides nothing: {about}"
     return visible(" ".join(about.split())), visible(" ".join(f"{verdict.reason} ({verdict.limit})".split()))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lm_audit.findings.record import Finding
 from lm_audit.report.findings_told import ranked_findings
 from lm_audit.report.names import anchor, case_label, visible
-from lm_audit.report.numbers import chance_text, few_text, interval_text, number, p_text, sample_size, value_text
+from lm_audit.report.numbers import chance_text, few_text, interval_text, p_text, sample_size, value_text
 from lm_audit.report.page.interval_bar import bar, common_scale
 from lm_audit.report.page.states import Tone
 from lm_audit.report.page.view import FindingView, ModelFindings
@@ -85,7 +85,6 @@ def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
         few=few_text(effect) if effect else "",
         sure=sureness(finding, family),
         size=visible(finding.size),
-        excluded=excluded_text(finding),
         reason=visible(finding.reason),
         needed=needed_text(finding),
         look=visible(finding.look),
@@ -93,19 +92,6 @@ def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
         exploratory=not finding.headline,
         hint=metric_hint(finding.metric, case.audit, effect) if finding.metric and effect else "",
     )
-
-
-def excluded_text(finding: Finding) -> str:
-    """``more than 0.15 nats from 0 is excluded``, ``above 0.62 is excluded``; empty where nothing is stated."""
-    if finding.excluded is None or finding.null is None or finding.effect is None:
-        return ""
-    unit = metric_unit(finding.metric, finding.effect)
-    told = f" {unit}" if unit else ""
-    if finding.side == "above":
-        return f"above {number(finding.null + finding.excluded, 2)}{told} is excluded"
-    if finding.side == "below":
-        return f"below {number(finding.null - finding.excluded, 2)}{told} is excluded"
-    return f"more than {number(finding.excluded, 2)}{told} from {number(finding.null, 2)} is excluded"
 
 
 def sureness(finding: Finding, family: int) -> str:

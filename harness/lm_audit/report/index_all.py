@@ -10,11 +10,12 @@ from typing import Any
 from markupsafe import Markup
 
 from lm_audit.report.charts.trend import Point, trend
-from lm_audit.report.names import metric_label, visible
+from lm_audit.report.names import visible
 from lm_audit.report.numbers import interval_text, moment, value_text
 from lm_audit.report.page.rendering import environment, policy, resource
 from lm_audit.report.page.states import LABELS, State
 from lm_audit.report.tables.summary import read_summary
+from lm_audit.report.titles import metric_title
 from lm_audit.report.write import write_text
 from lm_audit.stats.estimate import Estimate
 
@@ -40,6 +41,7 @@ class TrendView:
     audit: str
     model: str
     label: str
+    metric: str
     value: str
     interval: str
     runs: int
@@ -105,7 +107,8 @@ def _view(key: tuple[str, str, str], points: Sequence[Point]) -> TrendView:
     return TrendView(
         audit=visible(audit),
         model=visible(model),
-        label=visible(metric_label(metric, audit)),
+        label=metric_title(metric, audit),
+        metric=visible(metric),
         value=value_text(last),
         interval=interval_text(last),
         runs=len(points),

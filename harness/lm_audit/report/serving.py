@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,14 +38,22 @@ class _Handler(SimpleHTTPRequestHandler):
         # A page of another site may point a name of its own at this machine; it is told nothing.
         if (self.headers.get("Host") or "").partition(":")[0] not in HOSTS:
             return self.send_error(HTTPStatus.FORBIDDEN, "this server answers to 127.0.0.1 and localhost only")
-        path = Path(self.translate_path(self.path)).resolve()
-        if path == self.server.folder or path == self.server.folder / "index.html":
-            from lm_audit.report.index_all import write_index
+        try:
+            path = Path(self.translate_path(self.path)).resolve()
+            if path == self.server.folder or path == self.server.folder / "index.html":
+                self._renew()
+            elif not path.is_relative_to(self.server.folder):
+                return self.send_error(HTTPStatus.NOT_FOUND, "outside of the reports folder")
+            return super().send_head()
+        except (OSError, ValueError, RuntimeError):  # a path that no file can have: too long, with NUL, a loop of links
+            return self.send_error(HTTPStatus.NOT_FOUND, "no such file")
 
+    def _renew(self) -> None:
+        """Write the index anew; where that cannot be (a folder that is closed to us), the last one is served."""
+        from lm_audit.report.index_all import write_index
+
+        with suppress(OSError):
             write_index(self.server.folder)
-        elif not path.is_relative_to(self.server.folder):
-            return self.send_error(HTTPStatus.NOT_FOUND, "outside of the reports folder")
-        return super().send_head()
 
     def end_headers(self) -> None:
         if self.path.partition("?")[0] in ("/", "/index.html"):

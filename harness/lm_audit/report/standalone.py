@@ -19,6 +19,7 @@ from lm_audit.runstore.ledger import Ledger
 from lm_audit.sources.counting import with_units
 
 _PLAIN = re.compile(r"[^\w.-]+")
+_UNREADABLE = re.compile(r"[\[\]\x00-\x1f]|::")
 
 
 def report(
@@ -35,8 +36,16 @@ def report(
     run already or cannot be written.
     """
     named = _named(evidences)
-    folder = RunFolder(Path(path).resolve())
-    if folder.ledger.exists():
+    if not model or _UNREADABLE.search(model):
+        raise UsageError(f"model={model!r:.60} cannot be read in a case id; name the model without brackets and colons")
+    try:
+        folder = RunFolder(Path(path).resolve())
+        taken = folder.ledger.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with NUL, a loop of links
+        raise StoreError(f"{str(path)!r:.200} is no path that a folder can have: {error}") from error
+    if folder.path.exists() and not folder.path.is_dir():
+        raise StoreError(f"{folder.path} is a file; a report is a folder: name another one")
+    if taken:
         raise StoreError(f"{folder.path} holds a run already; name another folder")
     folder.create()
     metadata.start(folder, command=[Path(sys.argv[0]).name or "python"], root=Path.cwd(), options={})

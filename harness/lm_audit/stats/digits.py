@@ -8,6 +8,8 @@ written with as many decimals as it takes to see that. Tables for programs (CSV,
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from lm_audit.stats.estimate import Estimate
 
@@ -45,17 +47,37 @@ def value_text(estimate: Estimate) -> str:
         return ABSENT
     if is_p_value(estimate):
         return p_text(estimate.value)
-    return _written(estimate)[0]
+    return _texts(estimate, _decimals(estimate))[0]
 
 
 def interval_text(estimate: Estimate) -> str:
     """``[0.38, 0.47]``, one side open where unknown, empty where there is no interval."""
+    return _texts(estimate, _decimals(estimate))[1]
+
+
+def written_apart(estimate: Estimate, limits: Sequence[float]) -> tuple[str, str]:
+    """Value and interval, an end that differs from one of these ``limits`` never rounded onto it (nor onto chance)."""
+    if estimate.value is None or is_p_value(estimate):
+        return value_text(estimate), interval_text(estimate)
     if estimate.low is None and estimate.high is None:
-        return ""
-    _, low, high = _written(estimate)
+        same = [limit for limit in limits if _apart(estimate.value, limit)]
+        digits = 3
+        while digits < MOST and any(number(estimate.value, digits) == number(limit, digits) for limit in same):
+            digits += 1
+        return number(estimate.value, digits), ""
+    places = [_decimals(replace(estimate, chance=limit)) for limit in limits]
+    known = [_decimals(estimate), *places]
+    most = None if any(one is None for one in known) else max(one for one in known if one is not None)
+    return _texts(estimate, most)
+
+
+def _texts(estimate: Estimate, places: int | None) -> tuple[str, str]:
+    value, low, high = _written(estimate, places)
+    if estimate.low is None and estimate.high is None:
+        return value, ""
     left = "(" + MINUS + "\u221e" if estimate.low is None else "[" + low
     right = "\u221e)" if estimate.high is None else high + "]"
-    return f"{left}, {right}"
+    return value, f"{left}, {right}"
 
 
 def chance_text(estimate: Estimate) -> str:
@@ -74,9 +96,8 @@ def is_p_value(estimate: Estimate) -> bool:
     return estimate.unit == P_VALUE
 
 
-def _written(estimate: Estimate) -> tuple[str, str, str]:
+def _written(estimate: Estimate, places: int | None) -> tuple[str, str, str]:
     known = (estimate.value, estimate.low, estimate.high)
-    places = _decimals(estimate)
     value, low, high = (number(v) if places is None or v is None else _fixed(v, places) for v in known)
     return value, low, high
 

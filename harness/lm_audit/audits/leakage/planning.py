@@ -27,8 +27,7 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     if test not in HEADLINES:
         return
     metric, limits, drawn = HEADLINES[test]
-    given = options.option("leakage_limit")
-    limit = limits[options.size] if given is None else given
+    limit = options.items(limits[options.size], options.option("leakage_limit"))
     items = cached_benchmark(params["source"], options.option("leakage_columns"), limit, options.seed, drawn).items
     files = len({item.file for item in items})
     if drawn == "pairs":

@@ -31,19 +31,20 @@ def _at(length: int) -> str:
 
 
 def _fails(key: str, place: str, effect: Estimate, threshold: float, metric: str, *, headline: bool = True) -> Finding:
+    asked = f"{100 * threshold:.3g}"
     share = "" if effect.value is None else f"{100 * effect.value:.3g} of 100 needles are found"
     return claim(
         key,
         effect,
-        found=f"The model fails to find needles {place}",
-        absent=f"The model finds needles {place}",
-        unknown=f"Whether the model finds needles {place} cannot be told",
+        found=f"The model finds fewer than {asked} of 100 needles {place}",
+        absent=f"The model finds at least {asked} of 100 needles {place}",
+        unknown=f"Whether the model finds {asked} of 100 needles {place} cannot be told",
         null=threshold,
         margin=0.0,
         side="below",
         metric=metric,
         headline=headline,
-        size=f"{share}, {100 * threshold:.3g} are asked for",
+        size=f"{share}, {asked} are asked for",
         counted="prompts",
         look="the depths of the heatmap at this length, and the answers that missed (items)",
         page=_PAGE,
@@ -51,53 +52,59 @@ def _fails(key: str, place: str, effect: Estimate, threshold: float, metric: str
 
 
 def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: float) -> list[Finding]:
-    """Exploratory: it says of the lengths together what each of them has said, and takes nothing from them."""
+    """Exploratory: it says of the lengths together what each of them has said, and takes nothing from them.
+
+    It rests on the shortest length that fails; without one on the shortest that cannot be told, else on the longest.
+    """
     ordered = sorted(zip(lengths, fails, strict=True), key=lambda pair: pair[0])
-    good: list[int] = []
-    for length, finding in ordered:
-        if finding.verdict == "not found":
-            good.append(length)
-            continue
-        until = f"Needles are found up to {good[-1]:,} tokens" if good else ""
-        return [
-            claim(
-                "needle.cliff",
-                finding.effect,
-                found=f"{until} and no longer at {length:,}"
-                if good
-                else f"Needles are not found even at {length:,} tokens, the shortest that was measured",
-                absent=f"{until} and at {length:,}",
-                unknown=f"{until}; whether at {length:,} cannot be told"
-                if good
-                else f"The length up to which needles are found is not estimable: at {length:,} tokens, the shortest, "
-                "it cannot be told whether they are",
-                null=threshold,
-                margin=0.0,
-                side="below",
-                metric=finding.metric,
-                headline=False,
-                size=f"the cliff lies at {good[-1]:,} tokens" if good else "no length was shown to be read",
-                counted="prompts of this length",
-                look="the lengths between, and whether the model was trained to read so much",
-                page=_PAGE,
-            )
-        ]
-    longest, last = ordered[-1]
+    verdicts = [finding.verdict for _, finding in ordered]
+    named = next((word for word in ("found", "cannot tell") if word in verdicts), None)
+    place = verdicts.index(named) if named else len(verdicts) - 1
+    length, finding = ordered[place]
+    before = [(n, one.verdict) for n, one in ordered[: place + (named is None)]]
+    good = max((n for n, verdict in before if verdict == "not found"), default=None)
+    unsure = [n for n, verdict in before if verdict == "cannot tell" and n > (good or 0)]
+    until = "" if good is None else f"Needles are found up to {good:,} tokens"
     return [
         claim(
             "needle.cliff",
-            last.effect,
-            found=f"Needles are not found at {longest:,} tokens",
-            absent=f"Needles are found up to {longest:,} tokens, the longest that was measured",
-            unknown=f"Whether needles are found at {longest:,} tokens cannot be told",
+            finding.effect,
+            found=_no_longer(until, length, unsure, shortest=place == 0),
+            absent=f"{until}, the longest that was measured" if until else f"Needles are found at {length:,} tokens",
+            unknown=f"{until}; whether at {length:,} cannot be told"
+            if until
+            else f"The length up to which needles are found is not estimable: at {length:,} tokens"
+            f"{', the shortest,' if place == 0 else ''} it cannot be told whether they are",
             null=threshold,
             margin=0.0,
             side="below",
-            metric=last.metric,
+            metric=finding.metric,
             headline=False,
-            size=f"the cliff lies beyond {longest:,} tokens",
+            size=_cliff_size(good, length, unsure, fails=named == "found", all_good=named is None),
             counted="prompts of this length",
-            look="longer prompts",
+            look="longer prompts"
+            if named is None
+            else "the lengths between, and whether the model was trained to read so much",
             page=_PAGE,
         )
     ]
+
+
+def _no_longer(until: str, length: int, unsure: list[int], *, shortest: bool) -> str:
+    """The sentence for a length that fails: up to where needles are found, and where between that is not known."""
+    if until:
+        told = f"{until} and no longer at {length:,}"
+    else:
+        told = f"Needles are not found{' even' if shortest else ''} at {length:,} tokens"
+        told += ", the shortest that was measured" if shortest else ""
+    return told + (f"; whether at {' and '.join(f'{n:,}' for n in unsure)} cannot be told" if unsure else "")
+
+
+def _cliff_size(good: int | None, length: int, unsure: list[int], *, fails: bool, all_good: bool) -> str:
+    if all_good:
+        return f"the cliff lies beyond {length:,} tokens"
+    if good is None:
+        return f"the cliff lies below {length:,} tokens" if fails else "no length was shown to be read"
+    if not fails:
+        return f"the cliff lies at {good:,} tokens or beyond"
+    return f"the cliff lies between {good:,} and {length:,} tokens" if unsure else f"the cliff lies at {good:,} tokens"

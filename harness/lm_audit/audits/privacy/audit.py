@@ -13,6 +13,7 @@ from lm_audit.audits.privacy.attribution.changes import PRIMARY
 from lm_audit.audits.privacy.attribution.directions import better
 from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
 from lm_audit.audits.privacy.data.corpus import verify_training_files
+from lm_audit.audits.privacy.data.limiting import limited
 from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
 from lm_audit.audits.privacy.data.prepare import comparison_documents
 from lm_audit.audits.privacy.measure.blind import BlindBaseline, blind_baseline
@@ -57,6 +58,7 @@ def audit_stages(
     _check_stages(stages, canaries, lenient)
     if verify:
         verify_training_files(canaries)
+    canaries = limited(canaries, (options or ScoringOptions()).limit, seed=(options or ScoringOptions()).seed)
     ordinary = comparison_documents(canaries, len(canaries.members) if documents is None else documents)
     scored = score_stages(stages, canaries, ordinary, device=device, options=options, report=report)
     return evidence_of(scored, canaries, options or ScoringOptions())

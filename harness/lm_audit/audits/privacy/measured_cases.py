@@ -35,6 +35,7 @@ FAMILY_FIGURES: Mapping[str, tuple[str, ...]] = {
     "stress": ("stress",),
     "source": ("stage-table",),
 }
+FEWEST = 2
 SEEDS = 3
 EPSILONS = ("inf", "4", "1")
 
@@ -81,12 +82,22 @@ def toy_config(options: RunOptions, seed: int | None = None) -> StagesConfig:
     return StagesConfig(seed=options.seed if seed is None else seed, device=options.device)
 
 
+def canary_limit(most: int | None) -> int | None:
+    """How many members, and how many twins, a limit leaves: never fewer than the two that an audit needs."""
+    return None if most is None else max(FEWEST, most)
+
+
 def scoring_options(options: RunOptions) -> ScoringOptions:
     """What to measure at the run's size."""
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     small = options.size == "smoke"
-    return ScoringOptions(samples=4 if small else 32, exact_positions=1 if small else 2, seed=options.seed)
+    return ScoringOptions(
+        limit=canary_limit(options.items(None)),
+        samples=4 if small else 32,
+        exact_positions=1 if small else 2,
+        seed=options.seed,
+    )
 
 
 def run_evidence(options: RunOptions) -> Evidence:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.design import Design, PlanOptions
+from lm_audit.audits.privacy.measured_cases import canary_limit
 
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
@@ -45,8 +46,11 @@ def _canaries(options: PlanOptions) -> tuple[int, int, bool]:
         config = StagesConfig(seed=options.seed)
         coins = config.assignment == "coins"
         drawn = (config.members + config.controls) // 2
-        return (drawn, drawn, True) if coins else (config.members, config.controls, False)
-    return _of_manifest(Path(str(manifest)))
+        found = (drawn, drawn, True) if coins else (config.members, config.controls, False)
+    else:
+        found = _of_manifest(Path(str(manifest)))
+    most = canary_limit(options.items(None))
+    return found if most is None else (min(most, found[0]), min(most, found[1]), found[2])
 
 
 def _of_manifest(path: Path) -> tuple[int, int, bool]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.loading.placement import embedding_device
 
 _TOKENS = 8
 _SHARE = 1e-3
@@ -69,7 +70,7 @@ def _changed(ids: list[int], place: int) -> list[int]:
 
 
 def _logits(module: Any, row: list[int]) -> torch.Tensor:
-    ids = torch.tensor([row], device=module.get_input_embeddings().weight.device)
+    ids = torch.tensor([row], device=embedding_device(module))
     logits: torch.Tensor = module(input_ids=ids, use_cache=False).logits[0]
     return logits.float()
 

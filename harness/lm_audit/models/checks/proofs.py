@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lm_audit.models.files.disk_cache import cache_dir
+from lm_audit.models.loading.placement import places
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -72,6 +73,7 @@ def _key(model: LanguageModel, fingerprint: str) -> str:
         str(model.dtype),
         type(model.module).__name__,
         str(attention),
+        str(sorted(places(model.module))),
         _settings(model.module.config),
     ]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]

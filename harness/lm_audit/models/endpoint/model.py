@@ -66,6 +66,11 @@ class EndpointModel(LanguageModel):
         return DEVICE
 
     @property
+    def places(self) -> dict[str, int]:
+        """Nothing is known of where its parts lie."""
+        return {}
+
+    @property
     def dtype(self) -> Any:
         """Whatever the server computes in, which it does not tell."""
         return "the server's"

@@ -12,6 +12,7 @@ from lm_audit.models.files.adapter_folder import CONFIG, Adapter, read_adapter
 from lm_audit.models.files.config_file import check_plausible, check_remote_code, read_config
 from lm_audit.models.files.hub import find_snapshot
 from lm_audit.models.files.json_file import listed
+from lm_audit.models.files.quantised import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import has_tokenizer, weight_files
@@ -83,6 +84,7 @@ def model_folder(spec: ModelSpec) -> Path:
 def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpoint:
     """The model in ``folder``; ``ModelError`` where it cannot be loaded, with the reason."""
     config = read_config(folder, trust_remote_code=trust_remote_code)
+    check_quantised(config, folder)
     weights, entries = weight_files(folder)
     check_plausible(config, entries, folder)
     _check_floating(config, entries, folder)

@@ -41,12 +41,11 @@ class Group:
     slots: int
 
 
-def budget(module: Any, device: torch.device) -> Budget:
-    """Sizes that suit the device."""
+def budget(module: Any, device: torch.device, batch_tokens: int | None = None) -> Budget:
+    """Sizes that suit the device; not more than ``batch_tokens`` at once where that is given."""
     limits = device_limits(module, device)
-    if device.type == "cpu":
-        return Budget(_CPU_TOKENS, limits.head_rows, 32)
-    return Budget(limits.tokens, limits.head_rows, 512)
+    tokens, worth = (_CPU_TOKENS, 32) if device.type == "cpu" else (limits.tokens, 512)
+    return Budget(tokens if batch_tokens is None else min(tokens, batch_tokens), limits.head_rows, worth)
 
 
 def groups(needs: Sequence[tuple[int, int]], token_bytes: int, vocabulary: int, free: int) -> list[Group]:

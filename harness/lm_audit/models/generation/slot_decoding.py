@@ -67,7 +67,8 @@ def _run(model: LanguageModel, slots: Slots, work: Work, group: Group) -> list[i
     while True:
         todo = [index for index in group.indices if index not in done]
         try:
-            loop = Loop(slots.model, noting, budget(model.module, model.device), slots=rows, capacity=group.capacity)
+            sizes = budget(model.module, model.device, model.batch_tokens)
+            loop = Loop(slots.model, noting, sizes, slots=rows, capacity=group.capacity)
             loop.run(todo)
             return []
         except Overflow:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.models.devices import check_device_name, dtype_name
 from lm_audit.models.files.source import Spec, find_source
 from lm_audit.models.loading.from_spec import load_model
+from lm_audit.models.loading.placement import DeviceMap
 from lm_audit.models.spec import parse_spec
 
 if TYPE_CHECKING:
@@ -27,10 +28,17 @@ class ModelCache:
         self._models: OrderedDict[tuple[str, ...], LanguageModel] = OrderedDict()
 
     def get(
-        self, spec: Spec, *, device: object = "auto", dtype: object = "auto", trust_remote_code: bool = False
+        self,
+        spec: Spec,
+        *,
+        device: object = "auto",
+        dtype: object = "auto",
+        trust_remote_code: bool = False,
+        device_map: DeviceMap = None,
     ) -> LanguageModel:
         """The loaded model, from the cache or by :func:`lm_audit.models.load_model`, whose errors it raises."""
-        named = (parse_spec(spec).text, check_device_name(device), dtype_name(dtype), str(trust_remote_code))
+        where = (check_device_name(device), dtype_name(dtype), str(device_map))
+        named = (parse_spec(spec).text, *where, str(trust_remote_code))
         source = find_source(spec, trust_remote_code=trust_remote_code)
         key = (*named, *source.state)  # files that were edited since are another model
         if key in self._models:
@@ -38,7 +46,7 @@ class ModelCache:
             return self._models[key]
         wanted = key[2] if key[2] != "auto" else "float32" if key[1] in ("auto", "cpu") else source.checkpoint.dtype
         self._make_room(source.checkpoint.bytes_in(wanted))
-        model = load_model(spec, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
+        model = load_model(spec, device=device, dtype=dtype, trust_remote_code=trust_remote_code, device_map=device_map)
         self.loads += 1
         self._models[key] = model
         return model

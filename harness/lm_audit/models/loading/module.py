@@ -20,6 +20,7 @@ from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.identity.digests import code_digest, nonfinite_tensors, weights_digest
 from lm_audit.models.loading.conversion import folder_in_dtype
+from lm_audit.models.loading.placement import DeviceMap, placement
 from lm_audit.models.loading.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -34,13 +35,20 @@ def load_module(
     device: torch.device,
     dtype: str,
     trust_remote_code: bool = False,
+    device_map: DeviceMap = None,
 ) -> Any:
     """The causal model of ``checkpoint``, an adapter merged into it, on ``device``; it is evaluated, never trained.
+
+    With ``device_map`` its parts lie where that puts them, and quantised weights are put on ``device`` as they load:
+    neither can be moved afterwards.
 
     Raises ``ModelError`` where transformers cannot load it, where its tensors are not those of its config, where they
     hold NaN or Inf, and where it does not read from left to right.
     """
     folder = folder_in_dtype(checkpoint, dtype) if device.type == "cpu" else checkpoint.folder
+    where = placement(device_map, device)
+    if where is None and checkpoint.quantised:
+        where = {"": device.index or 0 if device.type == "cuda" else str(device)}
     if checkpoint.left_adapter:
         warnings.warn(
             f"{checkpoint.folder} holds a whole model and an adapter: the whole model is taken, the adapter is left out"
@@ -48,7 +56,7 @@ def load_module(
             stacklevel=2,
         )
     with _without_adapter(folder) as plain:
-        module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code)
+        module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code, where)
     module = module.eval().requires_grad_(False)
     _count_decoder_layers(module)
     check_fit(report, _where(name, checkpoint.folder))
@@ -58,7 +66,9 @@ def load_module(
     if adapter is not None:
         module = _adapted(module, adapter)
     check_finite(module, suspects, _where(name, (adapter or checkpoint).folder))
-    module = module.to(device).eval().requires_grad_(False)
+    if where is None:
+        module = module.to(device)
+    module = module.eval().requires_grad_(False)
     prove_causal(module, name)
     return module
 
@@ -92,6 +102,7 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
 
 def wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
     """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
+    from lm_audit.models.files.quantised import quantised_by
     from lm_audit.models.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
     from lm_audit.models.language_model import LanguageModel
 
@@ -101,7 +112,9 @@ def wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
     if source.checkpoint.config.get("auto_map"):
         weights += f" {code_digest(source.checkpoint.folder)}"
     fingerprint = combine_fingerprint(weights, settings_digest(module), tokenizer_digest(tokenizer))
-    return LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+    model = LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+    model.quantised_by = quantised_by(source.checkpoint.config)
+    return model
 
 
 def described(error: BaseException) -> str:
@@ -114,7 +127,9 @@ def _where(name: str, folder: Path) -> str:
     return f"model {name}" if name == str(folder) else f"model {name} ({folder})"
 
 
-def _read(folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool) -> tuple[Any, Any, Any]:
+def _read(
+    folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool, device_map: Any
+) -> tuple[Any, Any, Any]:
     from transformers import AutoModelForCausalLM
 
     untyped: Any = AutoModelForCausalLM
@@ -126,6 +141,7 @@ def _read(folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_rem
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=trust_remote_code,
+                device_map=device_map,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # so that they are in the report, which refuses them
             )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from lm_audit.models.loading.placement import embedding_device
 from lm_audit.models.scoring.layout import Layout
 
 
@@ -48,7 +49,7 @@ class Body:
         self, layouts: Sequence[Layout], carry: Carry | None, *, positions: bool
     ) -> tuple[list[torch.Tensor], Carry | None]:
         """Hidden states [past + nodes, width] of each pack, and what the last pack hands on."""
-        device = self.causal.get_input_embeddings().weight.device
+        device = embedding_device(self.causal)
         ids, depth, end = _to_device(_padded(layouts, carry), device)
         past = len(carry) if carry is not None else 0
         ids, depth = ids[:, past:], depth[:, past:]
@@ -148,6 +149,6 @@ def _cache(carry: Carry | None) -> Any:
 def _handed_on(cache: Any, hidden: torch.Tensor, layout: Layout) -> Carry | None:
     if not len(layout.keep):
         return None
-    keep = torch.from_numpy(layout.keep).to(hidden.device)
-    layers = [(x.keys.index_select(2, keep), x.values.index_select(2, keep)) for x in cache.layers]
-    return Carry(layers, hidden[keep])
+    keep = torch.from_numpy(layout.keep)
+    layers = [tuple(part.index_select(2, keep.to(part.device)) for part in (x.keys, x.values)) for x in cache.layers]
+    return Carry(layers, hidden[keep.to(hidden.device)])

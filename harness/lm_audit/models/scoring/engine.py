@@ -31,7 +31,8 @@ class ScoringEngine:
     def __init__(self, model: LanguageModel):
         self._model = model
         self._encoder = RequestEncoder(model.tokenizer)
-        self._runner = Runner(model.module, model.device, device_limits(model.module, model.device), model.name)
+        limits = device_limits(model.module, model.device).within(model.batch_tokens)
+        self._runner = Runner(model.module, model.device, limits, model.name)
         self._way: Way | None = None
 
     @property

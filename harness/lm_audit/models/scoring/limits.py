@@ -11,6 +11,9 @@ TRIED_WINDOW = 64
 """Attention windows up to this length are tried by the self-check, with sequences that fill them in a pack that is
 longer; a pack for a model with a larger one never exceeds it."""
 
+OVERSIZE = 1.1 * 1.25
+"""How much larger than ``Limits.tokens`` a pass may be (:func:`lm_audit.models.scoring.packing.batches`)."""
+
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
 
 
@@ -32,6 +35,14 @@ class Limits:
     def uncached(self) -> Limits:
         """The same without handing on keys and values."""
         return replace(self, carry=0)
+
+    def within(self, tokens: int | None) -> Limits:
+        """Limits of which no pass of several texts reads more than ``tokens``; the same for ``None``."""
+        if tokens is None:
+            return self
+        # Passes are made equal, and so up to OVERSIZE times as large as planned.
+        planned = max(1, int(tokens / OVERSIZE))
+        return replace(self, soft=min(self.soft, planned), hard=min(self.hard, planned), tokens=planned)
 
     def halved(self) -> Limits | None:
         """Limits for a second try after memory ran out; None when nothing is left to halve."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.option import AuditOption
+from lm_audit.models.loading.placement import PLACEMENTS
 from lm_audit.models.text.chat import CHAT_MODES
 from lm_audit.number_checks import real_number, seed_number, whole_number
 from lm_audit.plugin.endpoints import declare_options
@@ -65,11 +66,34 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
     )
     declare(
         group,
+        "--limit",
+        dest="lm_audit_limit",
+        type=whole_number(1, 10**9),
+        metavar="N",
+        help="so many items of each set, drawn by the seed, in place of the size's number; controls keep theirs",
+    )
+    declare(
+        group,
         "--seed",
         dest="lm_audit_seed",
         type=seed_number(),
         metavar="N",
         help="seed of everything random (default 0)",
+    )
+    declare(
+        group,
+        "--device-map",
+        dest="lm_audit_device_map",
+        choices=PLACEMENTS,
+        help="spread one model over all GPUs of this machine, as transformers and accelerate do",
+    )
+    declare(
+        group,
+        "--batch-tokens",
+        dest="lm_audit_batch_tokens",
+        type=whole_number(1, 10**9),
+        metavar="N",
+        help="read at most N tokens in a pass of several texts (default: what suits the device); results are the same",
     )
     declare(group, "--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
     declare(

@@ -27,12 +27,14 @@ class RunOptions:
     """The options of a run.
 
     ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
-    are what cases are multiplied by; ``audit`` holds the audits' own options, read with :meth:`option`. ``endpoint``
-    says how servers are talked to. ``chat``, ``chat_args`` and ``thinking_tokens`` say how a model is talked to; see
-    :meth:`chat_mode` and ``chat_settings``.
+    are what cases are multiplied by; ``limit`` is read with :meth:`items`; ``audit`` holds the audits' own
+    options, read with :meth:`option`. ``endpoint`` says how servers are talked to. ``chat``, ``chat_args`` and
+    ``thinking_tokens`` say how a model is talked to; see :meth:`chat_mode` and ``chat_settings``. ``device_map`` and
+    ``batch_tokens`` say where a model lies and how much it reads at once, and change no result.
     """
 
     size: Size = "smoke"
+    limit: int | None = None
     data: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     devices: tuple[str, ...] = ("cpu",)
@@ -40,6 +42,8 @@ class RunOptions:
     audit: Mapping[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False
     dtype: str = "auto"
+    device_map: str | None = None
+    batch_tokens: int | None = None
     chat: ChatMode = "auto"
     chat_args: Mapping[str, Any] = field(default_factory=dict)
     thinking_tokens: int = THINKING_TOKENS
@@ -76,6 +80,13 @@ class RunOptions:
         _ = ChatTemplate(tokenizer, self.chat_args, name=name).around_user  # one that is broken is told now
         return True
 
+    def items(self, of_size: int | None, own: int | None = None) -> int | None:
+        """How many items of a set are measured: what the audit's ``own`` option says, else ``--limit``, else the size.
+
+        ``None`` is all of them.
+        """
+        return own if own is not None else of_size if self.limit is None else self.limit
+
     def option(self, name: str) -> Any:
         """The value of an audit's own option, by its flag without dashes; ``UsageError`` where none is called so."""
         key = name.removeprefix("--").replace("-", "_")
@@ -107,18 +118,29 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
     models = parse_choices(config.getoption("lm_audit_model") or [DEFAULT_MODEL])
     return RunOptions(
         size=cast(Size, config.getoption("lm_audit_size") or "smoke"),
+        limit=config.getoption("lm_audit_limit"),
         data=parse_data(config.getoption("lm_audit_data") or []),
         seed=config.getoption("lm_audit_seed") or 0,
         devices=devices,
         models=models,
         audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
+        device_map=_device_map(config.getoption("lm_audit_device_map"), devices),
+        batch_tokens=config.getoption("lm_audit_batch_tokens"),
         dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
         chat=config.getoption("lm_audit_chat") or "auto",
         chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),
         thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
         endpoint=endpoint_options(config, models),
     )
+
+
+def _device_map(name: str | None, devices: tuple[str, ...]) -> str | None:
+    from lm_audit.models.loading.placement import check_device_map
+
+    for device in devices:
+        check_device_map(name, device)
+    return name
 
 
 def _dtype(name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from lm_audit.errors import DataWarning, UsageError
 from lm_audit.gates import Gate
+from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.number_checks import nearest, suggestion
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case
@@ -78,6 +79,10 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
             found.append(f"--data {name}=...: no audit here knows a set of that name; public sets are {known}")
         elif audit not in selected:
             found.append(f"--data {name}=... does nothing: no case of {audit} is selected")
+    if options.models and all(is_endpoint(model.spec) for model in options.models):
+        for flag, value in (("--device-map", options.device_map), ("--batch-tokens", options.batch_tokens)):
+            if value is not None:
+                found.append(f"{flag} does nothing: every model of this run is served, and its server decides")
     if not config.getoption("lm_audit_gates"):
         for flag in ("--undecided", "--report-only"):
             value = config.getoption("lm_audit_" + flag.removeprefix("--").replace("-", "_"))

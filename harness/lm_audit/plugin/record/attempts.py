@@ -47,7 +47,12 @@ class Running:
     def loaded(self, model: LanguageModel, selection: Selection) -> None:
         """Record what the loaded model is."""
         spec = selection.model.spec if selection.model else None
-        self.writer.model(spec=spec, fingerprint=model.fingerprint, dtype=str(model.dtype), device=str(model.device))
+        known: dict[str, object] = {"fingerprint": model.fingerprint, "dtype": str(model.dtype)}
+        if model.quantised_by is not None:
+            known["quantised"] = f"by {model.quantised_by}"
+        if model.places:
+            known["parts"] = ", ".join(f"{many} on {device}" for device, many in model.places.items())
+        self.writer.model(spec=spec, device=str(model.device), **known)
 
 
 _RUNNING: pytest.StashKey[Running] = pytest.StashKey()

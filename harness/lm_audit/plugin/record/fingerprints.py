@@ -40,6 +40,7 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "params": _plain(selection.case.params) if selection.case else {},
         "inputs": [file_state(path) for path in _paths(selection.case.params)] if selection.case else [],
         "size": options.size,
+        **({} if options.limit is None else {"limit": options.limit}),
         "seed": options.seed,
         "dtype": options.dtype,
         **({"tokenizer": options.endpoint.tokenizers[model.name]} if model and served else {}),

@@ -16,9 +16,10 @@ from typing import Any
 
 from lm_audit.report.allure.attachments import attachments
 from lm_audit.report.allure.whole_run import write_categories, write_environment
-from lm_audit.report.names import case_label, metric_label, visible
+from lm_audit.report.names import case_label, visible
 from lm_audit.report.numbers import interval_text, value_text
 from lm_audit.report.page.states import State, case_state, worst_word
+from lm_audit.report.titles import metric_title
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
 
@@ -159,7 +160,7 @@ def _steps(case: CaseRecord, result: Result) -> list[Result]:
     steps = []
     for name, estimate in case.last.metrics.items():
         verdicts = [verdict for verdict in case.verdicts if verdict.metric == name]
-        title = f"{metric_label(name, case.audit)} = {value_text(estimate)} {interval_text(estimate)}".rstrip()
+        title = f"{metric_title(name, case.audit)} = {value_text(estimate)} {interval_text(estimate)}".rstrip()
         inner = [
             {"name": visible(f"{v.word}: {v.limit}, {v.reason}"), "status": GATE_STATUS[v.word], **span}
             for v in verdicts

@@ -8,11 +8,11 @@ from markupsafe import Markup
 
 from lm_audit.report.comparison.runs import MetricChange, RunComparison
 from lm_audit.report.comparison.text import ORDER, change_text, counts_text, lost_text, p_text
-from lm_audit.report.names import metric_label
 from lm_audit.report.numbers import interval_text, value_text
 from lm_audit.report.page.interval_bar import Scale, bar, common_scale
 from lm_audit.report.page.rendering import environment, policy, resource
 from lm_audit.report.page.states import State
+from lm_audit.report.titles import metric_title
 
 TONES = {
     "worse": "missed",
@@ -70,7 +70,7 @@ def _row(change: MetricChange) -> dict[str, object]:
         "state": State("void") if change.void else State("reported"),
         "tone": "void" if change.void else TONES[change.direction],
         "word": "void" if change.void else change.direction,
-        "label": metric_label(change.metric, change.audit),
+        "label": metric_title(change.metric, change.audit),
         "a": (value_text(change.a), bar(change.a, scale), interval_text(change.a)),
         "b": (value_text(change.b), bar(change.b, scale), interval_text(change.b)),
         "difference": value_text(change.difference),

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from lm_audit.report.comparison.runs import LostAudit, MetricChange, RunComparison
 from lm_audit.report.names import visible
 from lm_audit.report.numbers import interval_text, value_text
+from lm_audit.report.numbers import p_text as written_p
+from lm_audit.report.titles import metric_title
 
 MARKS = {
     "worse": "\u2193 worse",
@@ -100,9 +102,7 @@ def counts_text(comparison: RunComparison) -> list[str]:
 
 def p_text(p: float | None) -> str:
     """A p-value as it is usually written."""
-    if p is None:
-        return ""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "" if p is None else written_p(p)
 
 
 def _told(change: MetricChange) -> bool:
@@ -133,9 +133,15 @@ def _table(changes: Sequence[MetricChange], width: int, color: bool) -> list[str
         word = "void" if change.void else change.direction
         style = STYLES.get(word, "strike")
         case = change.case_id.rpartition("::")[2]
-        texts = (MARKS.get(word, "\u2298 void"), visible(case), visible(change.metric), value_text(change.a),
-                 value_text(change.b), value_text(change.difference), interval_text(change.difference),
-                 p_text(change.adjusted), change_text(change))  # fmt: skip
+        texts = (
+            MARKS.get(word, "\u2298 void"),
+            visible(case),
+            metric_title(change.metric, change.audit),
+            *(value_text(estimate) for estimate in (change.a, change.b, change.difference)),
+            interval_text(change.difference),
+            p_text(change.adjusted),
+            change_text(change),
+        )
         mark = texts[0] if change.decided else f"{texts[0]} (exploratory)"
         table.add_row(Text(mark, style), *(Text(text) for text in texts[1:]))
     out = io.StringIO()

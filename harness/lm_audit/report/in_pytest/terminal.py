@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST = 25
 """Lines at most."""
+INDENT = " " * 12
 BROKEN = ("crashed", "error", "unfinished", "failed")
 STYLES = {
     "met": "blue", "missed": "bold red", "failed": "bold red", "undecided": "yellow", "void": "bold strike",
@@ -32,7 +33,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that is said: a sign, a word, a text, and a second line where one is not enough."""
+    """One thing that is said: a sign, a word, a text, and what stands below it."""
 
     sign: str
     word: str
@@ -40,10 +41,28 @@ class Entry:
     below: str = ""
     style: str = ""
 
-    @property
-    def height(self) -> int:
-        """Lines that it takes."""
-        return 2 if self.below else 1
+    def written(self, layout: Layout) -> list[Text]:
+        """Its lines: the text, then what stands below it, each on as many as the layout gives it."""
+        from rich.text import Text
+
+        head = Text()
+        if self.sign:
+            head.append(f"{self.sign} {self.word:<9} " if self.word else f"{self.sign} ", STYLES[self.style])
+        bold = STYLES["answer"] if self.style in ("answer", "found") else ""
+        first, *others = _wrapped(self.text, layout.width - len(head), layout.lines if self.word else 1)
+        lines = [head.append(first, bold), *(Text(INDENT + line, bold) for line in others)]
+        if self.below:
+            lines += [Text(INDENT + line, "dim") for line in _wrapped(self.below, layout.width - len(INDENT),
+                                                                      layout.lines)]  # fmt: skip
+        return lines
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of the terminal, and how many lines a text may take before it is cut."""
+
+    width: int
+    lines: int
 
 
 @dataclass
@@ -54,10 +73,10 @@ class Section:
     rest: str
     shown: int
 
-    @property
-    def height(self) -> int:
+    def height(self, layout: Layout) -> int:
         """Lines that it takes, that of the rest included."""
-        return sum(entry.height for entry in self.entries[: self.shown]) + (len(self.entries) > self.shown)
+        shown = sum(len(entry.written(layout)) for entry in self.entries[: self.shown])
+        return shown + (len(self.entries) > self.shown)
 
 
 def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[str]:
@@ -76,11 +95,15 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
         _section(_skipped(states), "more reasons to skip", 2),
         _section([Entry("", "", line) for line in (*_gaps(run), *_totals(states, findings))], "", 9),
     ]
-    room = MOST - sum(section.height for section in sections)
+    wide = max(40, width)
+    # Where there is room nothing is cut; where there is none, a text gets fewer lines before another goes unsaid.
+    layouts = [Layout(wide, lines) for lines in (4, 3, 2, 1)]
+    layout = next((one for one in layouts if _total(sections, one) <= MOST), layouts[-1])
+    room = MOST - _total(sections, layout)
     numbers = _section(_numbers(states), "more cases with numbers: they are in the report", max(0, min(12, room - 1)))
     if room > 1:
         sections.insert(len(sections) - 1, numbers)
-    return _render(_fitted(sections), width, color)
+    return _render(_fitted(sections, layout), layout, color)
 
 
 def _section(entries: Iterable[Entry], rest: str, most: int) -> Section:
@@ -98,13 +121,36 @@ def _merged(entries: list[Entry]) -> list[Entry]:
     ]
 
 
-def _fitted(sections: list[Section]) -> list[Section]:
+def _total(sections: Iterable[Section], layout: Layout) -> int:
+    return sum(section.height(layout) for section in sections)
+
+
+def _wrapped(text: str, width: int, lines: int) -> list[str]:
+    """The text on at most so many lines of ``width`` columns; the last is cut where that is not enough."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    words, found = " ".join(text.split()).split(" "), [""]
+    for at, word in enumerate(words):
+        longer = f"{found[-1]} {word}" if found[-1] else word
+        if cell_len(longer) <= width:
+            found[-1] = longer
+        elif len(found) < lines and found[-1]:
+            found.append(word)
+        else:
+            rest = Text(" ".join([found[-1], *words[at:]]).strip())
+            rest.truncate(width, overflow="ellipsis")
+            return [*found[:-1], rest.plain]
+    return found
+
+
+def _fitted(sections: list[Section], layout: Layout) -> list[Section]:
     """The sections in 25 lines: the longest gives way first, and each keeps one entry."""
-    while sum(section.height for section in sections) > MOST:
+    while _total(sections, layout) > MOST:
         able = [section for section in sections if min(section.shown, len(section.entries)) > 1 and section.rest]
         if not able:
             break
-        longest = max(able, key=lambda section: section.height)
+        longest = max(able, key=lambda section: section.height(layout))
         longest.shown = min(longest.shown, len(longest.entries)) - 1
     return sections
 
@@ -222,60 +268,43 @@ def _totals(states: Sequence[tuple[CaseRecord, State]], findings: Sequence[Model
     yield "cases: " + (", ".join(f"{counts[name]} {State(name).label}" for name in SEVERITY if counts[name]) or "none")
 
 
-def _render(sections: Sequence[Section], width: int, color: bool) -> list[str]:
-    """Each entry on its lines, cut at ``width``: the model, the case and the number stand before what may be cut."""
+def _render(sections: Sequence[Section], layout: Layout, color: bool) -> list[str]:
+    """Each entry on its lines; the model, the case and the number stand before what may be cut."""
     from rich.console import Console
 
-    wide = max(40, width)
     console = Console(
         file=io.StringIO(),
-        width=wide,
+        width=layout.width,
         force_terminal=color,
         color_system="standard" if color else None,
         legacy_windows=False,
         _environ={},
     )
     for section in sections:
-        for line in _told(section, wide):
+        for line in _told(section, layout):
             console.print(line, no_wrap=True, overflow="ellipsis", crop=True, highlight=False)
     out = console.file
     assert isinstance(out, io.StringIO)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def _told(section: Section, width: int) -> Iterable[Text]:
+def _told(section: Section, layout: Layout) -> Iterable[Text]:
     """The lines of a section; entries that read alike once they are cut are said once, with their number."""
     from rich.text import Text
 
     alike: dict[tuple[str, ...], list[list[Text]]] = {}
     for entry in section.entries[: section.shown]:
-        lines = list(_lines(entry, width))
+        lines = entry.written(layout)
         alike.setdefault(tuple(line.plain for line in lines), []).append(lines)
     for same in alike.values():
         *above, last = same[0]
         if len(same) > 1:
             mark = f" ({len(same)} alike)"
-            last.truncate(width - len(mark), overflow="ellipsis")
+            last.truncate(layout.width - len(mark), overflow="ellipsis")
             last.append(mark)
         yield from (*above, last)
     left = len(section.entries) - section.shown
     if left > 0:
         line = Text(f"  and {left} {section.rest}")
-        line.truncate(width, overflow="ellipsis")
+        line.truncate(layout.width, overflow="ellipsis")
         yield line
-
-
-def _lines(entry: Entry, width: int) -> Iterable[Text]:
-    from rich.text import Text
-
-    line = Text()
-    if entry.sign:
-        line.append(f"{entry.sign} {entry.word:<9} " if entry.word else f"{entry.sign} ", STYLES[entry.style])
-    text = " ".join(entry.text.split())
-    line.append(text, STYLES["answer"] if entry.style in ("answer", "found") else "")
-    line.truncate(width, overflow="ellipsis")
-    yield line
-    if entry.below:
-        below = Text("            " + " ".join(entry.below.split()), "dim")
-        below.truncate(width, overflow="ellipsis")
-        yield below

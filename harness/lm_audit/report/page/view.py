@@ -51,7 +51,6 @@ class FindingView:
     few: str
     sure: str
     size: str
-    excluded: str
     reason: str
     needed: str
     look: str

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.drawing import drawn
 from lm_audit.audits.needle.answers.answerers import Answer, ModelAnswerer
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.grid.folder import cell_file, read_samples, sample_files
@@ -48,9 +49,9 @@ class Book:
     def samples(
         self, model: LanguageModel, plan: Plan, length: int, depth: float, numbers: Sequence[int]
     ) -> list[Sample]:
-        """The samples of a cell, built (those with these numbers) or read from the plan's folder (all)."""
+        """The samples of a cell, built (those with these numbers) or read from the plan's folder (its limit)."""
         if plan.folder is not None:
-            return _from_folder(plan.folder, length, depth)
+            return drawn(_from_folder(plan.folder, length, depth), plan.limit, seed=plan.seed)
         assert plan.config is not None
         return [
             build_sample(

@@ -19,7 +19,10 @@ from lm_audit.textfiles import is_there, read_toml
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid to evaluate: from a folder, or built as ``config`` says at ``lengths`` x ``depths`` x ``samples``."""
+    """A grid to evaluate: from a folder, or built as ``config`` says at ``lengths`` x ``depths`` x ``samples``.
+
+    Of a folder's cell at most ``limit`` samples are asked, drawn by ``seed``.
+    """
 
     name: str
     lengths: tuple[int, ...]
@@ -29,6 +32,8 @@ class Plan:
     folder: str | None = None
     asked: bool = False
     """Whether the lengths are the user's own; those of a size are left out where the task has no room in them."""
+    limit: int | None = None
+    seed: int = 0
 
     @property
     def shares(self) -> bool:
@@ -42,9 +47,15 @@ class Plan:
 
 
 def plans(
-    option: Callable[[str], Any], size: str, seed: int, defaults: Path, asking: Asking | None = None
+    option: Callable[[str], Any],
+    size: str,
+    seed: int,
+    defaults: Path,
+    asking: Asking | None = None,
+    limit: int | None = None,
 ) -> list[Plan]:
-    """The plans that options and size ask for; ``option`` reads an option, ``defaults`` is the file of sizes.
+    """The plans that options and size ask for; ``option`` reads an option, ``defaults`` is the file of sizes; ``limit``
+    is the number of samples a cell in place of the size's.
 
     Raises ``UsageError`` for options that cannot be used, ``DataError`` for a folder or a file of sizes that is none.
     """
@@ -52,8 +63,10 @@ def plans(
     _refuse_without_adaptive(option)
     if folder is not None:
         _refuse_beside_folder(option)
-        return [folder_plan(folder)]
+        return [replace(folder_plan(folder), limit=limit, seed=seed)]
     sizes = read_sizes(defaults, size)
+    if limit is not None:
+        sizes = {**sizes, "samples": limit}
     names = option("needle_preset") or sizes["presets"]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

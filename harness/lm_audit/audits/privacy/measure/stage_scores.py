@@ -33,11 +33,13 @@ MIN_SCORED = 8
 class ScoringOptions:
     """What to measure beyond the pass of the scoring engine.
 
-    ``samples``: sampled continuations a member (0: greedy only); ``exact_positions``: last characters of the secret
-    whose candidates are all scored for exact exposure (0: none); ``source_extraction``: also the source design's test
-    by generation; ``stress``: the six prompt variants; ``bos`` as in :func:`score_texts`.
+    ``limit``: at most so many members and as many twins, drawn by ``seed`` (``None``: all); ``samples``: sampled
+    continuations a member (0: greedy only); ``exact_positions``: last characters of the secret whose candidates are all
+    scored for exact exposure (0: none); ``source_extraction``: also the source design's test by generation; ``stress``:
+    the six prompt variants; ``bos`` as in :func:`score_texts`.
     """
 
+    limit: int | None = None
     samples: int = 0
     exact_positions: int = 0
     temperature: float = 1.0

@@ -1,0 +1,81 @@
+"""Checkpoints whose weights are quantised as ``transformers`` reads them: by ``quantization_config`` in config.json.
+
+It is handed to ``transformers`` as it is. Here is only said by what a checkpoint was quantised, which packages reading
+it takes, and, before anything loads, which of them is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lm_audit.errors import ModelError
+
+PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "aqlm": (("aqlm", "aqlm"),),
+    "auto-round": (("auto_round", "auto-round"),),
+    "awq": (("gptqmodel", "gptqmodel"),),
+    "bitsandbytes": (("bitsandbytes", "bitsandbytes"),),
+    "bitsandbytes_4bit": (("bitsandbytes", "bitsandbytes"),),
+    "bitsandbytes_8bit": (("bitsandbytes", "bitsandbytes"),),
+    "compressed-tensors": (("compressed_tensors", "compressed-tensors"),),
+    "eetq": (("kernels", "kernels"),),
+    "fbgemm_fp8": (("fbgemm_gpu", "fbgemm-gpu"),),
+    "gptq": (("optimum", "optimum"), ("gptqmodel", "gptqmodel")),
+    "hqq": (("hqq", "hqq"),),
+    "quanto": (("optimum", "optimum-quanto"),),
+    "quark": (("quark", "amd-quark"),),
+    "spqr": (("spqr_quant", "spqr_quant"),),
+    "torchao": (("torchao", "torchao"),),
+    "vptq": (("vptq", "vptq"),),
+}
+"""Modules, and the packages that hold them, without which ``transformers`` reads no weights of a method.
+
+All need ``accelerate``. A method that is not here needs nothing else (FP8 and MXFP4 are de-quantised where no GPU can
+compute in them), or is told of by ``transformers`` when the model loads.
+"""
+
+
+def quantised_by(config: Mapping[str, Any]) -> str | None:
+    """By what a checkpoint is quantised: its method, with bits or format where they are stated; ``None``: it is not."""
+    settings = config.get("quantization_config")
+    if not settings:
+        return None
+    if not isinstance(settings, Mapping):
+        return "an unknown method"
+    details = [f"{settings[key]} bits" for key in ("bits", "nbits") if isinstance(settings.get(key), int)]
+    details += ["4 bits"] if settings.get("load_in_4bit") is True else []
+    details += ["8 bits"] if settings.get("load_in_8bit") is True else []
+    details += [str(settings[key]) for key in ("fmt", "format") if isinstance(settings.get(key), str)]
+    method = _method(settings) or "an unknown method"
+    return " ".join([method, *([f"({', '.join(details)})"] if details else [])])[:120]
+
+
+def check_quantised(config: Mapping[str, Any], folder: Path) -> None:
+    """``ModelError`` for settings that name no method, and for a method whose package is not installed."""
+    settings = config.get("quantization_config")
+    if not settings:
+        return
+    if not isinstance(settings, Mapping) or _method(settings) is None:
+        raise ModelError(
+            f"{folder / 'config.json'}: quantization_config is {settings!r:.80}; expected an object whose quant_method "
+            "says how the weights were quantised"
+        )
+    method = _method(settings)
+    needed = (*PACKAGES.get(method or "", ()), ("accelerate", "accelerate"))
+    absent = [package for module, package in needed if find_spec(module) is None]
+    if absent:
+        raise ModelError(
+            f"{folder}: its weights are quantised by {quantised_by(config)}, which transformers reads with "
+            f"{' and '.join(absent)}: pip install {' '.join(absent)}"
+        )
+
+
+def _method(settings: Mapping[str, Any]) -> str | None:
+    """The method; old checkpoints of bitsandbytes name none."""
+    method = settings.get("quant_method")
+    if isinstance(method, str) and method:
+        return method
+    return "bitsandbytes" if settings.get("load_in_4bit") or settings.get("load_in_8bit") else None

@@ -1,0 +1,89 @@
+"""Quantised checkpoints: read by transformers as their config says, named as what they are, or refused by one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
+from lm_audit.models.files import quantised
+from lm_audit.models.files.quantised import quantised_by
+from tests.models.small_models import edit_json, save_small_llama
+
+FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [16, 16]}
+
+
+def save_fp8(folder: Path) -> Path:
+    """A small Llama whose linear layers are stored in 8 bits, a scale for each block of 16 x 16."""
+    save_small_llama(folder, hidden_size=32, intermediate_size=48, context=128)
+    path = folder / "model.safetensors"
+    tensors: dict[str, Any] = {}
+    for name, value in load_file(path).items():
+        tensors[name] = value
+        if "proj" in name:
+            blocks = value.reshape(value.shape[0] // 16, 16, value.shape[1] // 16, 16)
+            scale = blocks.abs().amax(dim=(1, 3)) / 448
+            small = (blocks / scale[:, None, :, None]).reshape(value.shape)
+            tensors[name] = small.to(torch.float8_e4m3fn)
+            tensors[f"{name}_scale_inv"] = scale
+    save_file(tensors, path, metadata={"format": "pt"})
+    edit_json(folder / "config.json", quantization_config=FP8)
+    return folder
+
+
+def test_eight_bit_weights_are_read_as_their_config_says(tmp_path: Path) -> None:
+    plain = load_model(save_small_llama(tmp_path / "plain", hidden_size=32, intermediate_size=48, context=128),
+                       device="cpu")  # fmt: skip
+    small = load_model(save_fp8(tmp_path / "fp8"), device="cpu")
+    assert small.quantised_by == "fp8 (e4m3)" and plain.quantised_by is None
+    assert small.fingerprint != plain.fingerprint
+    requests = [("The quick", " brown fox jumps over the lazy dog")]
+    found, wanted = (model.loglikelihood(requests)[0].logprobs for model in (small, plain))
+    np.testing.assert_allclose(found, wanted, atol=0.05)
+    assert np.abs(found - wanted).max() > 1e-6, "they are 8 bits, not the weights of before"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"quant_method": "hqq", "nbits": 4}, "hqq (4 bits), which transformers reads with hqq: pip install hqq"),
+        ({"load_in_4bit": True}, "bitsandbytes (4 bits), which transformers reads with bitsandbytes"),
+        ({"quant_method": "gptq", "bits": 4}, "with optimum and gptqmodel: pip install optimum gptqmodel"),
+        ({"bits": 4}, "expected an object whose quant_method says how"),
+        ("int4", "expected an object"),
+        ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "compressed-tensors (pack-quantized)"),
+    ],
+)
+def test_a_missing_package_is_named_before_anything_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any, words: str
+) -> None:
+    there = {"accelerate"}
+    monkeypatch.setattr(quantised, "find_spec", lambda name: name in there or None)
+    folder = save_small_llama(tmp_path / "model")
+    edit_json(folder / "config.json", quantization_config=settings)
+    with pytest.raises(ModelError) as caught:
+        check_spec(str(folder))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    there |= {module for needed in quantised.PACKAGES.values() for module, _ in needed}
+    if isinstance(settings, dict) and "expected" not in words:
+        check_spec(str(folder))
+
+
+def test_every_method_of_the_table_is_one_that_transformers_knows() -> None:
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    assert set(quantised.PACKAGES) - {"bitsandbytes"} <= set(AUTO_QUANTIZATION_CONFIG_MAPPING)
+
+
+def test_what_a_checkpoint_was_quantised_by_is_short_text() -> None:
+    assert quantised_by({}) is None and quantised_by({"quantization_config": None}) is None
+    assert quantised_by({"quantization_config": {"quant_method": "mxfp4"}}) == "mxfp4"
+    assert len(quantised_by({"quantization_config": {"quant_method": "x" * 999}}) or "") <= 120
+    assert json.dumps(quantised_by({"quantization_config": [1]})) == '"an unknown method"'
