@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
+from lm_audit.report.arrow import booleans, floats, integers, texts
 from lm_audit.report.names import case_label
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
@@ -90,7 +91,7 @@ def write_items(tables: list[Any], *, csv: Path, parquet: Path) -> int:
     import pyarrow.parquet as pq
 
     full = [table for table in tables if table.num_rows]
-    table = joined(full) if full else pa.table({name: pa.array([], pa.string()) for name in (*KEYS, "item")})
+    table = joined(full) if full else pa.table({name: texts([]) for name in (*KEYS, "item")})
     pq.write_table(table, parquet, compression="zstd")
     pa_csv.write_csv(_visible(table), csv)
     return int(table.num_rows)
@@ -108,8 +109,8 @@ def _visible(table: Any) -> Any:
     for index, column in enumerate(table.schema):
         values = table.column(index)
         if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(values, HIDDEN)).as_py():
-            texts = [value if value is None else visible(value) for value in values.to_pylist()]
-            table = table.set_column(index, column.name, pa.array(texts, pa.string()))
+            seen = [value if value is None else visible(value) for value in values.to_pylist()]
+            table = table.set_column(index, column.name, texts(seen))
     return table.rename_columns([visible(name) for name in table.column_names])
 
 
@@ -120,10 +121,7 @@ def items_table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {_text(name): _column([row.get(name) for row in rows]) for name in names if name not in KEYS}
     keys = (case.case_id, case.audit, case.model, case.device, case_label(case))
-    front = {
-        name: pa.array([value and _text(value)] * len(rows), pa.string())
-        for name, value in zip(KEYS, keys, strict=True)
-    }
+    front = {name: texts([value and _text(value)] * len(rows)) for name, value in zip(KEYS, keys, strict=True)}
     return pa.table({**front, **columns})
 
 
@@ -131,13 +129,15 @@ def _column(values: list[Any]) -> Any:
     import pyarrow as pa
 
     kinds = set(map(type, values)) - {type(None)}
-    if kinds == {int} and any(v is not None and abs(v) >= 2**63 for v in values):
-        kinds = {int, str}
-    if kinds == {int, float}:
-        return pa.array([None if v is None else float(v) for v in values], pa.float64())
-    if kinds <= {float} or kinds <= {int} or kinds <= {bool}:
-        return pa.array(values)
-    return pa.array([None if v is None else _text(v) for v in values], pa.string())
+    if not kinds:
+        return pa.nulls(len(values))
+    if kinds == {int} and all(v is None or abs(v) < 2**63 for v in values):
+        return integers(values)
+    if kinds <= {int, float} and float in kinds:
+        return floats([None if v is None else float(v) for v in values])
+    if kinds == {bool}:
+        return booleans(values)
+    return texts([None if v is None else _text(v) for v in values])
 
 
 def _text(value: Any) -> str:
@@ -162,10 +162,8 @@ def joined(tables: list[Any]) -> Any:
 
 
 def _as_text(table: Any, names: set[str]) -> Any:
-    import pyarrow as pa
-
     for name in sorted(names):
         index = table.column_names.index(name)
         values = [None if v is None else str(v) for v in table.column(name).to_pylist()]
-        table = table.set_column(index, name, pa.array(values, pa.string()))
+        table = table.set_column(index, name, texts(values))
     return table

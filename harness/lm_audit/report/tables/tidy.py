@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from csv import DictWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.report.arrow import BUILDERS
 from lm_audit.report.names import case_label
 from lm_audit.report.page.states import case_state, worst_word
 from lm_audit.report.voids import Voids
@@ -19,16 +21,31 @@ COLUMNS = (
 )  # fmt: skip
 
 
+_TYPES = {
+    "headline": "bool", "n": "int64", **dict.fromkeys(("value", "low", "high", "confidence", "chance"), "double"),
+}  # fmt: skip
+"""What is no text, by Arrow's names."""
+
+
 def metrics_table(run: Run) -> pd.DataFrame:
     """A row for every metric of every case's last attempt, with the columns of :data:`COLUMNS`."""
     import pandas as pd
+    import pyarrow as pa
 
+    table: pd.DataFrame = _arrow(metric_rows(run)).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    return table
+
+
+def metric_rows(run: Run) -> list[dict[str, Any]]:
+    """The rows of :func:`metrics_table` as plain mappings; absent values are ``None``."""
     voids = Voids(run)
-    rows = [row for case in run.cases for row in _rows(run, case, case in voids)]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return table.astype({name: "float64" for name in ("value", "low", "high", "confidence", "chance")}).astype(
-        {"n": "Int64"}
-    )
+    return [row for case in run.cases for row in _rows(run, case, case in voids)]
+
+
+def _arrow(rows: list[dict[str, Any]]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({name: BUILDERS[_TYPES.get(name, "string")]([row.get(name) for row in rows]) for name in COLUMNS})
 
 
 def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
@@ -59,9 +76,14 @@ def _rows(run: Run, case: CaseRecord, void: bool) -> list[dict[str, Any]]:
 
 def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
     """Write :func:`metrics_table` as CSV (UTF-8, one header line) and Parquet."""
-    table = metrics_table(run)
-    csv.write_bytes(table.to_csv(index=False, lineterminator="\n").encode())
-    table.to_parquet(parquet, index=False)
+    import pyarrow.parquet as pq
+
+    rows = metric_rows(run)
+    pq.write_table(_arrow(rows), parquet)
+    with csv.open("w", encoding="utf-8", newline="") as file:
+        writer = DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _sound(value: Any) -> Any:
