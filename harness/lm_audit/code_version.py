@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -74,15 +74,17 @@ def forget() -> None:
         remembered.cache_clear()
 
 
-def reachable(eval_file: Path, root: Path) -> set[Path]:
+def reachable(eval_file: Path, root: Path, known: Container[Path] = ()) -> set[Path]:
     """The files of a project that a run of ``eval_file`` can read as code: itself, conftest files from its folder up to
     ``root``, and whatever these import from the project, at any depth and also inside functions.
+
+    Files that are ``known`` are neither looked into nor returned.
     """
     found: set[Path] = set()
     waiting = [eval_file, *_conftests(eval_file.parent, root)]
     while waiting:
         path = waiting.pop()
-        if path in found or not path.is_file():
+        if path in found or path in known or not path.is_file():
             continue
         found.add(path)
         if path.is_relative_to(root):
@@ -100,9 +102,9 @@ def _conftests(folder: Path, root: Path) -> Iterator[Path]:
 
 def _homes(path: Path, eval_file: Path, root: Path) -> list[Path]:
     """The folders in which absolute imports are looked for, as pytest and Python do: the root, the files' own, and of
-    a package the one in which it lies (an audit that another distribution installed lies outside of the root).
+    their packages those in which they lie (an audit that another distribution installed lies outside of the root).
     """
-    return list(dict.fromkeys([path.parent, eval_file.parent, _package_home(eval_file), root]))
+    return list(dict.fromkeys([path.parent, eval_file.parent, _package_home(path), _package_home(eval_file), root]))
 
 
 def _package_home(path: Path) -> Path:

@@ -13,6 +13,9 @@ class AuditOption:
 
     ``flag`` begins with ``--``; the value is read by the flag's name without dashes, ``-`` as ``_``. ``metavar`` is
     what the help shows in the value's place.
+
+    ``names`` says what on the disk a value may name, as ``PATH`` or ``NAME=PATH``: ``"data"`` go along to workers that
+    do not share the disk (``--ray``), ``"models"`` (also several, ``NAME=SPEC,NAME=SPEC``) are looked for there.
     """
 
     flag: str
@@ -22,6 +25,7 @@ class AuditOption:
     choices: tuple[str, ...] | None = None
     type: Callable[[str], Any] = str
     metavar: str = "VALUE"
+    names: Literal["data", "models"] | None = None
 
     @property
     def name(self) -> str:

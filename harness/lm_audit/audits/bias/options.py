@@ -15,6 +15,7 @@ OPTIONS = (
         action="append",
         metavar="FILE",
         type=filled,
+        names="data",
     ),
     AuditOption(
         "--bias-mode",

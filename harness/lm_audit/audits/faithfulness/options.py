@@ -15,6 +15,7 @@ OPTIONS: tuple[AuditOption, ...] = (
         "'evidence_spans'; may be given several times",
         action="append",
         type=filled,
+        names="data",
     ),
     AuditOption(
         "--attribution-method", "attribution methods to audit instead of the size's own; may be given several times",

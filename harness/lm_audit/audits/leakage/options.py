@@ -13,6 +13,7 @@ OPTIONS = (
         "the questions in fixtures/leakage)",
         action="append",
         type=filled,
+        names="data",
     ),
     AuditOption(
         "--leakage-columns",
@@ -27,6 +28,7 @@ OPTIONS = (
         "--leakage-clean",
         "a set of the same kind that the model cannot have seen; gives the membership scores their AUC",
         type=filled,
+        names="data",
     ),
     AuditOption(
         "--leakage-cut",

@@ -20,7 +20,9 @@ OPTIONS = (
         action="append",
         type=filled,
     ),
-    AuditOption("--needle-haystack", "a text file or folder of your own to hide the needles in", type=filled),
+    AuditOption(
+        "--needle-haystack", "a text file or folder of your own to hide the needles in", type=filled, names="data"
+    ),
     AuditOption("--needle-language", "language of needle and question", default="en", choices=("en", "zh")),
     AuditOption(
         "--needle-template",
@@ -36,7 +38,10 @@ OPTIONS = (
         choices=("independent", "shared", "start"),
     ),
     AuditOption(
-        "--needle-folder", "evaluate the samples that lm-audit needle build wrote into this folder", type=filled
+        "--needle-folder",
+        "evaluate the samples that lm-audit needle build wrote into this folder",
+        type=filled,
+        names="data",
     ),
     AuditOption(
         "--needle-scorer", "score that accuracy and cliff go by", default="all", choices=("all", "any", "boundary")

@@ -11,11 +11,15 @@ OPTIONS: tuple[AuditOption, ...] = (
         "checkpoints to audit instead of training the toy model: base=SPEC,sft=SPEC,dpo_no_canary=SPEC,"
         "dpo_with_canary=SPEC (hub ids, folders, LoRA adapters); needs --manifest",
         type=filled,
+        names="models",
     ),
     AuditOption(
         "--extraction-manifest",
         "a canary manifest (JSONL): ask --model to write its secrets, by generation alone",
         type=filled,
+        names="data",
     ),
-    AuditOption("--manifest", "the canary manifest (JSONL) that those checkpoints were trained with", type=filled),
+    AuditOption(
+        "--manifest", "the canary manifest (JSONL) that those checkpoints were trained with", type=filled, names="data"
+    ),
 )

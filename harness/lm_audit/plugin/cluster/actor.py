@@ -8,10 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +22,7 @@ from typing import Any
 import lm_audit
 from lm_audit.plugin.cluster.mirror import Mirror
 from lm_audit.plugin.cluster.orders import Message, Order
+from lm_audit.plugin.cluster.scratch import Scratch
 
 LOOK_EVERY_S = 0.2
 """How often what a session writes is passed on while it says nothing."""
@@ -41,7 +40,7 @@ class SessionActor:
         """``root`` is where the parcel lies, None for the working folder, as Ray has it."""
         self._root = root
         self._events: queue.Queue[Message] = queue.Queue()
-        self._scratch = Path(tempfile.mkdtemp(prefix="lm-audit-ray-"))
+        self._scratch = Scratch()
         self._connection: Connection | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -58,7 +57,7 @@ class SessionActor:
 
     def begin(self, order: Order) -> None:
         """Start the session."""
-        folder = self._scratch / order.run_id
+        folder = self._scratch.path / order.run_id
         (folder / "progress" if order.progress else folder).mkdir(parents=True)
         order = replace(order, session={**order.session, "folder": str(folder)})
         ours, theirs = Pipe()
@@ -90,11 +89,12 @@ class SessionActor:
         """End the session's process, and remove what it wrote here."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+            self._process.wait()  # What it still writes would stay behind.
+        self._scratch.remove()
 
     def _keep(self, order: Order, theirs: Connection, started: threading.Event) -> None:
         # A child may be told of the death of the thread that started it: this one lives as long as it does.
-        output = self._scratch / "output.txt"
+        output = self._scratch.path / "output.txt"
         mirror = Mirror(Path(order.session["folder"]))
         try:
             with output.open("wb") as handle:

@@ -20,7 +20,7 @@ from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.case_timeout import traces_file
 from lm_audit.plugin.cluster.cluster import Cluster, Remote, WorkerLost
 from lm_audit.plugin.cluster.kinds import Demand
-from lm_audit.plugin.cluster.mirror import Piece, write_piece
+from lm_audit.plugin.cluster.mirror import EndedCases, Piece, write_piece
 from lm_audit.plugin.cluster.orders import Message, Order, Ready
 from lm_audit.plugin.cluster.places import Places
 from lm_audit.plugin.parallel.affinity import AffinityQueue
@@ -37,6 +37,9 @@ GROW_EVERY_S = 1.0
 FAREWELL_S = 10.0
 """How long workers may take to end in order, and after an interrupt to hand over what they have written."""
 
+CLOSE_S = 5.0
+"""How long actors may take at the end of the run to remove what they have written on their nodes."""
+
 
 @dataclass(eq=False)
 class Member:
@@ -47,6 +50,8 @@ class Member:
     remote: Remote
     node: str | None
     since: float
+    placed: bool = False
+    """Whether its actor has a process."""
     ready: bool = False
     ending: bool = False
     left: bool = False
@@ -82,6 +87,7 @@ class Controller:
         self._attempts: Counter[str] = Counter(audit.attempts)
         self._deaths: Counter[str] = Counter()
         self._skipped: set[str] = set()
+        self._ended = EndedCases()
         self._missing: dict[str, dict[str, str]] = {}
         """Node -> group -> why its model is not there."""
         self._reported = 0
@@ -110,6 +116,7 @@ class Controller:
         finally:
             for member in list(self._members):
                 self._dismiss(member)
+            self._await_closed()
 
     def _finished(self) -> bool:
         return not self._queue.queued and not any(self._queue.held(node) for node in self._queue.nodes)
@@ -180,6 +187,8 @@ class Controller:
         touched: set[str] = set()
         for reference in self._cluster.wait(self._answers, timeout_s):
             member, what = self._answers.pop(reference)
+            if what == "closed":
+                member.remote.kill()
             if member not in self._members:
                 continue
             try:
@@ -197,6 +206,7 @@ class Controller:
 
     def _arrived(self, member: Member, node: str) -> None:
         """The actor has a process: measure its clock, and have it start the session."""
+        member.placed = True
         if member.node is None:
             member.node = node
             self._places.took(member.name, node, member.demand.kind)
@@ -251,7 +261,7 @@ class Controller:
         except OSError as error:
             member.unwritten = str(unusable(self._audit.folder.path.parent, error))
             return
-        if piece[0].startswith("ledger/") and b'"kind":"case_end"' in piece[2]:
+        if self._ended.completed_by(piece):
             touched.add(piece[0])
 
     def _on_ready(self, member: Member, ready: Ready) -> None:
@@ -429,19 +439,30 @@ class Controller:
         return set.intersection(*told) if told and len(told) == len(nodes) else set()
 
     def _dismiss(self, member: Member) -> None:
-        self._forget(member)
+        """Send a worker home."""
         if member in self._queue.nodes:
             self._queue.lost(member, started=False)
-        if member.ready or member.left:
-            with suppress(Exception):
-                self._cluster.wait([member.remote.close()], 1.0)
-        member.remote.kill()
+        self._forget(member)
 
     def _forget(self, member: Member) -> None:
-        if member in self._members:
-            self._members.remove(member)
-            self._places.left(member.name)
-            member.remote.kill() if not member.left else None
+        """It is no member any more: its actor ends once it has removed what it wrote on its node."""
+        if member not in self._members:
+            return
+        self._members.remove(member)
+        self._places.left(member.name)
+        if member.placed:
+            self._expect(member, member.remote.close(), "closed")
+        else:
+            member.remote.kill()
+
+    def _await_closed(self) -> None:
+        deadline = time.monotonic() + CLOSE_S
+        closing = {reference: member for reference, (member, what) in self._answers.items() if what == "closed"}
+        while closing and time.monotonic() < deadline:
+            for reference in self._cluster.wait(closing, max(0.0, deadline - time.monotonic())):
+                closing.pop(reference).remote.kill()
+        for member in closing.values():
+            member.remote.kill()
 
     # ---- waiting, and the end
 
@@ -509,6 +530,8 @@ class Controller:
         touched: set[str] = set()
         for reference in self._cluster.wait(self._answers, max(0.0, deadline - time.monotonic())):
             member, what = self._answers.pop(reference)
+            if what == "closed":
+                member.remote.kill()
             if what != "news":
                 continue
             with suppress(WorkerLost):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import StoreError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.models.spec import parse_spec
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.audit_cases.selection import selection_of
@@ -50,7 +51,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     with tempfile.TemporaryDirectory(prefix="lm-audit-parcel-") as folder:
         try:
             _run(session, items, Path(folder))
-        except UsageError as error:
+        except (UsageError, StoreError) as error:
             raise pytest.UsageError(str(error)) from error
     return True
 
@@ -86,8 +87,7 @@ def _run(session: pytest.Session, items: list[pytest.Item], folder: Path) -> Non
             f"--ray: {', '.join(served)} is behind a server, whose requests in flight and tokens are counted on one "
             "machine; leave out --ray, or run it with -n"
         )
-    options = _worker_options(config, audit)
-    parcel = pack(config, items, options.values(), folder)
+    parcel = pack(config, items, audit.options, folder)
     queue = AffinityQueue(
         [Work(item.nodeid, item.nodeid, group_of(item.nodeid)) for item in items],
         _costs(config, items),
@@ -129,9 +129,23 @@ def _worker_options(config: pytest.Config, audit: AuditSession) -> dict[str, Any
 
 
 def _absolute(spec: str, config: pytest.Config) -> str:
-    """A model's folder by its full path: a worker calls pytest elsewhere."""
-    path = config.invocation_params.dir / spec
-    return str(path.resolve()) if not spec.startswith("~") and path.exists() else spec
+    """A model's folder or file by its full path: a worker calls pytest elsewhere."""
+    path = parse_spec(spec).path
+    return str((config.invocation_params.dir / path).resolve()) if path is not None else spec
+
+
+def _arguments(config: pytest.Config) -> tuple[str, ...]:
+    """The caller's words. Where pytest was called outside of the rootdir, what names tests becomes a full path."""
+    called = config.invocation_params.dir
+    words = [str(word) for word in config.invocation_params.args]
+    if called.resolve().is_relative_to(config.rootpath.resolve()):
+        return tuple(words)
+    return tuple(_full(word, called) if word in config.args else word for word in words)
+
+
+def _full(word: str, called: Path) -> str:
+    path, colons, part = word.partition("::")
+    return f"{(called / path).resolve()}{colons}{part}" if (called / path).exists() else word
 
 
 def _order(config: pytest.Config, audit: AuditSession, items: list[pytest.Item], parcel: Parcel) -> Order:
@@ -148,7 +162,7 @@ def _order(config: pytest.Config, audit: AuditSession, items: list[pytest.Item],
     return Order(
         worker="",
         run_id=audit.folder.run_id,
-        arguments=tuple(str(word) for word in config.invocation_params.args),
+        arguments=_arguments(config),
         root=str(root),
         folder=called.relative_to(root).as_posix() if called.is_relative_to(root) else ".",
         ini=ini.relative_to(root).as_posix() if ini is not None and ini.is_relative_to(root) else None,

@@ -75,6 +75,25 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
                 continue
 
 
+class EndedCases:
+    """Finds the ends of cases in ledgers that come in pieces, which may be cut anywhere."""
+
+    _MARK = b'"kind":"case_end"'
+
+    def __init__(self) -> None:
+        self._open: dict[str, bytes] = {}
+
+    def completed_by(self, piece: Piece) -> bool:
+        """Whether the end of a case is whole with this piece."""
+        name, _, data = piece
+        if not name.startswith("ledger/"):
+            return False
+        lines, newline, rest = (self._open.pop(name, b"") + data).rpartition(b"\n")
+        if rest:
+            self._open[name] = rest
+        return bool(newline) and self._MARK in lines
+
+
 def write_piece(folder: Path, piece: Piece) -> None:
     """The receiving end. ``OSError`` where the disk refuses, ``ValueError`` for a path that leads elsewhere."""
     name, offset, data = piece

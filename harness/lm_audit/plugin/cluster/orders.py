@@ -36,7 +36,7 @@ class Order:
     options: Mapping[str, Any]
     """Options that are set whatever the arguments say, by dest."""
     named: Mapping[str, str] = field(default_factory=dict)
-    """Files of the controller that options name -> where they lie in the parcel."""
+    """What options name on the controller's disk, as spelt there -> its place in the parcel, or its full path."""
     models: Mapping[str, str] = field(default_factory=dict)
     """Group -> spec: what is looked for before the node gets a case."""
     environment: Mapping[str, str] = field(default_factory=dict)

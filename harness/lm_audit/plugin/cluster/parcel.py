@@ -6,25 +6,22 @@ Weights stay where they are: a worker looks for them in its own hub cache, or in
 from __future__ import annotations
 
 import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import lm_audit
-from lm_audit.code_version import reachable
 from lm_audit.errors import UsageError
+from lm_audit.plugin.cluster.named_files import NAMED, NamedPath, named_paths
+from lm_audit.plugin.cluster.project_files import all_files, project_files
+from lm_audit.plugin.run_options import RunOptions
 
 LIMIT = 400 << 20
 """Bytes that a parcel holds at most; Ray takes 500 MiB."""
 
-_SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules", "reports"}
-_CODE = (".py", ".pyc")
-_WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
-_NAMED = "_named_files"
+MOST_FILES = 20_000
 
 
 @dataclass(frozen=True)
@@ -35,122 +32,66 @@ class Parcel:
     package: Path
     named: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        folders = (self.working, self.package)
-        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
 
+def pack(config: pytest.Config, items: Iterable[pytest.Item], options: RunOptions, folder: Path) -> Parcel:
+    """Copy into ``folder`` what the items need, and what ``options`` name.
 
-def pack(config: pytest.Config, items: Iterable[pytest.Item], values: Iterable[Any], folder: Path) -> Parcel:
-    """Copy into ``folder`` what the items need; ``values`` are the values of options, which may name files.
-
-    Raises ``UsageError`` where it is more than Ray takes.
+    Raises ``UsageError``, before anything is copied, where that is more than travels or looks like a key.
     """
+    root, called = config.rootpath.resolve(), config.invocation_params.dir
     working, package = folder / "project", folder / "package" / "lm_audit"
+    load = _Load()
+    for source in project_files(config, items, root):
+        load.add(source, working / source.relative_to(root), "the project")
+    ours = Path(lm_audit.__file__).resolve().parent
+    for source in all_files(ours):
+        load.add(source, package / source.relative_to(ours), "this package")
+    named = {}
+    for number, entry in enumerate(named_paths(options, called)):
+        place = _place(entry, number, root)
+        if entry.travels:
+            for source, below in entry.files():
+                load.add(source, working / place / below, f"{entry.option} {entry.text}")
+        # A relative spelling leads to its file on a worker too where pytest was called within the rootdir.
+        stays = entry.travels and not Path(entry.text).is_absolute() and called.resolve().is_relative_to(root)
+        if not (stays and entry.path.is_relative_to(root) and not entry.text.startswith("~")):
+            named[entry.text] = place if entry.travels else str(entry.path)
     working.mkdir(parents=True)
-    root = config.rootpath.resolve()
-    for source in _project_files(config, list(items), root):
-        _copy(source, working / source.relative_to(root))
-    ours = Path(lm_audit.__file__).resolve().parent
-    for source in _all_files(ours):
-        _copy(source, package / source.relative_to(ours))
-    parcel = Parcel(working, package, _named_files(values, root, config.invocation_params.dir, working))
-    if parcel.size > LIMIT:
-        largest = max((path for path in working.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    load.copy()
+    return Parcel(working, package, named)
+
+
+def _place(entry: NamedPath, number: int, root: Path) -> str:
+    if entry.path.is_relative_to(root):
+        return entry.path.relative_to(root).as_posix()
+    return f"{NAMED}/{number}/{entry.path.name}"
+
+
+class _Load:
+    """What is to be copied, counted before it is."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, Path] = {}
+        self._size = 0
+        self._largest = (0, Path(), "")
+
+    def add(self, source: Path, target: Path, whose: str) -> None:
+        if target in self._files:
+            return
+        size = source.stat().st_size
+        self._files[target] = source
+        self._size += size
+        self._largest = max(self._largest, (size, source, whose))
+        if self._size <= LIMIT and len(self._files) <= MOST_FILES:
+            return
+        size, source, of = self._largest
         raise UsageError(
-            f"--ray: what the workers need is {parcel.size >> 20} MiB, more than the {LIMIT >> 20} MiB that "
-            f"travel; the largest file is {largest.relative_to(working)}; put it "
-            "outside of the rootdir, where every node sees it"
+            f"--ray: more than {LIMIT >> 20} MiB or {MOST_FILES} files would travel to the workers ({target.name} of "
+            f"{whose} is one too many); the largest is {source} ({size >> 20} MiB, of {of}); put it where every node "
+            "sees it, outside of the rootdir, and name it in no option that sends files"
         )
-    return parcel
 
-
-def _project_files(config: pytest.Config, items: list[pytest.Item], root: Path) -> Iterator[Path]:
-    wanted: set[Path] = set()
-    for path in {item.path.resolve() for item in items}:
-        wanted |= {file.resolve() for file in reachable(path, root)}
-        if path.is_relative_to(root):
-            wanted |= {file for file in path.parent.iterdir() if _is_data(file)}
-    # A worker collects what the caller has: also files of which no case was selected.
-    for path in _imported(root):
-        wanted |= {file.resolve() for file in reachable(path, root)}
-        if path.name.startswith("test_") or path.stem.endswith("_test"):
-            wanted |= {file for file in path.parent.iterdir() if _is_data(file)}
-    if config.inipath is not None:
-        wanted.add(config.inipath.resolve())
-    wanted |= set(_all_files(root / "fixtures"))
-    for name in config.getoption("lm_audit_ray_ship") or ():
-        wanted |= _shipped(root, name)
-    ours = Path(lm_audit.__file__).resolve().parent
-    yield from sorted(path for path in wanted if path.is_relative_to(root) and not path.is_relative_to(ours))
-
-
-def _imported(root: Path) -> Iterator[Path]:
-    """The project's modules that collection has imported, by whatever way."""
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            path = Path(file).resolve()
-            if path.is_relative_to(root) and _SKIPPED.isdisjoint(path.relative_to(root).parts):
-                yield path
-
-
-def _is_data(path: Path) -> bool:
-    return path.is_file() and path.suffix not in (*_CODE, *_WEIGHTS) and not path.name.startswith(".")
-
-
-def _shipped(root: Path, name: str) -> set[Path]:
-    path = (root / name).resolve()
-    if not path.exists() or not path.is_relative_to(root):
-        raise UsageError(f"--ray-ship {name!r}: no such file or folder below {root}")
-    return {path} if path.is_file() else set(_all_files(path))
-
-
-def _all_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        if path.is_file() and path.suffix != ".pyc" and _SKIPPED.isdisjoint(path.relative_to(folder).parts):
-            yield path
-
-
-def _named_files(values: Iterable[Any], root: Path, folder: Path, working: Path) -> dict[str, str]:
-    """Copy the files that options name; those below the rootdir keep their place, and what names them its spelling."""
-    named: dict[str, str] = {}
-    for text in _texts(values):
-        path = _path(text, folder)
-        if path is None or text in named or _holds_weights(path):
-            continue
-        inside = path.is_relative_to(root)
-        place = path.relative_to(root).as_posix() if inside else f"{_NAMED}/{len(named)}/{path.name}"
-        for file in [path] if path.is_file() else _all_files(path):
-            target = working / place
-            _copy(file, target if path.is_file() else target / file.relative_to(path))
-        if not inside or Path(text).is_absolute():
-            named[text] = place
-    return named
-
-
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, list | tuple):
-            yield from _texts(value)
-        elif isinstance(value, str) and value:
-            yield value.rpartition("=")[2]
-
-
-def _path(text: str, folder: Path) -> Path | None:
-    try:
-        path = (folder / text).resolve()
-        return path if path.exists() and path not in (folder.resolve(), *folder.resolve().parents) else None
-    except (OSError, ValueError):
-        return None
-
-
-def _holds_weights(path: Path) -> bool:
-    files = [path] if path.is_file() else path.rglob("*")
-    return any(file.suffix in _WEIGHTS for file in files)
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
+    def copy(self) -> None:
+        for target, source in self._files.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)

@@ -201,17 +201,24 @@ def _moved(word: str, order: Order, root: Path) -> str:
 
 
 def moved_options(order: Order, root: Path) -> dict[str, Any]:
-    """The options that are set, with the files that travelled where they lie now."""
+    """The options that are set, with what they name where it lies now."""
     return {name: _relocated(value, order.named, root) for name, value in order.options.items()}
 
 
 def _relocated(value: Any, named: Mapping[str, str], root: Path) -> Any:
     if isinstance(value, str):
-        head, equals, path = value.rpartition("=")
-        return f"{head}{equals}{root / named[path]}" if path in named else value
+        whole = _relocated_part(value, named, root)
+        return whole if whole != value else ",".join(_relocated_part(part, named, root) for part in value.split(","))
     if isinstance(value, list | tuple):
         return type(value)(_relocated(entry, named, root) for entry in value)
     return value
+
+
+def _relocated_part(text: str, named: Mapping[str, str], root: Path) -> str:
+    if text in named:
+        return str(root / named[text])
+    head, equals, path = text.partition("=")
+    return f"{head}{equals}{root / named[path]}" if path in named else text
 
 
 def _die_with_the_actor() -> None:

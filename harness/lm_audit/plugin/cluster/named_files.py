@@ -1,0 +1,79 @@
+"""Which files and folders options name: data travel to the workers, models are looked for on each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.cluster.project_files import WEIGHTS, all_files
+from lm_audit.plugin.cluster.secret_files import refuse_secret
+from lm_audit.plugin.run_options import RunOptions
+
+NAMED = "_named_files"
+
+
+@dataclass(frozen=True)
+class NamedPath:
+    """A value of an option that is there on this machine: how it is spelt, what it is, and whether it travels."""
+
+    option: str
+    text: str
+    path: Path
+    travels: bool
+
+    def files(self) -> Iterator[tuple[Path, Path]]:
+        """Each file that travels, and its path below :attr:`path`; ``UsageError`` for one that looks like a key."""
+        for file in [self.path] if self.path.is_file() else all_files(self.path):
+            refuse_secret(file, f"{self.option} {self.text}")
+            yield file, file.relative_to(self.path)
+
+
+def named_paths(options: RunOptions, folder: Path) -> list[NamedPath]:
+    """What ``--data`` and the audits' own options name, relative to ``folder``; each spelling once.
+
+    Only options that say so name files (``AuditOption.names``): a word that happens to be a folder's name is none.
+    Folders and files of weights do not travel.
+    """
+    found: dict[str, NamedPath] = {}
+    for option, value, is_data in _values(options):
+        for text in (value, value.partition("=")[2]):  # PATH or NAME=PATH
+            path = _there(text, folder)
+            if path is not None:
+                found.setdefault(text, NamedPath(option, text, path, is_data and not _holds_weights(path)))
+                break
+    return list(found.values())
+
+
+def _values(options: RunOptions) -> Iterator[tuple[str, str, bool]]:
+    for name, where in options.data.items():
+        yield f"--data {name}", where, True
+    for option in audit_options():
+        if option.names is None:
+            continue
+        for text in _texts(options.audit.get(option.name)):
+            for part in text.split(",") if option.names == "models" else [text]:
+                yield option.flag, part, option.names == "data"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _texts(entry)
+    elif isinstance(value, str) and value:
+        yield value
+
+
+def _there(text: str, folder: Path) -> Path | None:
+    try:
+        path = (folder / Path(text).expanduser()).resolve()
+        return path if text and path.exists() and path not in (folder.resolve(), *folder.resolve().parents) else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _holds_weights(path: Path) -> bool:
+    files = [path] if path.is_file() else path.iterdir()
+    return any(file.suffix in WEIGHTS for file in files)

@@ -1,0 +1,207 @@
+"""What travels to the workers of a cluster: only what the run needs, nothing secret, not too much."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lm_audit import code_version
+from lm_audit.errors import UsageError
+from lm_audit.plugin.activation import AWAKE
+from lm_audit.plugin.audit_options import audit_options
+from lm_audit.plugin.cluster import parcel as parcels
+from lm_audit.plugin.cluster.mirror import EndedCases
+from lm_audit.plugin.cluster.orders import Order
+from lm_audit.plugin.cluster.parcel import pack
+from lm_audit.plugin.cluster.project_files import project_files
+from lm_audit.plugin.cluster.scratch import PREFIX, Scratch
+from lm_audit.plugin.cluster.secret_files import what_secret
+from lm_audit.plugin.cluster.session_process import moved_options
+from lm_audit.plugin.run_options import RunOptions
+
+pytest_plugins = ("pytester",)
+
+for module in AWAKE:  # pytester forgets what is imported within it, and numpy cannot be imported twice.
+    import_module(module)
+
+CASES = """
+from pathlib import Path
+import pytest
+from helper import WORDS
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "bias"
+pytestmark = pytest.mark.bias
+
+def test_one(evidence):
+    pass
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch) -> Path:
+    files = {
+        "pytest.ini": "[pytest]\n", "conftest.py": "# empty", "helper.py": "import deeper\nWORDS = deeper.WORDS\n",
+        "deeper.py": "WORDS = ()\n", "unused.py": "", "evals/test_toy.py": CASES, "evals/words.txt": "one",
+        "evals/server.pem": "x", "fixtures/bias/grid.toml": "", "fixtures/needle/plans.toml": "",
+        "fixtures/private.csv": "", "data/set.csv": "a,b\n", "data/.env": "TOKEN=1", "bias": "",
+    }  # fmt: skip
+    for name, text in files.items():
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(pytester.path)
+    return pytester.path
+
+
+def collected(pytester: pytest.Pytester, *words: str) -> tuple[pytest.Config, list[pytest.Item]]:
+    items, recorder = pytester.inline_genitems("-p", "no:cacheprovider", *words)
+    return (items[0].config if items else recorder.config), items
+
+
+def names(pytester: pytest.Pytester, *words: str) -> set[str]:
+    config, items = collected(pytester, *words)
+    root = config.rootpath.resolve()
+    return {path.relative_to(root).as_posix() for path in project_files(config, items, root)}
+
+
+def test_only_what_the_run_needs_travels(pytester, project) -> None:
+    needed = {"pytest.ini", "conftest.py", "helper.py", "deeper.py", "evals/test_toy.py", "evals/words.txt"}
+    assert names(pytester) == needed | {"fixtures/bias/grid.toml"}
+
+
+def test_code_that_names_no_part_of_the_fixtures_has_them_all(pytester, project) -> None:
+    (project / "deeper.py").write_text("from pathlib import Path\nWORDS = list(Path('fixtures').rglob('*'))\n")
+    assert {"fixtures/bias/grid.toml", "fixtures/needle/plans.toml", "fixtures/private.csv"} <= names(pytester)
+
+
+def test_a_folder_is_shipped_without_its_secrets_or_not_at_all(pytester, project) -> None:
+    with pytest.raises(UsageError, match=r"--ray-ship data would send .*\.env to every node.*keys or passwords"):
+        names(pytester, "--lm-audit-ray-ship", "data")
+    assert "data/set.csv" in names(pytester, "--lm-audit-ray-ship", "data/set.csv")
+
+
+def packed(pytester: pytest.Pytester, folder: Path, **options: object) -> parcels.Parcel:
+    config, items = collected(pytester)
+    return pack(config, items, RunOptions(**options), folder)  # type: ignore[arg-type]
+
+
+def test_what_options_name_travels_and_is_found_there(pytester, project, tmp_path_factory) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "more.csv").write_text("a", encoding="utf-8")
+    for stage in ("base", "sft"):
+        (project / stage).mkdir()
+        (project / stage / "model.safetensors").write_bytes(b"weights")
+    found = packed(
+        pytester,
+        project / "parcel",
+        data={"near": "data/set.csv", "far": str(outside / "more.csv"), "hub": "org/name"},
+        audit={"stages": "base=base,sft=sft", "needle_template": "bias", "benchmark": ["own=data/set.csv"]},
+    )
+    files = {path.relative_to(found.working).as_posix() for path in found.working.rglob("*") if path.is_file()}
+    assert "data/set.csv" in files and "bias" not in files, "a word that happens to be a file's name is no file"
+    assert not [name for name in files if "safetensors" in name]
+    order = Order("w", "r", (), str(project), ".", None, {}, {
+        "data": ["near=data/set.csv", f"far={outside / 'more.csv'}", "hub=org/name"], "stages": "base=base,sft=sft",
+        "words": "bias",
+    }, found.named)  # fmt: skip
+    moved = moved_options(order, found.working)
+    near, far, hub = moved["data"]
+    assert (near, hub) == ("near=data/set.csv", "hub=org/name")
+    assert Path(far.removeprefix("far=")).read_text(encoding="utf-8") == "a"
+    assert moved["stages"] == f"base={project / 'base'},sft={project / 'sft'}", "models are looked for on each node"
+    assert moved["words"] == "bias"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("id_ed25519", ""),
+        ("notes.txt", "-----BEGIN OPENSSH PRIVATE KEY-----"),
+        (".netrc", ""),
+        ("credentials.json", ""),
+    ],
+)
+def test_no_option_sends_a_key(pytester, project, name: str, text: str) -> None:
+    (project / "data" / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"--data own data/{name} would send"):
+        packed(pytester, project / "parcel", data={"own": f"data/{name}"})
+
+
+@pytest.mark.parametrize("name", ["keys.csv", "secrets.jsonl", "tokens.txt", "manifest.jsonl", "environment.toml"])
+def test_data_of_an_audit_is_no_key(tmp_path, name: str) -> None:
+    (tmp_path / name).write_text("a", encoding="utf-8")
+    assert what_secret(tmp_path / name) is None
+
+
+def test_too_much_is_told_before_it_is_copied(pytester, project, monkeypatch) -> None:
+    monkeypatch.setattr(parcels, "LIMIT", 4 << 20)
+    monkeypatch.setattr(parcels, "all_files", lambda folder: ())
+    (project / "data" / "big.csv").write_bytes(b"0" * (5 << 20))
+    with pytest.raises(UsageError, match=r"more than 4 MiB .*big\.csv \(5 MiB, of --data own data/big\.csv\)"):
+        packed(pytester, project / "parcel", data={"own": "data/big.csv"})
+    assert not (project / "parcel").exists()
+
+
+def test_every_source_is_read_once(pytester, project, monkeypatch) -> None:
+    """The walk from every imported module took minutes in a checkout, for each began anew."""
+    for number in range(12):
+        later = "".join(f"import chain{other}\n" for other in range(number + 1, 12))
+        (project / f"chain{number}.py").write_text(later, encoding="utf-8")
+    (project / "deeper.py").write_text("import chain0\nWORDS = ()\n", encoding="utf-8")
+    config, items = collected(pytester)
+    for number in reversed(range(12)):
+        module = SimpleNamespace(__file__=str(project / f"chain{number}.py"))
+        monkeypatch.setitem(sys.modules, f"chain{number}", module)
+    read: Counter[bytes] = Counter()
+    parse = ast.parse
+
+    class Counting:
+        def __getattr__(self, name: str) -> object:
+            return getattr(ast, name)
+
+        def parse(self, source: bytes) -> ast.Module:
+            read[source] += 1
+            return parse(source)
+
+    monkeypatch.setattr(code_version, "ast", Counting())
+    project_files(config, items, config.rootpath.resolve())
+    assert max(read.values()) == 1
+
+
+def test_options_that_name_files_say_so() -> None:
+    told = {option.flag for option in audit_options() if option.names}
+    assert told == {
+        "--bias-grid", "--faithfulness-samples", "--benchmark", "--leakage-clean", "--needle-haystack",
+        "--needle-folder", "--stages", "--extraction-manifest", "--manifest",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", range(1, 54, 6))
+def test_the_end_of_a_case_is_seen_wherever_it_is_cut(cut: int) -> None:
+    line = json.dumps({"kind": "case_end", "case_id": "x", "outcome": "passed"}, separators=(",", ":")).encode() + b"\n"
+    ended = EndedCases()
+    assert not ended.completed_by(("ledger/ray0-1.jsonl", 0, line[:cut]))
+    assert not ended.completed_by(("rows/x.jsonl", 0, line))
+    assert ended.completed_by(("ledger/ray0-1.jsonl", cut, line[cut:]))
+    assert not ended.completed_by(("ledger/ray0-1.jsonl", len(line), b'{"kind":"metric"}\n'))
+
+
+def test_what_a_killed_actor_left_is_removed_by_the_next(tmp_path) -> None:
+    alive = Scratch(tmp_path)
+    left = tmp_path / f"{PREFIX}left"
+    left.mkdir()
+    (left / "lock").touch()
+    (left / "rows").touch()
+    other = tmp_path / "else"
+    other.mkdir()
+    later = Scratch(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([alive.path, later.path, other])
+    later.remove()
+    assert sorted(tmp_path.iterdir()) == sorted([alive.path, other])
