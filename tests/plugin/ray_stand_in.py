@@ -2,7 +2,8 @@
 
 Ray takes some 20 s to start two nodes, which the tests that need it pay once (``test_ray_cluster.py``). Faults are read
 from the environment: ``STAND_IN_LOSE=N`` takes a node away that runs a case once N cases have ended, with all that it
-runs, and ``STAND_IN_LATE=NODE:N`` lets one join then.
+runs, and ``STAND_IN_LATE=NODE:N`` lets one join then. ``STAND_IN_ENV_NODE="A=1 B=2"`` is what a
+node has in its environment.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,8 @@ class Remote:
         return self._call(self.actor.clock)
 
     def begin(self, order: Order) -> Future[Any]:
-        return self._call(lambda: self.actor.begin(order))
+        own = dict(entry.split("=", 1) for entry in os.environ.get(f"STAND_IN_ENV_{self.node}", "").split())
+        return self._call(lambda: self.actor.begin(replace(order, environment={**order.environment, **own})))
 
     def exchange(self, messages: list[Message], patience_s: float = 0.5) -> Future[Any]:
         return self._call(lambda: self._counted(self.actor.exchange(messages, patience_s)))

@@ -68,7 +68,7 @@ class Cluster:
             try:
                 self._ray.init(**given)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise UsageError(f"--ray {address}: no connection to a cluster: {_first_line(error)}") from error
+                raise UsageError(f"--ray {address}: no connection to a cluster: {_in_one_line(error)}") from error
 
     def nodes(self) -> list[Node]:
         """The nodes that are alive."""
@@ -187,6 +187,11 @@ def _own_signals() -> Generator[None]:
         with contextlib.suppress(ValueError):  # Not the main thread, where nothing was changed either.
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _in_one_line(error: BaseException) -> str:
+    """All that Ray says: of another version it names both over several lines."""
+    return " ".join(str(error).split())[:600] or type(error).__name__
 
 
 def _first_line(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from lm_audit.plugin.case_timeout import traces_file
 from lm_audit.plugin.cluster.cluster import Cluster, Remote, WorkerLost
 from lm_audit.plugin.cluster.kinds import Demand
 from lm_audit.plugin.cluster.mirror import EndedCases, Piece, write_piece
-from lm_audit.plugin.cluster.orders import Message, Order, Ready
+from lm_audit.plugin.cluster.orders import Message, Order, Ready, compared_versions
 from lm_audit.plugin.cluster.places import Places
 from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.crashes import planned_ids, record_end
@@ -266,7 +266,7 @@ class Controller:
 
     def _on_ready(self, member: Member, ready: Ready) -> None:
         node = member.node or ""
-        other = _differences(ready)
+        other = differences(ready)
         if other:
             self._reject(node, f"runs other code: {other}")
             return
@@ -572,9 +572,9 @@ def reporting_node(worker: str, place: str) -> SimpleNamespace:
     return SimpleNamespace(gateway=SimpleNamespace(id=worker), workerinfo=info)
 
 
-def _differences(ready: Ready) -> str:
+def differences(ready: Ready) -> str:
     """In what a node's code differs from this one's, by which its numbers could differ."""
-    own = code_version.versions()
+    own = compared_versions()
     other = [
         f"{name} {ready.versions.get(name, 'absent')}, here {own.get(name, 'absent')}"
         for name in sorted({*own, *ready.versions})

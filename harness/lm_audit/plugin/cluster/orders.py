@@ -13,8 +13,12 @@ An actor adds ``("piece", Piece)`` for what its session wrote, and ``("died", ho
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from lm_audit import code_version
 
 Message = tuple[Any, ...]
 
@@ -45,6 +49,14 @@ class Order:
     """Whether somebody watches how far cases are."""
     clock: float = 0.0
     """The controller's monotonic clock less the node's."""
+
+
+def compared_versions() -> dict[str, str]:
+    """Versions that must be the same on the controller and on a node: those beneath the numbers, and Ray's own."""
+    found = code_version.versions()
+    with suppress(PackageNotFoundError):
+        found = found | {"ray": version("ray")}
+    return found
 
 
 @dataclass(frozen=True)

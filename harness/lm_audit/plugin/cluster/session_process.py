@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from lm_audit import code_version
-from lm_audit.plugin.cluster.orders import Message, Order, Ready
+from lm_audit.plugin.cluster.orders import Message, Order, Ready, compared_versions
 from lm_audit.plugin.record.audit_session import audit_session
 
 _PR_SET_PDEATHSIG = 1
@@ -86,7 +86,7 @@ class FedSession:
             self._say("failed", "\n".join(self._troubles))
             return True
         self._items = {item.nodeid: item for item in session.items}
-        self._say("ready", Ready(self._missing(), code_version.package_digest(), code_version.versions()))
+        self._say("ready", Ready(self._missing(), code_version.package_digest(), compared_versions()))
         threading.Thread(target=self._receive, name="lm-audit-orders", daemon=True).start()
         pause = Pause.from_parent(session, name="pause")
         order = self._orders.get()
