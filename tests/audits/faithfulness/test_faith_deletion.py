@@ -83,14 +83,32 @@ def test_random_baseline_is_reproducible_and_not_special(small):
     assert not set(first) & set(small.tokenizer.all_special_ids)
 
 
-def test_end_points_and_states_are_scored_once(small):
+def test_states_of_a_call_and_calls_are_scored_once(small):
     explainer = Explainer(small, PROMPT, ANSWER)
     test = DeletionTest(small, explainer.passage, steps=5, perturbations=explainer.perturbations())
     rng = np.random.default_rng(1)
-    test.curves({name: rng.random(len(PROMPT)) for name in "abc"})
+    three = {name: rng.random(len(PROMPT)) for name in "abc"}
+    first = test.curves(three)
     assert explainer.perturbations().sequences == 2 + 3 * 4
-    test.curve(rng.random(len(PROMPT)))
-    assert explainer.perturbations().sequences == 2 + 4 * 4
+    again = test.curves(three)
+    assert explainer.perturbations().sequences == 2 + 3 * 4
+    assert all(np.array_equal(again[name].scores, first[name].scores) for name in three)
+
+
+def test_a_curve_does_not_depend_on_the_curves_before_it(small):
+    """States that were remembered one by one left other states to a pass, whose last digits then differed."""
+    rng = np.random.default_rng(1)
+    orders = [rng.random(len(PROMPT)) for _ in range(6)]
+    before, alone = ([], [])
+    explainer = Explainer(small, PROMPT, ANSWER)
+    for order in orders:
+        test = DeletionTest(small, explainer.passage, steps=5, perturbations=explainer.perturbations())
+        before.append(test.curve(order).scores)
+        fresh = Explainer(small, PROMPT, ANSWER)
+        alone.append(
+            DeletionTest(small, fresh.passage, steps=5, perturbations=fresh.perturbations()).curve(order).scores
+        )
+    assert all(np.array_equal(one, other) for one, other in zip(before, alone, strict=True))
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence", "chunk"])

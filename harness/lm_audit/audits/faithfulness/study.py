@@ -87,7 +87,7 @@ class Study:
         return self.attributions[key]
 
     def test(self, unit: str, steps: int | None, baseline: str) -> DeletionTest:
-        """A deletion test of this passage; all share their scored states."""
+        """A deletion test of this passage; a curve that another case has asked for is not scored again."""
         return DeletionTest(
             self.explainer.model,
             self.explainer.passage,

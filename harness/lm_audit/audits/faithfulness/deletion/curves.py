@@ -84,7 +84,7 @@ def curve_from_scores(
 
 
 class DeletionTest:
-    """Deletion curves of one passage on one feature set: paths share every state that they have in common."""
+    """Deletion curves of one passage on one feature set: paths of one call share what they have in common."""
 
     def __init__(
         self,
@@ -122,10 +122,10 @@ class DeletionTest:
         """The curve of each attribution; all states of all paths are scored in one call."""
         weights = {name: self.weights(attribution, view) for name, attribution in attributions.items()}
         paths = {name: self._states(values) for name, values in weights.items()}
-        self.perturbations.score([(state, 0) for states in paths.values() for state in states])
+        totals = iter(self.perturbations.totals([state for states in paths.values() for state in states]))
         return {
             name: curve_from_scores(
-                values, self.perturbations.totals(paths[name]), self.steps, unit=self.unit, baseline=self.baseline
+                values, [next(totals) for _ in paths[name]], self.steps, unit=self.unit, baseline=self.baseline
             )
             for name, values in weights.items()
         }

@@ -1,7 +1,7 @@
 """Perturbed passages and their scores: tokens overwritten by a baseline token, one for one, length unchanged.
 
-Scores come from the scoring engine, which computes each distinct prefix once; a result is remembered, so that paths
-that share states (end points, views, methods) are scored once.
+Scores come from the scoring engine, which computes each distinct prefix once. What is remembered is a whole call: the
+last digits of a score depend on what is computed with it, and a case must not depend on the cases before it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
 
 Vector = NDArray[np.float64]
+_Key = tuple[frozenset[int], int]
 BASELINES = ("eos", "pad", "mean", "random")
 
 
@@ -60,29 +61,29 @@ class Perturbations:
     passage: Passage
     baseline: str = "eos"
     seed: int = 0
-    known: dict[tuple[frozenset[int], int], Scores] = field(default_factory=dict)
+    known: dict[tuple[tuple[_Key, ...], bool], dict[_Key, Scores]] = field(default_factory=dict)
     sequences: int = 0
 
     def score(self, changes: Sequence[tuple[Iterable[int], int]], *, means: bool = False) -> list[Scores]:
         """Scores of the generation tokens from ``start`` on for each ``(positions, start)``, in one call.
 
+        States that are asked for twice within it are scored once, and so is a call that is made again.
+
         ``means=True`` also gives the mean log-probability of the vocabulary, which the CLP score needs.
         """
         keys = [(frozenset(positions), start) for positions, start in changes]
-        missing = list(dict.fromkeys(key for key in keys if not self._is_known(key, means)))
-        if missing:
-            self.sequences += len(missing)
-            self.known.update(zip(missing, self._compute(missing, means), strict=True))
-        return [self.known[key] for key in keys]
+        distinct = tuple(dict.fromkeys(keys))
+        call = (distinct, means)
+        if distinct and call not in self.known:
+            self.sequences += len(distinct)
+            self.known[call] = dict(zip(distinct, self._compute(distinct, means), strict=True))
+        return [self.known[call][key] for key in keys]
 
     def totals(self, changes: Sequence[Iterable[int]]) -> Vector:
         """Log-likelihood of the whole generation for each set of overwritten positions."""
         return np.array([scores.logprobs.sum() for scores in self.score([(change, 0) for change in changes])])
 
-    def _is_known(self, key: tuple[frozenset[int], int], means: bool) -> bool:
-        return key in self.known and not (means and self.known[key].means is None)
-
-    def _compute(self, keys: Sequence[tuple[frozenset[int], int]], means: bool) -> list[Scores]:
+    def _compute(self, keys: Sequence[_Key], means: bool) -> list[Scores]:
         ids = self.passage.ids
         mean_embedding = self.baseline == "mean"
         replacement = None if mean_embedding else baseline_ids(self.model.tokenizer, self.baseline, len(ids), self.seed)
