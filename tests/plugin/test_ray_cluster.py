@@ -1,10 +1,12 @@
-"""Runs on a real Ray cluster of two local nodes, started once: a node lost half-way, an actor killed, no room."""
+"""Runs on a real Ray cluster of local nodes, started once: a node lost half-way, an actor killed, GPUs, no room."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,22 +14,35 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.acknowledging_audit import evidence_of, only_run
+from lm_audit.models.disk_cache import cache_dir
+from tests.plugin.acknowledging_audit import evidence_of, only_run, rows_of
 from tests.plugin.test_ray_controller import SOURCE
-from tests.plugin.toy_run import Outcome, command, environment, run_pytest, write_project
+from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project
 
 pytestmark = pytest.mark.slow
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 
+STORE = 100 << 20
+
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def temporary(tmp_path_factory) -> Iterator[Path]:
+    """Where the nodes' processes keep temporary files; Ray's own sockets need a short path."""
+    folder = tmp_path_factory.mktemp("temporary")
+    before = dict(os.environ)
+    os.environ.update(TMPDIR=str(folder), RAY_TMPDIR="/tmp", RAY_USAGE_STATS_ENABLED="0")
+    yield folder
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def cluster(temporary) -> Iterator[Any]:
     """A head without a CPU; each test adds the nodes that it needs."""
     from ray.cluster_utils import Cluster
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 << 20})
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE})
     try:
         yield made
     finally:
@@ -35,39 +50,79 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture
-def nodes(cluster) -> Iterator[list[Any]]:
-    """Two nodes of one worker each, the second of which a test may lose."""
-    made = [cluster.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
-    cluster.wait_for_nodes()
-    yield made
+def adds(cluster) -> Iterator[Any]:
+    """Adds nodes that are gone after the test."""
+    made = []
+
+    def add(**resources: int) -> Any:
+        made.append(cluster.add_node(**{"num_cpus": 1, "object_store_memory": STORE} | resources))
+        return made[-1]
+
+    yield add
     for node in made:
         if node in cluster.worker_nodes:
             cluster.remove_node(node, allow_graceful=False)
 
 
-def project_in(folder: Path) -> Path:
+@pytest.fixture
+def nodes(cluster, adds) -> list[Any]:
+    """Two nodes of one worker each, of which a test may lose one."""
+    made = [adds() for _ in range(2)]
+    cluster.wait_for_nodes()
+    return made
+
+
+def project_in(folder: Path, source: str = SOURCE) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "words.txt").write_text("one two three", encoding="utf-8")
-    return write_project(folder, test_toy=SOURCE)
+    return write_project(folder, test_toy=source)
 
 
 def on_cluster(cluster: Any, folder: Path, *arguments: str, **variables: str) -> Outcome:
     return run_pytest(folder, "--ray", cluster.address, *arguments, plugins=(), timeout=240, **variables)
 
 
-def ended(folder: Path) -> int:
+def ended(reports: Path) -> int:
     """How many cases have ended, by what the controller has on its disk."""
-    return sum(file.read_bytes().count(b'"kind":"case_end"') for file in folder.glob("reports/*/ledger/ray*.jsonl"))
+    return sum(file.read_bytes().count(b'"kind":"case_end"') for file in reports.glob("*/ledger/ray*.jsonl"))
 
 
-def lose_a_node_once(count: int, process: subprocess.Popen[str], folder: Path, cluster: Any, node: Any) -> str:
-    """Kill a node when so many cases have ended; the run's output."""
-    deadline = time.monotonic() + 200
-    while ended(folder) < count and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert process.poll() is None, process.communicate()[0]
-    cluster.remove_node(node, allow_graceful=False)
-    return process.communicate(timeout=240)[0]
+def running(reports: Path) -> list[Path]:
+    """The ledgers of workers that are within a case."""
+    ledgers = reports.glob("*/ledger/ray*.jsonl")
+    return [file for file in ledgers if b'"kind":"case_end"' not in file.read_bytes().splitlines()[-1]]
+
+
+def parent(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
+
+
+def actor_of(ledger: Path) -> int:
+    """The process id of an actor: the parent of the session that writes the ledger."""
+    return parent(int(ledger.stem.rpartition("-")[2]))
+
+
+def node_of(actor: int, nodes: list[Any]) -> Any:
+    """The node on which an actor is: that of the raylet which started it."""
+    raylet = parent(actor)
+    return next(node for node in nodes if raylet in [info.process.pid for info in node.all_processes["raylet"]])
+
+
+def lose_a_node_once(count: int, process: subprocess.Popen[str], reports: Path, cluster: Any, nodes: list[Any]) -> str:
+    """Kill a node that runs a case when so many have ended; the run's output."""
+    deadline = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < deadline:
+        if ended(reports) >= count and (busy := running(reports)):
+            try:
+                node = node_of(actor_of(busy[0]), nodes)
+            except (OSError, StopIteration):  # It ended in between.
+                continue
+            cluster.remove_node(node, allow_graceful=False)
+            return process.communicate(timeout=300)[0]
+        time.sleep(0.02)
+    process.kill()
+    raise AssertionError(process.communicate()[0])
 
 
 def started(cluster: Any, folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -82,7 +137,7 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
     assert run_pytest(single, plugins=()).counts == {"passed": 9}
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
-    output = lose_a_node_once(2, process, folder, cluster, nodes[1])
+    output = lose_a_node_once(2, process, folder / "reports", cluster, nodes)
     assert process.returncode == 0, output
     run = only_run(folder)
     assert run.finished and not run.missing and not run.damaged
@@ -91,13 +146,54 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
     assert len(lost) <= 1, "only what was running is run again"
 
 
+@pytest.mark.parametrize("audit", ["bias", "faithfulness", "leakage", "needle", "privacy"])
+def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path, cluster, nodes, audit) -> None:
+    """The smoke suite in pieces, each measured anew on both sides: nothing is read from the other's cache."""
+
+    def words(name: str) -> tuple[str, ...]:
+        (tmp_path / name).mkdir()
+        cache = tmp_path / f"cache-{name}"
+        if (cache_dir() / "tiny").is_dir():
+            shutil.copytree(cache_dir() / "tiny", cache / "tiny")
+        reports = str(tmp_path / name / "reports")
+        return (
+            "evals",
+            "--size",
+            "smoke",
+            "--model",
+            "tiny",
+            "-m",
+            audit,
+            "--reports",
+            reports,
+            "-p",
+            "benchmark",
+            "-p",
+            "no:cacheprovider",
+        )
+
+    single = run_pytest(
+        REPOSITORY, *words("single"), plugins=(), timeout=300, LM_AUDIT_CACHE=str(tmp_path / "cache-single")
+    )
+    undisturbed = only_run(tmp_path / "single")
+    assert undisturbed.finished and len(undisturbed.cases) > 5, single.output
+    process = started(cluster, REPOSITORY, *words("cluster"), LM_AUDIT_CACHE=str(tmp_path / "cache-cluster"))
+    half = len(undisturbed.cases) // 2
+    output = lose_a_node_once(half, process, tmp_path / "cluster" / "reports", cluster, nodes)
+    assert process.returncode == single.code, output
+    run = only_run(tmp_path / "cluster")
+    assert run.finished and not run.missing and not run.damaged
+    assert evidence_of(run) == evidence_of(undisturbed)
+    assert len([case for case in run.cases if case.earlier]) <= 1, "only what was running is run again"
+
+
 def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
-    deadline = time.monotonic() + 60
-    while (ended(folder) < 2 or not running(folder)) and time.monotonic() < deadline:
+    reports, deadline = folder / "reports", time.monotonic() + 60
+    while (ended(reports) < 2 or not running(reports)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.kill(actor_of(running(folder)[0]), signal.SIGKILL)
+    os.kill(actor_of(running(reports)[0]), signal.SIGKILL)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output
     run = only_run(folder)
@@ -105,16 +201,65 @@ def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path, cluster, nodes
     assert "it is tried once more" in output
 
 
-def running(folder: Path) -> list[Path]:
-    """The ledgers of workers that are within a case."""
-    ledgers = folder.glob("reports/*/ledger/ray*.jsonl")
-    return [file for file in ledgers if b'"kind":"case_end"' not in file.read_bytes().splitlines()[-1]]
+GPUS = """
+import os, time
+
+import pytest
+
+from lm_audit.plugin import Case, cases
 
 
-def actor_of(ledger: Path) -> int:
-    """The process id of an actor: the parent of the session that writes the ledger."""
-    status = Path(f"/proc/{ledger.stem.rpartition('-')[2]}/status").read_text(encoding="ascii")
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
+@pytest.fixture
+def language_model():
+    return None
+
+
+@pytest.mark.bias
+@cases([Case("first", {}), Case("second", {})])
+def test_here(case, language_model, evidence):
+    began = time.monotonic()
+    time.sleep(2)
+    row = {"item": "0", "gpu": os.environ.get("CUDA_VISIBLE_DEVICES") or "", "began": began, "ended": time.monotonic()}
+    evidence.rows([row])
+"""
+
+
+def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path, cluster, adds) -> None:
+    import json
+
+    adds(num_cpus=3, num_gpus=1)
+    cluster.wait_for_nodes()
+    folder = project_in(tmp_path / "project", GPUS)
+    words = ("--model", "tiny", "--model", "tiny:1", "--device", "cpu", "--device", "cuda", "--gpus-per-worker", "0.5")
+    outcome = on_cluster(cluster, folder, *words)
+    assert outcome.code == 0, outcome.output
+    assert outcome.counts == {"passed": 8}
+    run = only_run(folder)
+    rows = {case.case_id: json.loads(rows_of(run, case.last.row_files)[0]) for case in run.cases}
+    workers = {case.case_id: case.last.worker for case in run.cases}
+    cuda = [case for case in rows if "@cuda" in case]
+    assert {rows[case]["gpu"] for case in cuda} == {"0"} and len(cuda) == 4
+    assert {rows[case]["gpu"] for case in rows if case not in cuda} == {""}
+    assert not {workers[case] for case in cuda} & {workers[case] for case in rows if case not in cuda}
+    one, other = ([case for case in cuda if f"[{model}@" in case] for model in ("tiny", "tiny:1"))
+    assert {workers[case] for case in one}.isdisjoint(workers[case] for case in other)
+    overlap = [
+        (a, b) for a in one for b in other
+        if rows[a]["began"] < rows[b]["ended"] and rows[b]["began"] < rows[a]["ended"]
+    ]  # fmt: skip
+    assert overlap, "two workers of half a GPU work at the same time"
+
+
+def test_a_node_that_comes_late_ends_the_waiting(tmp_path, cluster, adds, temporary) -> None:
+    folder = project_in(tmp_path / "cluster")
+    process = started(cluster, folder, "--ray-timeout", "120")
+    time.sleep(8)
+    assert process.poll() is None
+    adds()
+    output = process.communicate(timeout=200)[0]
+    assert process.returncode == 0, output
+    assert len(only_run(folder).cases) == 8
+    assert not list(temporary.glob("lm-audit-*")), "what killed actors left before is gone, and so is this run's"
 
 
 def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path, cluster) -> None:
@@ -124,3 +269,37 @@ def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path, cluster) -
     assert outcome.code == 4
     assert "the cluster gave no worker within --ray-timeout 5 s. A worker needs 1 CPU" in outcome.output
     assert time.monotonic() - began < 60
+
+
+HOLD = """
+import sys
+import ray
+
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
+holder = ray.remote(num_cpus=1)(type("Holder", (), {"here": lambda self: 1})).remote()
+ray.get(holder.here.remote())
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path, cluster, adds) -> None:
+    adds()
+    cluster.wait_for_nodes()
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLD, cluster.address], **pipes) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        outcome = on_cluster(cluster, project_in(tmp_path / "cluster"), "--ray-timeout", "6")
+        other.communicate("")
+    assert outcome.code == 4
+    assert "within --ray-timeout 6 s" in outcome.output and "free now: 0 CPU" in outcome.output
+    assert "1 CPU, 0 GPU" in outcome.output.partition("in all: ")[2]
+
+
+def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path, cluster) -> None:
+    folder = project_in(tmp_path / "cluster")
+    (folder / "old_ray.py").write_text("import ray\nray.__version__ = '2.0.1'\n", encoding="utf-8")
+    outcome = on_cluster(cluster, folder, "-p", "old_ray", PYTHONPATH=f"{folder}:{REPOSITORY / 'harness'}")
+    assert outcome.code == 4
+    told = outcome.output.partition("no connection to a cluster: ")[2]
+    assert f"Ray: {ray.__version__}" in told and "Ray: 2.0.1" in told

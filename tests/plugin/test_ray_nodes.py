@@ -75,6 +75,7 @@ def test_a_node_gets_what_it_has_the_model_and_the_versions_for(tmp_path, cache)
     assert len(places) == 4 and len(workers) == 1, "all of the model's cases ran where it is"
 
 
+@pytest.mark.slow
 def test_a_model_that_no_node_has_is_told_by_node(tmp_path, cache) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     nowhere = f"HF_HUB_CACHE={tmp_path}"
@@ -90,6 +91,7 @@ def test_a_model_that_no_node_has_is_told_by_node(tmp_path, cache) -> None:
     assert "host-n1" in message and "host-n2" in message and "toy/small" in message
 
 
+@pytest.mark.slow
 def test_a_case_that_hangs_is_ended_by_its_limit(tmp_path, cache) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     outcome = on_cluster(
@@ -107,6 +109,7 @@ def test_a_case_that_hangs_is_ended_by_its_limit(tmp_path, cache) -> None:
     assert not list(folder.glob("reports/*/hangs"))
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_how_far_the_cases_of_workers_are(tmp_path) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     ours, theirs = pty.openpty()

@@ -12,6 +12,7 @@ from tests.plugin.acknowledging_audit import only_run
 from tests.plugin.test_ray_controller import on_cluster, project_in
 from tests.plugin.toy_run import REPOSITORY, Outcome, run_pytest
 
+SLOW = pytest.mark.slow
 GATES = "[bias.mean]\nmax = 100\n"
 BROKEN = "[bias.mean]\nmax = -100\n"
 
@@ -27,9 +28,11 @@ def told(folder: Path) -> dict[str, Any]:
     ("words", "fails", "code"),
     [
         (("-m", "bias", "-k", "c1 or c2 or c3", "--gates", "gates.toml"), "", 0),
-        (("-m", "bias", "-k", "c1 or c2 or c3", "--gates", "broken.toml"), "", 1),
-        (("-k", "c1 or c2 or other"), "c2", 1),
-        (("-m", "bias", "-k", "nothing"), "", 5),
+        pytest.param(
+            ("-m", "bias", "-k", "c1 or c2", "--gates", "broken.toml", "--undecided", "fail"), "", 1, marks=SLOW
+        ),
+        pytest.param(("-k", "c1 or c2 or other"), "c2", 1, marks=SLOW),
+        pytest.param(("-m", "bias", "-k", "nothing"), "", 5, marks=SLOW),
     ],
 )
 def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path, words, fails, code) -> None:
@@ -49,6 +52,7 @@ def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path, words
         }
 
 
+@SLOW
 @pytest.mark.parametrize("again", [("--ray", "auto"), ("-n", "2"), ()])
 def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path, again) -> None:
     folder = project_in(tmp_path / "project")
