@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lm_audit.models.disk_cache import cache_dir
+from lm_audit.models.files.disk_cache import cache_dir
 from tests.plugin.acknowledging_audit import evidence_of, only_run, rows_of
 from tests.plugin.test_ray_controller import SOURCE
 from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project

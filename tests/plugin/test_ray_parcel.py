@@ -15,7 +15,6 @@ import pytest
 from lm_audit import code_version
 from lm_audit.errors import UsageError
 from lm_audit.plugin.activation import AWAKE
-from lm_audit.plugin.audit_options import audit_options
 from lm_audit.plugin.cluster import parcel as parcels
 from lm_audit.plugin.cluster.mirror import EndedCases
 from lm_audit.plugin.cluster.orders import Order
@@ -24,7 +23,8 @@ from lm_audit.plugin.cluster.project_files import project_files
 from lm_audit.plugin.cluster.scratch import PREFIX, Scratch
 from lm_audit.plugin.cluster.secret_files import what_secret
 from lm_audit.plugin.cluster.session_process import moved_options
-from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.run_options import RunOptions
 
 pytest_plugins = ("pytester",)
 

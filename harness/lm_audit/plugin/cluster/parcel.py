@@ -16,7 +16,7 @@ import lm_audit
 from lm_audit.errors import UsageError
 from lm_audit.plugin.cluster.named_files import NAMED, NamedPath, named_paths
 from lm_audit.plugin.cluster.project_files import all_files, project_files
-from lm_audit.plugin.run_options import RunOptions
+from lm_audit.plugin.options.run_options import RunOptions
 
 LIMIT = 400 << 20
 """Bytes that a parcel holds at most; Ray takes 500 MiB."""
