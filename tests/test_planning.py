@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,10 +10,9 @@ import pytest
 
 from lm_audit.audits.design import Design
 from lm_audit.cli import main
-from lm_audit.gates import Gate, judge, read_gates
+from lm_audit.gates import Gate, judge
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
 from lm_audit.stats import clopper_pearson, roc_auc
-from lm_audit.stats.estimate import Estimate
 
 SHARE = Design("m", "share", 18, "samples", low=0.0, high=1.0, fewest=1)
 AUC = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5)
@@ -100,51 +98,13 @@ def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-BLOCKS = re.findall(r"```toml\n(.*?)```", (DOCS / "gates.md").read_text(encoding="utf-8"), re.DOTALL)
-
-
-def test_the_limits_of_the_docs_can_be_met_and_missed_at_the_size_for_which_they_are_recommended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every example says its size in a comment; ``models`` is left out, since the plan names no such model."""
-    monkeypatch.chdir(DOCS.parent)
-    for number, block in enumerate(BLOCKS):
-        size = re.search(r"# --size (\w+)", block)
-        assert size is not None, block
-        path = tmp_path / f"{number}.toml"
-        path.write_text(re.sub(r"models = .*\n", "", block), encoding="utf-8")
-        (gate,) = read_gates(path)
-        audit = gate.metric.partition(".")[0]
-        told = json.loads(plan(capsys, "--json", "--gates", str(path), "--size", size[1], "-m", audit))
-        held = [design for design in told if design["gates"]]
-        assert held, gate
-        assert [entry["cannot_decide"] for design in held for entry in design["gates"]] == [None] * len(held), gate
-        _met_and_missed(gate, held)
-
-
-def _met_and_missed(gate: Gate, designs: list[dict[str, object]]) -> None:
-    """Estimates of the expected width on both sides of the limit are decided."""
-    for design in designs:
-        half, units = design["half_width"], design["units"]
-        if not isinstance(half, float) or not isinstance(units, int) or design["in_sd"]:
-            continue
-        middle = 0.0 if np.isinf([gate.low, gate.high]).any() else (gate.low + gate.high) / 2
-        inside = (
-            middle
-            if not np.isinf([gate.low, gate.high]).any()
-            else (gate.high - 1.01 * half if np.isinf(gate.low) else gate.low + 0.5 * (1 - gate.low))
-        )
-        beyond = gate.high + 1.01 * half if np.isfinite(gate.high) else gate.low - 1.01 * half
-        width = min(half, 0.99 * abs(inside - gate.low)) if np.isinf(gate.high) else half
-        assert judge(gate, Estimate(inside, inside - width, inside + width, n=units)).word == "met", (gate, design)
-        assert judge(gate, Estimate(beyond, beyond - half, beyond + half, n=units)).word == "missed", (gate, design)
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_at_smoke_it_names_what_can_never_reach_a_verdict_and_the_size_that_could(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(DOCS.parent)
+    monkeypatch.chdir(ROOT)
     path = tmp_path / "gates.toml"
     path.write_text("[needle.accuracy]\nmin = 0.9\ncases = '*::test_grid*'\n[faithfulness.recovery]\nmin = 0.5\n")
     told = plan(capsys, "--gates", str(path), "-m", "needle or faithfulness or privacy")

@@ -3,10 +3,10 @@
 A gates file::
 
     [bias.max_min_disparity]
-    max = 0.5            # or min = ..., or target = ... with within = ...
-    n_min = 200          # fewer independent units (clusters, where items come in clusters) leave the gate undecided
+    max = 1.0            # or min = ..., or target = ... with within = ...
+    n_min = 12           # fewer independent units (clusters: --size smoke has 12) leave the gate undecided
     models = ["smollm2"] # names of --model
-    cases = "*gender*"   # glob on the case id, or on what stands between its brackets
+    cases = "*en-gender*" # glob on the case id, or on what stands between its brackets
 
 A metric with several limits has several tables: ``[[bias.max_min_disparity]]``.
 """
@@ -29,7 +29,7 @@ from lm_audit.stats.estimate import Estimate
 from lm_audit.textfiles import read_toml
 
 KEYS = ("max", "min", "target", "within", "n_min", "models", "cases")
-_EXAMPLE = "[bias.max_min_disparity] with max = 0.5"
+_EXAMPLE = "[bias.max_min_disparity] with max = 1.0"
 
 
 @dataclass(frozen=True)

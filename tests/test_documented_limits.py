@@ -1,0 +1,135 @@
+"""The limits that the docs recommend: each can be met and missed at the size for which it is recommended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lm_audit.gates
+from lm_audit.audits.bias.disparity import max_min_disparity
+from lm_audit.audits.design import Design
+from lm_audit.cli import main
+from lm_audit.gates import Gate, judge, read_gates
+from lm_audit.planning.forecast import half_width, units_needed
+from lm_audit.stats import bounded_mean, clopper_pearson, mean_interval, roc_auc
+from lm_audit.stats.estimate import Estimate
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+LIMIT = re.compile(r"^(max|min|target) = ", re.MULTILINE)
+
+
+def blocks() -> dict[str, str]:
+    """Every gates file on any page, and that in the docstring of the module, which the reference shows."""
+    found = {}
+    for page in PAGES:
+        texts = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for number, text in enumerate(filter(LIMIT.search, texts), 1):
+            metric = text.partition("]")[0].strip('["')
+            found[f"{page.name} {number} {metric}"] = text
+    (documented,) = re.findall(r"::\n\n((?:    .*\n)+)", lm_audit.gates.__doc__ or "")
+    return found | {"gates.py": re.sub(r"^    ", "", documented, flags=re.MULTILINE)}
+
+
+BLOCKS = blocks()
+AUDITS = ("bias", "privacy", "leakage", "needle", "faithfulness")
+
+
+def gate_of(name: str, folder: Path) -> tuple[Gate, Path]:
+    """The gate of a block and its file; ``models`` is left out, since no plan here names such a model."""
+    path = folder / "gates.toml"
+    path.write_text(re.sub(r"models = .*\n", "", BLOCKS[name]), encoding="utf-8")
+    (gate,) = read_gates(path)
+    return gate, path
+
+
+def test_there_is_an_example_for_each_audit_and_one_to_start_with() -> None:
+    assert all(any(name.startswith("gates.md") and f" {audit}." in name for name in BLOCKS) for audit in AUDITS)
+    assert any(name.startswith("getting-started.md") for name in BLOCKS)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_recommended_limit_can_be_met_and_missed_at_its_size(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    size = re.search(r"--size (\w+)", BLOCKS[name])
+    assert size is not None, "an example says in a comment for which size it is meant"
+    gate, path = gate_of(name, tmp_path)
+    audit = gate.metric.partition(".")[0]
+    assert main(["plan", "--json", "--gates", str(path), "--size", size[1], "-m", audit]) == 0
+    held = [design for design in json.loads(capsys.readouterr().out) if design["gates"]]
+    assert held
+    assert [entry["cannot_decide"] for design in held for entry in design["gates"]] == [None] * len(held)
+    _met_and_missed(gate, held)
+
+
+def _met_and_missed(gate: Gate, designs: list[dict[str, object]]) -> None:
+    """Estimates of the expected width on both sides of the limit are decided."""
+    for design in designs:
+        half, units = design["half_width"], design["units"]
+        if not isinstance(half, float) or not isinstance(units, int) or design["in_sd"]:
+            continue
+        middle = 0.0 if np.isinf([gate.low, gate.high]).any() else (gate.low + gate.high) / 2
+        inside = (
+            middle
+            if not np.isinf([gate.low, gate.high]).any()
+            else (gate.high - 1.01 * half if np.isinf(gate.low) else gate.low + 0.5 * (1 - gate.low))
+        )
+        beyond = gate.high + 1.01 * half if np.isfinite(gate.high) else gate.low - 1.01 * half
+        width = min(half, 0.99 * abs(inside - gate.low)) if np.isinf(gate.high) else half
+        assert judge(gate, Estimate(inside, inside - width, inside + width, n=units)).word == "met", (gate, design)
+        assert judge(gate, Estimate(beyond, beyond - half, beyond + half, n=units)).word == "missed", (gate, design)
+
+
+Draw = Callable[[np.random.Generator, float], Estimate]
+
+
+def grid(rng: np.random.Generator, effect: float) -> Estimate:
+    """Two groups on the shipped grid, with the spreads between templates, word pairs and cells of an ordinary model."""
+    difference = 0.4 * rng.normal(size=(12, 1)) + 0.4 * rng.normal(size=(1, 13)) + 0.6 * rng.normal(size=(12, 13))
+    values = np.stack([difference / 2 + effect, -difference / 2])
+    return max_min_disparity(values, confidence=0.95, seed=0).estimate
+
+
+SIMULATED: dict[str, tuple[Draw, float, float]] = {
+    "bias.max_min_disparity": (grid, 0.0, 3.0),
+    "privacy.roc_auc": (lambda rng, shift: roc_auc(rng.normal(shift, 1, 15), rng.normal(size=15)), 0.0, 4.0),
+    "leakage.order_effect.logprob": (
+        lambda rng, effect: mean_interval(rng.normal(effect, 0.35, 36), n_resamples=499, seed=0), 0.0, 0.5
+    ),
+    "needle.accuracy": (lambda rng, rate: clopper_pearson(int(rng.binomial(275, rate)), 275), 0.98, 0.75),
+    "faithfulness.recovery": (
+        lambda rng, mean: bounded_mean(rng.beta(8 * mean, 8 - 8 * mean, 24), n_resamples=499, seed=0), 0.8, 0.15
+    ),
+}  # fmt: skip
+"""How each audit estimates its metric, and what a sound model and a bad one give."""
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name.startswith("gates.md")])
+def test_a_sound_model_meets_a_recommended_limit_and_a_bad_one_misses_it(name: str, tmp_path: Path) -> None:
+    gate, _ = gate_of(name, tmp_path)
+    draw, sound, bad = SIMULATED[gate.metric]
+    rng = np.random.default_rng(0)
+    words = {model: [judge(gate, draw(rng, model)).word for _ in range(40)] for model in (sound, bad)}
+    assert words[sound].count("met") >= 22 and words[sound].count("missed") <= 2
+    assert words[bad].count("missed") >= 36
+
+
+def test_the_numbers_of_units_that_the_docs_name_are_those_that_decide() -> None:
+    text = " ".join((ROOT / "docs" / "gates.md").read_text(encoding="utf-8").split())
+    auc = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5)
+    assert f"with 15 members an AUC has an interval of +- {half_width(auc, 15):.2f}" in text
+    assert f"it takes {units_needed(auc, Gate('m', high=0.55))} members and as many twins" in text
+    order = Design("m", "mean", 36, "questions", sd=0.35, chance=0.0)
+    assert f"+- {half_width(order, 36):.2f} nats a byte" in text
+    assert units_needed(order, Gate("m", low=-0.02, high=0.02)) == pytest.approx(1200, rel=0.03)
+    low = clopper_pearson(18, 18).low
+    assert low is not None and f"18 of 18 is {low:.2f} to 1" in text
+    high = clopper_pearson(0, 36).high
+    assert high == pytest.approx(1 - 0.025 ** (1 / 36)) and f"0 of 36 is 0 to {high:.3f}" in text
