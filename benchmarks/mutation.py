@@ -40,13 +40,14 @@ class Group:
 GROUPS = {
     "compare": Group(
         (
-            "report/compare.py",
-            "report/metric_change.py",
-            "report/matching.py",
-            "report/deciding.py",
-            "report/interval_difference.py",
+            "report/comparison/runs.py",
+            "report/comparison/metric_change.py",
+            "report/comparison/matching.py",
+            "report/comparison/deciding.py",
+            "report/comparison/interval_difference.py",
         ),
         (
+            "tests/report/test_interval_difference.py",
             "tests/report/test_comparing_runs.py",
             "tests/report/test_comparing_models.py",
             "tests/report/test_what_is_decided.py",
@@ -63,7 +64,7 @@ GROUPS = {
         ),
     ),
     "gates": Group(
-        ("gates.py", "plugin/gating.py", "report/states.py", "stats/covering.py"),
+        ("gates.py", "plugin/record/gating.py", "report/page/states.py", "stats/covering.py"),
         ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
     ),
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lm_audit.gates
-from lm_audit.audits.bias.disparity import max_min_disparity
+from lm_audit.audits.bias.grid.disparity import max_min_disparity
 from lm_audit.audits.design import Design
 from lm_audit.cli import main
 from lm_audit.gates import Gate, judge, read_gates

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from scipy.stats import norm, t, ttest_ind_from_stats
 
-from lm_audit.report.compare import compare_runs
-from lm_audit.report.interval_difference import difference_of, units_behind
-from lm_audit.report.metric_change import MetricChange
+from lm_audit.report.comparison.interval_difference import difference_of, units_behind
+from lm_audit.report.comparison.metric_change import MetricChange
+from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.runstore.run import read_run
 from lm_audit.sources import MetricSource
 from lm_audit.stats.estimate import Estimate
