@@ -2,7 +2,7 @@
 
     make mutation                                        # all groups; an hour of one core
     python benchmarks/mutation.py compare --seconds 300  # one group, for at most so long; the next call goes on
-    python benchmarks/mutation.py compare --sample 200   # a random part of its mutants
+    python benchmarks/mutation.py compare --sample 200   # a random part of those not yet tried
     python benchmarks/mutation.py compare --survivors    # what no test noticed, as diffs
 
 mutmut 3 knows a source root called src and one set of tests. Each group is therefore laid out as a tree of its own
@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,10 +32,11 @@ PACKAGE = "src/lm_audit"
 
 @dataclass(frozen=True)
 class Group:
-    """Modules under test, and the tests that must notice what is changed in them."""
+    """Modules under test (of some, only the functions that match ``only``), and the tests that must notice changes."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    only: tuple[str, ...] = ("*",)
 
 
 GROUPS = {
@@ -66,6 +68,32 @@ GROUPS = {
     "gates": Group(
         ("gates.py", "plugin/record/gating.py", "report/page/states.py", "stats/covering.py"),
         ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
+    ),
+    "controls": Group(
+        (
+            "audits/leakage/controls/expected.py",
+            "audits/faithfulness/controls/deletion_control.py",
+            "audits/faithfulness/controls/known_sources.py",
+            "audits/privacy/controls/trained_controls.py",
+            "audits/privacy/measure/blind.py",
+        ),
+        ("tests/audits/test_control_verdicts.py",),
+        (
+            "*expected.x_*_control_*",
+            "*expected.x__gain_*",
+            "*expected.x__unsound_*",
+            "*expected.x__p_*",
+            "*deletion_control.x_judged_*",
+            "*deletion_control.x__one_sided_*",
+            "*known_sources.x_most_*",
+            "*known_sources.x_few_*",
+            "*known_sources.x__limit_*",
+            "*trained_controls.x_judge_*",
+            "*trained_controls.x__above_*",
+            "*blind.x*shown_*",
+            "*blind.x_separation_*",
+            "*blind.x_blind_baseline_*",
+        ),
     ),
 }
 
@@ -121,6 +149,12 @@ def results(tree: Path) -> dict[str, int | None]:
     return found
 
 
+def matching(name: str, found: dict[str, int | None]) -> dict[str, int | None]:
+    """The mutants of the functions that the group is about."""
+    only = GROUPS[name].only
+    return {mutant: code for mutant, code in found.items() if any(fnmatch(mutant, part) for part in only)}
+
+
 KILLED = frozenset({1, 3, 24, 36, -24, 152, 255})
 """pytest's exit codes for failed tests, and mutmut's for mutants that ran out of time."""
 
@@ -128,7 +162,7 @@ KILLED = frozenset({1, 3, 24, 36, -24, 152, 255})
 def told(name: str, tree: Path) -> str:
     """One line for each module: mutants, tried, killed, survived."""
     counts: Counter[tuple[str, str]] = Counter()
-    for mutant, code in results(tree).items():
+    for mutant, code in matching(name, results(tree)).items():
         module = mutant.rpartition(".")[0]
         counts[module, "mutants"] += 1
         if code is not None:
@@ -149,29 +183,33 @@ for name in sys.stdin.read().split():
 """
 
 
-def diffs(tree: Path) -> str:
+def diffs(name: str) -> str:
     """The survivors as diffs."""
-    command = [sys.executable, "-c", SHOW]
-    return subprocess.run(command, cwd=tree, input="\n".join(survivors(tree)), capture_output=True, text=True).stdout
+    command, names = [sys.executable, "-c", SHOW], "\n".join(survivors(name))
+    return subprocess.run(command, cwd=BUILD / name, input=names, capture_output=True, text=True).stdout
 
 
-def survivors(tree: Path) -> list[str]:
+def survivors(name: str) -> list[str]:
     """The mutants that no test noticed."""
-    return [mutant for mutant, code in results(tree).items() if code is not None and code not in KILLED]
+    found = matching(name, results(BUILD / name))
+    return [mutant for mutant, code in found.items() if code is not None and code not in KILLED]
 
 
 def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int) -> None:
     """Try the group's mutants (or a sample of them) for at most ``seconds``."""
     tree, end = lay_out(name), time.monotonic() + seconds
-    words = ["run", "--max-children", "1"]
-    if again:
-        words += survivors(tree)
-    elif sample is not None:
-        if not results(tree):
-            mutmut(tree, "run", "--max-children", "1", "no-such-mutant", seconds=seconds)
-        known = sorted(results(tree))
-        words += random.Random(seed).sample(known, min(sample, len(known)))
-    mutmut(tree, *words, seconds=max(1.0, end - time.monotonic()))
+    found = matching(name, results(tree))
+    words = survivors(name) if again else [mutant for mutant, code in found.items() if code is None]
+    if sample is not None and not again:
+        words = random.Random(seed).sample(sorted(words), min(sample, len(words)))
+    # Without any mutants yet, their names are not known: the patterns stand for them.
+    words = words or ([] if found else list(GROUPS[name].only))
+    if not words:
+        print(told(name, tree))
+        return
+    if "*" in words:
+        words = []
+    mutmut(tree, "run", "--max-children", "1", *words, seconds=max(1.0, end - time.monotonic()))
     print(told(name, tree))
 
 
@@ -188,7 +226,7 @@ def main() -> None:
         if name not in GROUPS:
             parser.error(f"no group is called {name!r}; there are {', '.join(GROUPS)}")
         if options.survivors:
-            print(diffs(BUILD / name))
+            print(diffs(name))
         else:
             run(name, seconds=options.seconds, sample=options.sample, again=options.again, seed=options.seed)
 

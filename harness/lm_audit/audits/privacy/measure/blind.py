@@ -37,7 +37,9 @@ class Separation:
     @property
     def shown(self) -> bool:
         """Whether the groups differ at the level of one in a thousand and by more than the margin."""
-        return self.p.value is not None and self.p.value < LEVEL and abs((self.auc.value or 0.5) - 0.5) >= MARGIN
+        if self.p.value is None or self.auc.value is None:
+            return False
+        return self.p.value < LEVEL and abs(self.auc.value - 0.5) >= MARGIN
 
     @property
     def reach(self) -> str:
