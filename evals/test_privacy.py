@@ -6,13 +6,17 @@ Without ``--stages`` the toy model is trained (about a minute, once); with ``--s
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lm_audit.audits.privacy import measured_cases as evalcases
+from lm_audit.audits.privacy.data.documents import read_documents
 from lm_audit.audits.privacy.data.manifest import read_manifest
 from lm_audit.audits.privacy.stages.stage_option import manifest_path
+from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
@@ -97,6 +101,44 @@ def test_generated_extraction(
     samples = {"smoke": 4, "standard": 16, "full": 64}[run_options.size]
     manifest = limited(case.params["manifest"], evalcases.canary_limit(run_options.items(None)), seed=audit_seed)
     evidence.record(generated_extraction(language_model, manifest, samples=samples, seed=audit_seed))
+
+
+MEMBER_TEXTS = {"smoke": 40, "standard": 200, "full": None}
+"""Texts a side, of those that --member-texts and --held-out-texts name."""
+
+
+def membership_cases(options: RunOptions) -> list[Case]:
+    """The canaries of --extraction-manifest, and the texts of --member-texts; what is wrong with them is said here."""
+    members, held_out = options.option("member_texts"), options.option("held_out_texts")
+    if (members is None) != (held_out is None):
+        raise UsageError("--member-texts and --held-out-texts go together: one says nothing without the other")
+    found = []
+    if (named := options.option("extraction_manifest")) is not None:
+        manifest = read_manifest(manifest_path(named, "--extraction-manifest"))
+        found.append(Case("manifest", {"manifest": manifest, "file": named}, cost=3.0))
+    if members is not None:
+        for option, where in (("--member-texts", members), ("--held-out-texts", held_out)):
+            if not os.path.exists(where):
+                raise UsageError(f"{option} {where[:200]}: there is no such file or folder")
+            read_documents(Path(where))
+        found.append(Case("texts", {"members": members, "held_out": held_out}, cost=3.0))
+    reason = "needs --extraction-manifest FILE, or --member-texts FILE and --held-out-texts FILE"
+    return found or [Case("texts", skip=reason)]
+
+
+@cases(membership_cases, needs=[Capability.LOGLIKELIHOOD])
+def test_membership_scores(
+    case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
+) -> None:
+    """Are texts that were trained on likelier than others of their kind? By log-probabilities alone."""
+    from lm_audit.audits.privacy.measure.membership_scored import scored_membership, texts_of, texts_of_files
+
+    if "manifest" in case.params:
+        texts = texts_of(case.params["manifest"])
+    else:
+        limit = MEMBER_TEXTS[run_options.size]
+        texts = texts_of_files(case.params["members"], case.params["held_out"], limit=limit, seed=audit_seed)
+    evidence.record(scored_membership(language_model, texts, seed=audit_seed))
 
 
 @cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])

@@ -14,7 +14,9 @@ Way = Literal["prompt_logprobs", "echo"]
 
 
 class Scoring:
-    """Answers completions of text or ids, greedily, one token; with ``way`` it scores the prompt."""
+    """Answers completions of text or ids, greedily; with ``way`` it scores the prompt. A request of one token gets
+    " the", whatever the model says, since such requests ask for scores.
+    """
 
     def __init__(self, model: LanguageModel, way: Way):
         self.model = model
@@ -27,6 +29,10 @@ class Scoring:
         tokenizer = self.model.tokenizer
         ids = list(prompt) if isinstance(prompt, list) else list(tokenizer(prompt)["input_ids"])
         written, text = 1, " the"
+        if body.get("max_tokens", 1) > 1:
+            with self._lock:
+                [done] = self.model.generate([ids], max_new_tokens=body["max_tokens"], stop=body.get("stop", ()))
+            written, text = len(done.token_ids), done.text
         choice: Body = {"index": 0, "finish_reason": "length", "text": text, "logprobs": None}
         if "messages" in body:
             choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_manifest
     from lm_audit.audits.privacy.data.preferences import build_preferences
     from lm_audit.audits.privacy.measure.extract import extraction
+    from lm_audit.audits.privacy.measure.membership_scored import MemberText, scored_membership
     from lm_audit.audits.privacy.measure.scores import score_texts
     from lm_audit.audits.privacy.stages.config import StagesConfig
     from lm_audit.audits.privacy.stages.four_stages import run_stages
@@ -27,6 +28,7 @@ else:
 __all__ = [
     "Canary",
     "Manifest",
+    "MemberText",
     "StagesConfig",
     "attribute",
     "audit_stages",
@@ -42,5 +44,6 @@ __all__ = [
     "read_manifest",
     "run_stages",
     "score_texts",
+    "scored_membership",
     "write_manifest",
 ]

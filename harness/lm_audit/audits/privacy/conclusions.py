@@ -48,6 +48,29 @@ def stage_findings(evidence: Evidence, stage: str, prefix: str = "privacy.") -> 
     return found
 
 
+def scored_findings(evidence: Evidence) -> list[Finding]:
+    """Whether members can be told from held-out texts by log-probabilities alone."""
+    metric = "privacy.scored.roc_auc"
+    effect = evidence.metrics[metric]
+    return [
+        claim(
+            "privacy.membership.scored",
+            effect,
+            found="What the model was trained on can be told from texts of its kind that it was not trained on",
+            absent="What the model was trained on cannot be told from texts of its kind that it was not trained on",
+            unknown="Whether it can be told what the model was trained on cannot be said",
+            null=0.5,
+            margin=AUC,
+            side="above",
+            metric=metric,
+            size=f"of 100 members, each beside a held-out text, {100 * (effect.value or 0.0):.3g} are the likelier",
+            counted="texts",
+            look="the control that reads the texts alone, and the texts with the highest scores (items)",
+            page="privacy.md#what-it-measures",
+        )
+    ]
+
+
 def step_findings(evidence: Evidence, transition: str, metric: str) -> list[Finding]:
     """Did this training step put the secrets into the model?"""
     if metric not in evidence.metrics:

@@ -15,11 +15,18 @@ OPTIONS: tuple[AuditOption, ...] = (
     ),
     AuditOption(
         "--extraction-manifest",
-        "a canary manifest (JSONL): ask --model to write its secrets, by generation alone",
+        "a canary manifest (JSONL) for --model: does it write the secrets, and are they likelier than their twins?",
         type=filled,
         names="data",
     ),
     AuditOption(
         "--manifest", "the canary manifest (JSONL) that those checkpoints were trained with", type=filled, names="data"
     ),
+    AuditOption(
+        "--member-texts",
+        "texts that --model was trained on (.jsonl with 'text', .txt or a folder); needs --held-out-texts",
+        type=filled,
+        names="data",
+    ),
+    AuditOption("--held-out-texts", "texts of the same kind that it was not trained on", type=filled, names="data"),
 )

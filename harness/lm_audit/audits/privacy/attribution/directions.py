@@ -26,6 +26,9 @@ RISK: Mapping[str, int] = {
     "span_min_k20_ceil": +1,
     "span_min_kpp20_ceil": +1,
     "span_calibrated_logprob": +1,
+    # scores that need log-probabilities alone, and the classifier that reads no model
+    "secret_mean_logprob": +1,
+    "text_alone": +1,
     # the source design's columns
     "MIA_Gap": +1,
     "Avg_LogProb": +1,

@@ -34,9 +34,14 @@ def _check_spec(stage: str, spec: str) -> None:
     from lm_audit.models.spec import parse_spec
 
     try:
-        parse_spec(stage_spec(spec))
+        parsed = parse_spec(stage_spec(spec))
     except (UsageError, ModelError) as error:
         raise type(error)(f"--stages {stage}: {error}") from error
+    if parsed.address is not None:
+        raise UsageError(
+            f"--stages {stage}: a model behind a server gives no ranks and no entropy; audit each stage with "
+            f"--model {stage}=openai:... and --extraction-manifest FILE, by log-probabilities and by generation"
+        )
 
 
 def manifest_path(value: str | None, option: str = "--manifest") -> Path:

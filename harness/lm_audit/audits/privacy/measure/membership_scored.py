@@ -1,0 +1,174 @@
+"""Membership by log-probabilities alone: what any model can be asked that scores a given text, served or here.
+
+Ranks, entropy and Min-K%++ need the whole distribution and are left to the stages of a model on this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lm_audit.audits.privacy.attribution.directions import RISK
+from lm_audit.audits.privacy.conclusions import scored_findings
+from lm_audit.audits.privacy.data.canaries import Canary
+from lm_audit.audits.privacy.data.documents import read_documents, sample_documents
+from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.measure.blind import separation
+from lm_audit.audits.privacy.measure.membership import FPRS, Floats, auc_estimate, pr_estimate, tpr_estimate
+from lm_audit.audits.privacy.measure.scores import lowest_mean
+from lm_audit.audits.privacy.text_alone import text_alone
+from lm_audit.errors import DataError
+from lm_audit.evidence import Control, Evidence
+from lm_audit.sources import MetricSource
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
+
+MEMBER, TWIN = {"role": "member"}, {"role": "control"}
+SCORES = ("secret_mean_logprob", "mean_logprob", "min_k20_ceil", "zlib_ratio_mean_nll", "lowercase_log_ratio")
+
+
+@dataclass(frozen=True)
+class MemberText:
+    """A text that was trained on, or one of its kind that was not; ``secret`` is a half-open range of characters."""
+
+    item: str
+    text: str
+    member: bool
+    secret: tuple[int, int] | None = None
+
+
+def texts_of(manifest: Manifest) -> list[MemberText]:
+    """The canaries of a manifest: members and held-out twins."""
+
+    def one(canary: Canary) -> MemberText:
+        return MemberText(canary.id, canary.text, canary.role == "member", canary.secret_span)
+
+    return [one(canary) for canary in manifest.canaries]
+
+
+def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | None, seed: int) -> list[MemberText]:
+    """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order."""
+    found = []
+    for where, member in ((members, True), (held_out, False)):
+        documents = read_documents(Path(where))
+        distinct = len(dict.fromkeys(documents))
+        some = sample_documents(documents, min(distinct, limit or distinct), seed=seed)
+        side = "member" if member else "held-out"
+        found += [MemberText(f"{side}-{number:05d}", text, member) for number, text in enumerate(some)]
+    return found
+
+
+def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed: int = 0) -> Evidence:
+    """Can members be told from held-out texts by how likely the model finds them?
+
+    Judged by the mean log-probability (nats a token) of the secret behind what stands before it, where every text has
+    one, else of the whole text; the AUC of the other scores stands beside it. Metrics are called ``privacy.scored.*``.
+    The control is a classifier that reads the texts and no model: where it tells the two groups apart, so may any
+    score, and the result says nothing. Raises ``DataError`` for fewer than 2 texts on a side, a text on both sides, or
+    one of fewer than two tokens.
+    """
+    _check(texts)
+    rows = _rows(model, texts)
+    blind = text_alone([one.text for one in texts], [one.member for one in texts], seed=seed)
+    for row, value in zip(rows, blind, strict=True):
+        row["text_alone"] = float(value)
+    primary = next(name for name in SCORES if name in rows[0])
+    evidence = Evidence("privacy", headline="privacy.scored.roc_auc")
+    evidence.parameters.update(
+        {"members": sum(one.member for one in texts), "held_out": sum(not one.member for one in texts), "seed": seed}
+        | {"score": primary, "dtype": str(model.dtype)}
+    )
+    evidence.extend_rows(rows)
+    members, twins = _sides(rows, primary)
+    evidence.metric("privacy.scored.roc_auc", auc_estimate(members, twins), _source("auc", primary))
+    pr = pr_estimate(members, twins, seed)
+    evidence.metric("privacy.scored.pr_auc", pr, _source("average_precision", primary))
+    for fpr in FPRS:
+        rate = tpr_estimate(members, twins, fpr)
+        evidence.metric(f"privacy.scored.tpr_at_{fpr}", rate, _source("tpr_at_fpr", primary, fpr=fpr))
+    for name in SCORES:
+        if name in rows[0]:
+            found = auc_estimate(*_sides(rows, name))
+            evidence.metric(f"privacy.scored.roc_auc.{name}", found, _source("auc", name))
+    _judge(evidence, rows)
+    evidence.finding(*scored_findings(evidence))
+    return evidence
+
+
+def _check(texts: Sequence[MemberText]) -> None:
+    members = {one.text for one in texts if one.member}
+    twins = {one.text for one in texts if not one.member}
+    if min(len(members), len(twins)) < 2:
+        raise DataError(f"{len(members)} member texts and {len(twins)} held-out ones; at least 2 of each are needed")
+    if both := members & twins:
+        raise DataError(f"a text is among the members and among the held-out ones: {min(both)[:60]!r}")
+
+
+def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, Any]]:
+    """One row a text, all from one call of the model."""
+    with_secrets = all(one.secret is not None for one in texts)
+    requests: list[Any] = [("", text) for one in texts for text in (one.text, one.text.lower())]
+    if with_secrets:
+        spans = [(one, *one.secret) for one in texts if one.secret is not None]
+        requests += [(one.text[:start].rstrip(), _with_space(one.text, start, end)) for one, start, end in spans]
+    found = [score.logprobs for score in model.loglikelihood(requests)]
+    rows = []
+    for number, one in enumerate(texts):
+        whole, lowered = found[2 * number], found[2 * number + 1]
+        secret = found[2 * len(texts) + number] if with_secrets else None
+        if not len(whole) or not len(lowered) or (secret is not None and not len(secret)):
+            raise DataError(f"text {one.item} has no token that can be scored: {one.text[:60]!r}")
+        rows.append({"item": one.item, "role": "member" if one.member else "control", **_scores(one, whole, lowered)})
+        if secret is not None:
+            rows[-1]["secret_mean_logprob"] = float(secret.mean())
+    return rows
+
+
+def _with_space(text: str, start: int, end: int) -> str:
+    """The secret with the white space before it, which most tokenizers put into its first token."""
+    return text[len(text[:start].rstrip()) : end]
+
+
+def _scores(one: MemberText, whole: Floats, lowered: Floats) -> dict[str, float]:
+    mean, low = float(whole.mean()), float(lowered.mean())
+    return {
+        "tokens": len(whole),
+        "mean_logprob": mean,
+        "min_k20_ceil": lowest_mean(whole),
+        "zlib_ratio_mean_nll": -mean / len(zlib.compress(one.text.encode("utf-8", "surrogatepass"))),
+        "lowercase_log_ratio": mean / low if low else (1.0 if mean == low else math.nan),
+    }
+
+
+def _sides(rows: Sequence[dict[str, Any]], name: str) -> tuple[Floats, Floats]:
+    """Values of members and of held-out texts, higher is more member-like."""
+    members, twins = (
+        np.array([RISK[name] * row[name] for row in rows if row["role"] == role], dtype=np.float64)
+        for role in ("member", "control")
+    )
+    return members, twins
+
+
+def _source(statistic: str, column: str, **options: Any) -> MetricSource:
+    return MetricSource.members(statistic, column, MEMBER, TWIN, higher=RISK[column] > 0, options=options)
+
+
+def _judge(evidence: Evidence, rows: Sequence[dict[str, Any]]) -> None:
+    found = separation(*_sides(rows, "text_alone"))
+    above = found.shown and (found.auc.value or 0.5) > 0.5
+    method = f"{found.auc.method}; out-of-fold scores of a classifier of character n-grams"
+    evidence.metric("privacy.scored.text_alone", replace(found.auc, method=method), _source("auc", "text_alone"))
+    told = "no AUC" if found.auc.value is None else f"AUC {found.auc.value:.3f}, p = {found.p.value:.4f}"
+    evidence.control = Control(
+        "negative",
+        passed=not above,
+        expected="the texts alone, without any model, do not tell members from held-out ones",
+        observed=f"{told}; {found.reach}",
+    )
