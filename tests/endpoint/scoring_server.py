@@ -45,9 +45,12 @@ class Scoring:
 
     def tokenize(self, route: str, body: Body) -> Body:
         """vLLM's route."""
-        special = body.get("add_special_tokens", True)
-        ids = self.model.tokenizer(body["prompt"], add_special_tokens=special)["input_ids"] if "prompt" in body else []
-        return {"tokens": list(ids), "count": len(ids), "max_model_len": 2048}
+        tokenizer, text = self.model.tokenizer, body.get("prompt")
+        if text is None:  # a conversation
+            text = self.model.render_chat(body["messages"])
+        ids = list(tokenizer(text, add_special_tokens="prompt" in body and body["add_special_tokens"])["input_ids"])
+        strings = tokenizer.convert_ids_to_tokens(ids) if body.get("return_token_strs") else None
+        return {"tokens": ids, "count": len(ids), "max_model_len": 2048, "token_strs": strings}
 
     def detokenize(self, route: str, body: Body) -> Body:
         """vLLM's route."""

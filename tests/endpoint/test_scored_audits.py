@@ -38,6 +38,7 @@ def local() -> LanguageModel:
 @pytest.fixture(scope="module")
 def served(local: LanguageModel) -> Iterator[LanguageModel]:
     with scoring_server(local, "prompt_logprobs") as made:
+        made.context = (local.context_window or 0) + 1  # a request that scores generates one token
         model = load_model(made.spec, endpoint=EndpointSettings(retries=0, repeat_checks=0))
         yield model
         model.close()
@@ -104,8 +105,8 @@ def test_membership_by_scores_can_be_told_from_its_rows_and_finds_what_is_there(
     assert unreproduced(found) == [] and undirected(found) == []
     assert unsourced(found) == []
     assert found.control is not None and found.control.passed
-    plain = ["It was a cold day and the wind came from the north.", "We went to the market and bought bread."] * 3
-    noise = ["qzx vbkk wjqp zzxq kkvj", "xkcd qqwz vvbn pplk jjhg"] * 3
+    plain = ["It was a cold day and the wind came from the north.", "We went to the market and bought bread."] * 4
+    noise = ["qzx vbkk wjqp zzxq kkvj", "xkcd qqwz vvbn pplk jjhg"] * 4
     texts = [
         MemberText(f"{side}-{n}", f"{text} {n}", side == "m")
         for side, some in (("m", plain), ("h", noise))
@@ -114,6 +115,8 @@ def test_membership_by_scores_can_be_told_from_its_rows_and_finds_what_is_there(
     told = scored_membership(local, texts)
     assert told.metrics["privacy.scored.roc_auc"].value == 1.0
     assert told.control is not None and not told.control.passed, "the words alone tell these groups apart"
+    few = scored_membership(local, [*texts[:2], *texts[-2:]]).control
+    assert few is not None and not few.passed and "so few" in few.observed, "a control that could not fail"
 
 
 def test_texts_that_say_nothing_are_refused_before_the_model_is_asked(local: LanguageModel) -> None:

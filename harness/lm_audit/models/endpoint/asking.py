@@ -2,7 +2,7 @@
 
 llama.cpp's server takes ``echo`` and ``logprobs`` and answers with the generated token alone; whoever believes the
 field names scores every option by chance. Prompt log-probabilities count where the tokens that come back are the
-prompt's, one for one, each but the first has a finite number, and a word that fits is likelier than one that does not.
+prompt's, one for one, each but the first has a finite number, and words are likelier than letters without sense.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from lm_audit.models.endpoint.scores import scored_tokens
 from lm_audit.models.endpoint.server_tokenizer import Dialect, offsets_of, tokenize
 
 FITS = "The capital of France is Paris"
-DOES_NOT = "The capital of France is because"
+LIKELY = (
+    ("The children went to the school", "The children went to the zqxvkj"),
+    ("She opened the door and went into the house", "She opened the door and went into the jqzwx"),
+    ("One, two, three, four, five", "One, two, three, four, qzjxw"),
+)
+"""The first of each is likelier a token than the second by any model of language, however small."""
 _ODD = "naïve 東京\n x"
 _TOP = 20
 
@@ -50,7 +55,7 @@ def ask_server(client: Client, tokenizer: Any | None = None) -> EndpointFacts:
     scores, why = _prompt_scores(client, counted) if completions else (None, "no completions route")
     props = _props(client)
     template = props.get("chat_template") if isinstance(chat, Reply) else None
-    if isinstance(chat, Reply) and counted.dialect == "vllm":
+    if isinstance(chat, Reply) and counted.dialect == "vllm" and _renders(client, greeting):
         template = template or HIDDEN_TEMPLATE
     return EndpointFacts(
         model=client.address.model,
@@ -154,7 +159,7 @@ class _TokenCounts:
             found = self._by(dialect, used)
             if found is not None:
                 self.dialect, self.ids, self.name = dialect, found, f"the server's /tokenize ({dialect})"
-                self.offsets = dialect == "llama.cpp" and self._has_offsets()
+                self.offsets = self._has_offsets(dialect)
                 return
 
     def _by(self, dialect: Dialect, used: int | None) -> list[int] | None:
@@ -164,9 +169,9 @@ class _TokenCounts:
             return None
         return ids if ids and (used is None or used == len(ids)) else None
 
-    def _has_offsets(self) -> bool:
+    def _has_offsets(self, dialect: Dialect) -> bool:
         try:
-            _, pieces = tokenize(self.client, "llama.cpp", _ODD, special=False)
+            _, pieces = tokenize(self.client, dialect, _ODD, special=False)
             offsets_of(_ODD, pieces or [], "")
         except ModelError:
             return False
@@ -182,6 +187,16 @@ class _TokenCounts:
 
 
 _DIALECTS: tuple[Literal["llama.cpp", "vllm"], ...] = ("llama.cpp", "vllm")
+
+
+def _renders(client: Client, messages: Sequence[Mapping[str, str]]) -> bool:
+    """Whether the tokenize route takes a conversation, as vLLM's does and SGLang's does not."""
+    try:
+        said = client.post("/tokenize", {"messages": messages, "model": client.address.model})
+    except (ModelError, UsageError):
+        return False
+    tokens = said.get("tokens") if isinstance(said, dict) else None
+    return isinstance(tokens, list) and bool(tokens) and all(isinstance(one, int) for one in tokens)
 
 
 def _takes_ids(client: Client, ids: Sequence[int]) -> bool:
@@ -223,13 +238,15 @@ def _prompt_scores(client: Client, counted: _TokenCounts) -> tuple[PromptScores 
     reasons = []
     for way in _WAYS:
         try:
-            likely, unlikely = (_score(client, way, text) for text in (FITS, DOES_NOT))
+            means = [[_mean_score(client, way, text) for text in pair] for pair in LIKELY]
         except ModelError as error:
             said = str(error).rpartition(f"{client.url}: ")[2].removeprefix(": ")
             reasons.append(f"{way}: {said}")
             continue
-        if likely[-1] <= unlikely[-1] or likely[0] != likely[0]:
-            reasons.append(f"{way}: {FITS!r} is no likelier than {DOES_NOT!r}, so these are not its probabilities")
+        wrong = [pair for pair, (likely, unlikely) in zip(LIKELY, means, strict=True) if not likely > unlikely]
+        if wrong:
+            (good, bad), *_ = wrong
+            reasons.append(f"{way}: {good!r} is no likelier than {bad!r}, so these are not its probabilities")
             continue
         return way, ""
     return None, "; ".join(reasons)
@@ -238,14 +255,14 @@ def _prompt_scores(client: Client, counted: _TokenCounts) -> tuple[PromptScores 
 _WAYS: tuple[PromptScores, ...] = ("prompt_logprobs", "echo")
 
 
-def _score(client: Client, way: PromptScores, text: str) -> list[float]:
+def _mean_score(client: Client, way: PromptScores, text: str) -> float:
     reply = _try(client, Question("completions", {"prompt": text, **request_of(way)}))
     if isinstance(reply, str):
         raise ModelError(reply)
     found = scored_tokens(reply, way, text=text, who="")
     if len(found.logprobs) < 2:
         raise ModelError(f"{len(found.logprobs)} log-probabilities for {text!r}")
-    return list(found.logprobs)
+    return sum(found.logprobs) / len(found.logprobs)
 
 
 def request_of(way: PromptScores) -> dict[str, Any]:

@@ -146,9 +146,7 @@ class Client:
 
     def _beside(self, call: Callable[[], Any]) -> Any:
         """Calls here, or in a thread where this one runs a loop already, as in a notebook: it cannot run a second."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _in_a_loop():
             return call()
         with ThreadPoolExecutor(1, "lm-audit-client") as thread:
             done = thread.submit(call)
@@ -392,6 +390,14 @@ def check_finite(values: Sequence[Any], who: str) -> list[float]:
     return found
 
 
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def _cancel_others() -> None:
     current = asyncio.current_task()
     others = [task for task in asyncio.all_tasks() if task is not current]
@@ -408,7 +414,7 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _message(content: Any) -> str:

@@ -55,6 +55,8 @@ def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSetting
         found = RoughTokenizer(name, HIDDEN_TEMPLATE if facts.chat else None)
     rendered = facts.takes_ids and facts.tokenizer is not None and template_source(found) is not None
     if facts.chat and not rendered:
+        if isinstance(found, ServerTokenizer):  # It has a template, which it applies to messages and does not show.
+            found.chat_template = found.chat_template or HIDDEN_TEMPLATE
         return MessageTokenizer(found, facts.extra_tokens or 0)
     return found
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from lm_audit.errors import ModelError
 from lm_audit.models.endpoint.client import Client
+from lm_audit.models.endpoint.token_strings import token_bytes
 
 Dialect = Literal["llama.cpp", "vllm"]
 
@@ -26,7 +27,9 @@ class Tokens(dict[str, Any]):
 
 
 class ServerTokenizer:
-    """Tokenises by asking the server. ``is_fast`` tells that offsets are known, which llama.cpp's pieces give."""
+    """Tokenises by asking the server. ``is_fast`` tells that offsets are known; asking for others raises
+    ``NotImplementedError``, as the slow tokenizers of ``transformers`` do.
+    """
 
     bos_token_id: int | None = None
     bos_token: str | None = None
@@ -53,6 +56,8 @@ class ServerTokenizer:
         **_ignored: Any,
     ) -> Tokens:
         """Ids (and offsets) of a text, or of each text of a list."""
+        if return_offsets_mapping and not self.is_fast:
+            raise NotImplementedError(f"{self.name_or_path}: the server's tokenizer tells no places of its tokens")
         texts = [text] if isinstance(text, str) else list(text)
         found = [self._encode(one, add_special_tokens) for one in texts]
         ids: Any = [list(one) for one, _ in found]
@@ -65,7 +70,8 @@ class ServerTokenizer:
         """The text of token ids."""
         tokens = [ids] if isinstance(ids, int) else [int(one) for one in ids]
         said = self._client.post("/detokenize", {"tokens": tokens, "model": self._client.address.model})
-        text = said.get("content", said.get("prompt")) if isinstance(said, dict) else None
+        # llama.cpp, vLLM and SGLang call it by three names.
+        text = said.get("content", said.get("prompt", said.get("text"))) if isinstance(said, dict) else None
         if not isinstance(text, str):
             raise ModelError(f"{self.name_or_path}: its /detokenize answers {said!r:.100}; expected a text")
         return text
@@ -115,17 +121,18 @@ class ServerTokenizer:
 
 
 def tokenize(client: Client, dialect: Dialect, text: str, *, special: bool) -> tuple[list[int], list[bytes] | None]:
-    """Ids of a text and, of llama.cpp, the bytes of each; ``ModelError`` where the server gives no ids."""
+    """Ids of a text and, where the server tells them, the bytes of each; ``ModelError`` where it gives no ids."""
     if dialect == "llama.cpp":
         said = client.post("/tokenize", {"content": text, "add_special": special, "with_pieces": True})
         tokens = said.get("tokens") if isinstance(said, dict) else None
         if isinstance(tokens, list) and all(isinstance(one, dict) and isinstance(one.get("id"), int) for one in tokens):
             return [one["id"] for one in tokens], [_bytes(one.get("piece")) for one in tokens]
     else:
-        said = client.post("/tokenize", {"model": client.address.model, "prompt": text, "add_special_tokens": special})
+        body = {"model": client.address.model, "prompt": text, "add_special_tokens": special, "return_token_strs": True}
+        said = client.post("/tokenize", body)
         tokens = said.get("tokens") if isinstance(said, dict) else None
         if isinstance(tokens, list) and all(isinstance(one, int) for one in tokens):
-            return tokens, None
+            return tokens, token_bytes(said.get("token_strs"), text)
     raise ModelError(
         f"openai:{client.address.model} at {client.url}: its /tokenize answers {said!r:.100}, no token ids"
     )

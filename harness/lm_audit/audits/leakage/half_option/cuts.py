@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.leakage.half_option.prefixes import half_option_prefixes
 from lm_audit.audits.leakage.items.item import Item
+from lm_audit.errors import ModelError
 from lm_audit.models.text.chat import ChatTemplate
 
 if TYPE_CHECKING:
@@ -100,8 +101,17 @@ def _unspaced(character: str) -> bool:
 
 
 def _token_cuts(items: Sequence[Item], wholes: Sequence[str], tokenizer: Any, opening: str) -> Iterator[Probe]:
-    """Cuts between two tokens of the text itself, nearest to the option's middle."""
-    encoded = tokenizer(list(wholes), add_special_tokens=False, return_offsets_mapping=True)
+    """Cuts between two tokens of the text itself, nearest to the option's middle.
+
+    ``ModelError`` for a tokenizer that does not tell the places of its tokens.
+    """
+    try:
+        encoded = tokenizer(list(wholes), add_special_tokens=False, return_offsets_mapping=True)
+    except NotImplementedError as error:
+        raise ModelError(
+            "half-option completion cuts between two tokens, and this tokenizer does not tell where they stand; use "
+            "--leakage-cut word, or for a served model --tokenizer NAME=SPEC"
+        ) from error
     lengths = [len(option) for item in items for option in item.options]
     for whole, length, ids, spans in zip(wholes, lengths, encoded["input_ids"], encoded["offset_mapping"], strict=True):
         begin = len(whole) - length

@@ -22,7 +22,7 @@ from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure.blind import separation
 from lm_audit.audits.privacy.measure.membership import FPRS, Floats, auc_estimate, pr_estimate, tpr_estimate
 from lm_audit.audits.privacy.measure.scores import lowest_mean
-from lm_audit.audits.privacy.text_alone import text_alone
+from lm_audit.audits.privacy.measure.text_alone import text_alone
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
@@ -71,8 +71,8 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     Judged by the mean log-probability (nats a token) of the secret behind what stands before it, where every text has
     one, else of the whole text; the AUC of the other scores stands beside it. Metrics are called ``privacy.scored.*``.
     The control is a classifier that reads the texts and no model: where it tells the two groups apart, so may any
-    score, and the result says nothing. Raises ``DataError`` for fewer than 2 texts on a side, a text on both sides, or
-    one of fewer than two tokens.
+    score, and the result says nothing; nor does it with so few texts that the control could not fail. Raises
+    ``DataError`` for fewer than 2 texts on a side, a text on both sides, or one of fewer than two tokens.
     """
     _check(texts)
     rows = _rows(model, texts)
@@ -168,7 +168,7 @@ def _judge(evidence: Evidence, rows: Sequence[dict[str, Any]]) -> None:
     told = "no AUC" if found.auc.value is None else f"AUC {found.auc.value:.3f}, p = {found.p.value:.4f}"
     evidence.control = Control(
         "negative",
-        passed=not above,
+        passed=not above and found.noticed is not None,
         expected="the texts alone, without any model, do not tell members from held-out ones",
         observed=f"{told}; {found.reach}",
     )
