@@ -32,7 +32,6 @@ class _Open:
     damaged: bool = False
     head: Mapping[str, Any] = field(default_factory=dict)
     end: Mapping[str, Any] | None = None
-    ended: float | None = None
     metrics: dict[str, Estimate] = field(default_factory=dict)
     sources: dict[str, MetricSource] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
@@ -127,8 +126,6 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     found.lines = (min(found.lines[0], line.number), max(found.lines[1], line.number))
     _TAKERS[line.kind](found, record)
     found.taken += line.kind != "case_end"
-    if line.kind == "case_end":
-        found.ended = line.time
 
 
 def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], _Open]) -> None:
@@ -149,7 +146,6 @@ def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], 
         made = _Open(case_id, worker, line.time, line.order, line.session)
         left_open = [attempts.setdefault((line.file, case_id, -line.number), made)]
     left_open[-1].end = line.record
-    left_open[-1].ended = line.time
 
 
 def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:

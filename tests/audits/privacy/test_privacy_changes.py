@@ -96,3 +96,16 @@ def test_wholly_apart_at_both_stages_is_no_change_and_no_test():
     assert rows["twin_ROC_AUC"]["delta"] == 0
     assert rows["twin_ROC_AUC"]["p"] is None
     assert rows[PRIMARY]["p"] is None
+
+
+def test_the_change_of_an_auc_holds_its_level_with_eight_members():
+    rng, false, outside = np.random.default_rng(6), 0, 0
+    for run in range(200):
+        frames = [
+            Frames(*(pd.DataFrame({"span_mean_logprob": rng.normal(size=n)}) for n in (8, 30)), pd.DataFrame())
+            for _ in range(2)
+        ]
+        (row,) = (row for row in transition_rows("x", *frames, Resampling(run, 99)) if row["metric"] == "twin_ROC_AUC")
+        false += row["p"] < 0.05
+        outside += not row["low"] <= 0 <= row["high"]
+    assert false == outside and false / 200 <= 0.085

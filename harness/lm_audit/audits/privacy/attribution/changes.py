@@ -179,8 +179,14 @@ def _resampled_row(
     after: tuple[Floats, Floats],
     options: Resampling,
 ) -> dict[str, Any]:
-    """A metric of two groups: both are resampled, each on its own, and the same draw is used at both stages."""
+    """A metric of two groups: both are resampled, each on its own, and the same draw is used at both stages.
+
+    Interval and p-value are Student's over the resamples' standard deviation, with as many degrees of freedom as the
+    smaller group allows: of 8 canaries percentiles cover 88 to 90%, this 94 to 95% (MIA_Gap).
+    """
     first, last = (float(statistic(positive[None], negative[None])[0]) for positive, negative in (before, after))
+    from scipy.special import stdtr, stdtrit
+
     rng = np.random.default_rng(options.seed)
     n, k = len(before[0]), len(before[1])
     rows = rng.integers(0, n, (options.n_resamples, n))
@@ -190,11 +196,13 @@ def _resampled_row(
         note = f"{n} and {k} texts give no interval, {FEWEST} do" if min(n, k) < FEWEST else "no resample differs"
         row: dict[str, Any] = {"kind": "groups resampled", "before": first, "after": last}
         return _row(metric, row, Limits(last - first, note=note), None, None, n)
-    low, high = np.quantile(deltas, (0.025, 0.975))
-    tail = min((deltas <= 0).sum(), (deltas >= 0).sum())
-    p = min(1.0, 2 * (1 + float(tail)) / (1 + options.n_resamples))
+    fewer, change = min(n, k), last - first
+    # The bootstrap's variance divides by n where n - 1 is due.
+    error = float(deltas.std(ddof=1)) * (fewer / (fewer - 1)) ** 0.5
+    reach = float(stdtrit(fewer - 1, 0.975)) * error
+    p = float(2 * stdtr(fewer - 1, -abs(change) / error))
     row = {"kind": "groups resampled", "before": first, "after": last}
-    limits = Limits(last - first, float(low), float(high), "no value a canary: no effect size")
+    limits = Limits(change, change - reach, change + reach, "no value a canary: no effect size")
     return _row(metric, row, limits, None, p, n)
 
 
