@@ -68,10 +68,10 @@ def test_limits_are_part_of_what_is_allowed_and_a_verdict_names_them(tmp_path: P
 
 def test_an_open_end_is_told_as_unknown() -> None:
     gate = Gate("m", high=0.5)
-    assert judge(gate, Estimate(0.2, None, 0.4, n=20)).reason == "0.2 [?, 0.4] is within the limit"
-    assert judge(gate, Estimate(0.6, 0.55, None, n=20)).reason == "0.6 [0.55, ?] is beyond the limit"
+    assert judge(gate, Estimate(0.2, None, 0.4, n=20)).reason == "0.20 (\u2212\u221e, 0.40] is within the limit"
+    assert judge(gate, Estimate(0.6, 0.55, None, n=20)).reason == "0.600 [0.550, \u221e) is beyond the limit"
     assert judge(gate, Estimate(0.2, 0.1, None, n=20)).word == "undecided"
-    assert judge(gate, Estimate(0.6, n=20)).reason.startswith("0.6 is beyond the limit, but it has no interval")
+    assert judge(gate, Estimate(0.6, n=20)).reason.startswith("0.600 is beyond the limit, but it has no interval")
     nothing = judge(gate, Estimate.not_estimable("no pairs"))
     assert (nothing.word, nothing.metric) == ("undecided", "m")
 
