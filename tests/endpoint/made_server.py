@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -44,6 +46,8 @@ class Made:
     """How often it was asked which models it has."""
     context: int | None = None
     delay_s: float = 0.0
+    trickle_s: float = 0.0
+    """Seconds between every 64 bytes of an answer."""
     wanted_key: str | None = None
     routes_missing: set[str] = field(default_factory=set)
     in_flight: int = 0
@@ -73,7 +77,9 @@ def words(route: str, body: Body) -> Body:
 
 
 @contextmanager
-def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None = None) -> Iterator[Made]:
+def made_server(
+    answer: Answer = words, *, routes: Mapping[str, Answer] | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[Made]:
     """A server on a free loopback port; ``routes`` are further ones than models, chat and completions."""
     made = Made("", answer)
     further = dict(routes or {})
@@ -135,12 +141,18 @@ def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None =
 
         def _say(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
             raw = text.encode()
+            if (headers or {}).get("content-encoding") == "gzip":
+                raw = gzip.compress(raw)
             self.send_response(status)
             for name, value in {"content-type": "application/json", **(headers or {})}.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(raw)))
             self.end_headers()
-            self.wfile.write(raw)
+            for start in range(0, len(raw), 64):
+                self.wfile.write(raw[start : start + 64] if made.trickle_s else raw)
+                time.sleep(made.trickle_s)
+                if not made.trickle_s:
+                    break
 
         def log_message(self, *_arguments: Any) -> None:
             """Say nothing."""
@@ -154,6 +166,9 @@ def made_server(answer: Answer = words, *, routes: Mapping[str, Answer] | None =
 
     server = Server(("127.0.0.1", 0), Handler)
     made.url = f"http://127.0.0.1:{server.server_port}/v1"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        made.url = f"https://localhost:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -83,11 +83,9 @@ def _try(client: Client, question: Question) -> Reply | str:
     """The reply, or why the server gives none to a question of this kind."""
     try:
         return client.ask([question], anew=True)[0]
-    except RefusedRequest as error:
-        return str(error).rpartition(f"{client.url}: ")[2]
     except ModelError as error:
-        if no_route(error):
-            return f"no route {question.route}"
+        if isinstance(error, RefusedRequest) or no_route(error):  # A model that is not known is a 404 too.
+            return str(error).rpartition(f"{client.url}: ")[2]
         raise
 
 

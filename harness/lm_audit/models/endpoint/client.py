@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from lm_audit.errors import HarnessError, ServerError, UsageError
 from lm_audit.models.endpoint.address import KEY_VARIABLE, Address, base_url, is_loopback
 from lm_audit.models.endpoint.budget import Budget
 from lm_audit.models.endpoint.kept import KeptAnswers
+from lm_audit.models.endpoint.reply_limits import HEADERS, reply_limit
 from lm_audit.models.endpoint.secrets import Key
 from lm_audit.models.endpoint.settings import EndpointSettings
 
@@ -25,6 +27,9 @@ Route = Literal["chat/completions", "completions"]
 OnAnswer = Callable[[int, "Reply"], None]
 
 _LONGEST_MESSAGE = 400
+_USUAL_ENDS = (None, "stop", "length", "eos", "eos_token", "max_tokens", "stop_sequence")
+_OTHER_ENDS = ("content_filter", "tool_calls", "function_call", "abort", "error")
+"""Ends of answers that are not the model's own: they are counted, for what was said then is not what it would say."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Client:
         self.budget = Budget(settings.budget, settings.folder, settings.writer)
         self.reported: str | None = None
         self.fingerprints: set[str] = set()
+        self.ends: Counter[str] = Counter()
         self.asked = self.retries = self.prompt_tokens = self.answer_tokens = self.uncounted = 0
         self._key = Key()
         self._runner: asyncio.Runner | None = None
@@ -182,6 +188,7 @@ class Client:
 
     async def _connect(self) -> Any:
         try:
+            import httpx2
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
         except ImportError:
             raise UsageError(
@@ -189,13 +196,20 @@ class Client:
             ) from None
         loopback = is_loopback(urlsplit(self.url).hostname or "")
         # A proxy is for other machines; a redirect could lead to a host that nobody named, or to plain http.
-        http = DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not loopback)
+        # A private authority's file (SSL_CERT_FILE) counts for this machine too.
+        http = DefaultAsyncHttpxClient(
+            follow_redirects=False,
+            trust_env=not loopback,
+            verify=httpx2.create_ssl_context(trust_env=True),
+            event_hooks={"response": [reply_limit(self._who(), self.settings.timeout_s)]},
+        )
         return AsyncOpenAI(
             api_key=self._key.reveal(),
             base_url=self.url,
             max_retries=self.settings.retries,
             timeout=self.settings.timeout_s,
             http_client=http,
+            default_headers=HEADERS,
         )
 
     async def _ask_all(
@@ -280,6 +294,9 @@ class Client:
                 f"{self._who()}: an answer came from model {model!r}, the earlier ones from {self.reported!r}; one "
                 "address must stand for one model"
             )
+        end = raw["choice"].get("finish_reason")
+        if end not in _USUAL_ENDS:
+            self.ends[end if end in _OTHER_ENDS else "other"] += 1
         return Reply(
             choice=raw["choice"],
             prompt_tokens=_whole(usage.get("prompt_tokens")),
@@ -414,7 +431,7 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        error = error.__cause__ or error.__context__
 
 
 def _message(content: Any) -> str:

@@ -233,6 +233,7 @@ class EndpointModel(LanguageModel):
             "endpoint.answer_tokens": client.answer_tokens,
             "endpoint.tokenizer": self.facts.tokenizer or "none: lengths by usage",
         }
+        found |= {f"endpoint.ended_by_{end}": count for end, count in sorted(client.ends.items())}
         if client.uncounted:
             found["endpoint.requests_without_usage"] = client.uncounted
         if self._repeats is not None:

@@ -1,0 +1,148 @@
+"""Servers that are not what they should be: certificates, redirects, replies without end, answers that are none."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from lm_audit.errors import HarnessError, ModelError, ServerError, UsageError
+from lm_audit.models import load_model
+from lm_audit.models.endpoint import reply_limits
+from lm_audit.models.endpoint.settings import EndpointSettings
+from tests.endpoint.made_server import Body, Fault, Made, made_server, words
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+def settings(**more: Any) -> EndpointSettings:
+    return EndpointSettings(**{"retries": 0, "timeout_s": 2.0, "repeat_checks": 0, **more})
+
+
+def tls_of(certificate: trustme.LeafCert) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    return context
+
+
+def ask(made: Made, *faults: Fault, **more: Any) -> list[Any]:
+    model = load_model(made.spec, endpoint=settings(**more))
+    made.faults = list(faults)
+    return model.generate(["one two"], max_new_tokens=4, chat=True)
+
+
+def test_certificates_are_checked_and_a_private_authority_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    past = datetime.now(UTC) - timedelta(days=1)
+    certificates = {
+        "good": authority.issue_cert("localhost"),
+        "expired": authority.issue_cert("localhost", not_before=past - timedelta(days=9), not_after=past),
+        "elsewhere": authority.issue_cert("elsewhere.example"),
+        "unknown": trustme.CA().issue_cert("localhost"),
+    }
+    told = {}
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    for name, certificate in certificates.items():
+        with made_server(tls=tls_of(certificate)) as made:
+            if name == "good":
+                assert ask(made)[0].text == "two one"
+                continue
+            with pytest.raises(UsageError, match="its certificate or TLS fails") as raised:
+                load_model(made.spec, endpoint=settings())
+            told[name] = str(raised.value)
+            assert made.keys == [], "nothing is sent before the certificate is checked"
+    assert all("\n" not in one and "SSL_CERT_FILE" in one for one in told.values())
+    assert "certificate has expired" in told["expired"]
+    assert "Hostname mismatch" in told["elsewhere"] and "'localhost'" in told["elsewhere"]
+    assert "unable to get local issuer certificate" in told["unknown"]
+
+
+def test_a_redirect_to_another_host_gets_neither_key_nor_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with made_server() as made, made_server() as other:
+        away = Fault(status=307, headers={"location": f"{other.url}/chat/completions?key={KEY}"}, body="")
+        with pytest.raises(UsageError, match="redirects to") as raised:
+            ask(made, away)
+        assert KEY not in str(raised.value) and KEY in made.keys
+        assert other.keys == [] and other.asked == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(headers={"content-encoding": "gzip"}, body=" " * 1_000_000), r"compressed \(gzip\)"),
+        (Fault(body=" " * 3_000_000), "larger than 1 MiB"),
+        (
+            Fault(
+                headers={"content-type": "text/event-stream"},
+                body='data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n',
+            ),
+            "what is no JSON: data:",
+        ),
+        (Fault(body="[" * 100_000), "RecursionError|no JSON"),
+        (Fault(body='{"choices": [null]}'), "holds no choices"),
+        (Fault(body='{"choices": {"0": "a"}}'), "holds no choices"),
+        (Fault(body='{"choices": [{"index": 0}]}'), "expected a text or a message"),
+    ],
+    ids=["gzip", "huge", "sse", "nested", "null-choice", "mapping", "bare"],
+)
+def test_a_reply_that_is_no_answer_is_one_clear_error(
+    fault: Fault, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_limits, "MOST_BYTES", 1 << 20)
+    with made_server() as made, pytest.raises(ModelError, match=message) as raised:
+        ask(made, fault)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 700
+
+
+def test_a_reply_that_trickles_without_end_counts_as_lost() -> None:
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings(timeout_s=0.4))
+        made.trickle_s = 0.15
+        with pytest.raises(ServerError, match=r"no answer within 0.4 s, 1 times"):
+            model.generate(["one two"], max_new_tokens=4, chat=True)
+
+
+def test_answers_that_are_not_the_model_s_own_are_counted() -> None:
+    ends = iter(["content_filter", "tool_calls", "stop", "\x1b[31mmade up"])
+
+    def filtered(route: str, body: Body) -> Body:
+        said = words(route, body)
+        end = next(ends)
+        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+        said["choices"][0] |= {"finish_reason": end} | ({"message": message} if end == "tool_calls" else {})
+        return said
+
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings(concurrency=1))
+        made.answer = filtered
+        replies = model.generate([f"question {n}" for n in range(4)], max_new_tokens=4, chat=True)
+        told = {name: value for name, value in model.provenance().items() if "ended_by" in name}
+    assert [one.text for one in replies] == ["0 question", "", "2 question", "3 question"]
+    assert told == {
+        "endpoint.ended_by_content_filter": 1,
+        "endpoint.ended_by_other": 1,
+        "endpoint.ended_by_tool_calls": 1,
+    }
+
+
+def test_a_model_that_the_server_does_not_know_is_told_in_its_words() -> None:
+    """A server that lists no models, and answers 404 for one that it does not have, as hosted ones do."""
+
+    def unknown(route: str, body: Body) -> Body:
+        raise AssertionError("not reached")
+
+    missing = json.dumps({"error": {"message": "The model `made` does not exist"}})
+    with made_server(unknown) as made:
+        made.faults = [Fault(status=404, body=missing)] * 20
+        with pytest.raises(HarnessError, match="The model `made` does not exist") as raised:
+            load_model(made.spec, endpoint=settings())
+    assert "\n" not in str(raised.value)
