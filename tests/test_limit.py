@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evals import test_bias, test_faithfulness, test_leakage, test_needle
@@ -13,6 +14,8 @@ from lm_audit.audits.drawing import drawn
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.limiting import limited
 from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.measure.blind import separation
+from lm_audit.audits.privacy.measured_cases import canary_limit
 from lm_audit.audits.registry import audit_packages
 from lm_audit.cli import main
 from lm_audit.errors import UsageError
@@ -119,3 +122,10 @@ def test_a_limit_is_recorded_and_kept_by_a_resumed_run(tmp_path: Path) -> None:
     assert "--limit" in run_pytest(project, "--limit", "0").output
     with pytest.raises(UsageError, match="--limit None"):
         check_same("r", {"models": {}} | {"models": {"tiny": "tiny"}, "limit": None}, options(3))
+
+
+def test_so_few_canaries_as_a_limit_may_leave_can_still_void_the_audit() -> None:
+    fewest = canary_limit(1)
+    assert fewest is not None and canary_limit(None) is None and canary_limit(50) == 50
+    apart, fewer = (separation(np.arange(n) + 100.0, np.arange(n, dtype=float)) for n in (fewest, 5))
+    assert apart.shown and not fewer.shown

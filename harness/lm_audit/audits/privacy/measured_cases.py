@@ -35,7 +35,7 @@ FAMILY_FIGURES: Mapping[str, tuple[str, ...]] = {
     "stress": ("stress",),
     "source": ("stage-table",),
 }
-FEWEST = 2
+FEWEST = 8
 SEEDS = 3
 EPSILONS = ("inf", "4", "1")
 
@@ -83,7 +83,8 @@ def toy_config(options: RunOptions, seed: int | None = None) -> StagesConfig:
 
 
 def canary_limit(most: int | None) -> int | None:
-    """How many members, and how many twins, a limit leaves: never fewer than the two that an audit needs."""
+    """How many members, and how many twins, a limit leaves: never fewer than those with which the blind baseline, a
+    control, can tell anything at its level of one in a thousand."""
     return None if most is None else max(FEWEST, most)
 
 
