@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lm_audit.audits.metric_info import with_direction
+from lm_audit.audits.metric_info import metric_info, with_direction
 from lm_audit.code_version import code_version
 from lm_audit.findings.controls import control_finding
 from lm_audit.findings.record import Finding
@@ -123,7 +123,7 @@ class Evidence:
                 raise ValueError(f"finding {one.key!r} is already stated in this evidence")
             if one.metric is not None and one.metric not in self.metrics:
                 raise ValueError(f"finding {one.key!r} rests on the metric {one.metric!r}, which is not recorded")
-            self.findings = (*self.findings, one)
+            self.findings = (*self.findings, _with_unit(one))
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
         """Add a metric, and of which rows it was made; ``ValueError`` if the name is taken.
@@ -139,3 +139,11 @@ class Evidence:
     def extend_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append item rows as plain dictionaries."""
         self.rows.extend(dict(row) for row in rows)
+
+
+def _with_unit(finding: Finding) -> Finding:
+    """The finding with the unit that its metric's table declares, where its effect says none."""
+    info = metric_info(finding.metric) if finding.metric and finding.effect and not finding.effect.unit else None
+    if info is None or finding.effect is None or not info.unit:
+        return finding
+    return replace(finding, effect=replace(finding.effect, unit=info.unit))

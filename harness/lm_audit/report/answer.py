@@ -62,7 +62,12 @@ def answer(
     told = counts_of(real)
     if sum(told.values()):
         headline, tone = _by_findings(real, told, whole=state.name not in ("void", "unfinished", "failed"))
-        reasons = [_count_line(told), *_obstacles(run, broken, voids), "No gate was set, so nothing is judged."]
+        reasons = [
+            _count_line(told),
+            *_advice(told),
+            *_obstacles(run, broken, voids),
+            "No gate was set, so nothing is judged.",
+        ]
         return Answer(state, headline, tuple(reasons), WHAT_WAS_FOUND, tone)
     reasons = list(_obstacles(run, broken, voids))
     if state.name == "reported":
@@ -161,6 +166,13 @@ def _findings(findings: Sequence[ModelFindings]) -> Iterable[str]:
     told = counts_of(findings)
     if sum(told.values()):
         yield _count_line(told)
+        yield from _advice(told)
+
+
+def _advice(told: Mapping[str, int]) -> Iterable[str]:
+    """What can be done about open questions."""
+    if told["cannot tell"]:
+        yield "How many items would tell stands beside each; --size and --limit set how many are measured."
 
 
 def _count_line(told: Mapping[str, int]) -> str:

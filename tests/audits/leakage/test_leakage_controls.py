@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from lm_audit.audits.leakage import (
 )
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
+from tests.report.first_screen import clean, told
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def contaminated(tiny: LanguageModel) -> LanguageModel:
     return trained_on(tiny, made_up_benchmark(24, seed=1).items, seed=1)[0]
 
 
-def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel) -> None:
+def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, tmp_path: Path) -> None:
     seen, fresh = made_up_benchmark(24, seed=1), made_up_benchmark(24, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
     assert evidence.metrics["leakage.order_effect.logprob.p"].value < 0.001
@@ -38,15 +41,18 @@ def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel) 
     assert evidence.metrics["leakage.logprob.original"].chance == values[2]
     order = option_order(contaminated, seen, seed=0)
     assert order.metrics["leakage.option_order.first.p"].value < 0.001
+    found = told(tmp_path / "run", evidence)
+    assert found.says("The model prefers the printed order of the options of made-up: it has seen them")
     texts = text_likelihood(contaminated, seen, clean=fresh, seed=0)
     assert texts.metrics["leakage.text.min_k20.auc"].value > 0.9
     assert texts.metrics["leakage.text.min_k20_plus.auc"].value > 0.9
 
 
-def test_the_same_model_on_other_questions(contaminated: LanguageModel) -> None:
+def test_the_same_model_on_other_questions(contaminated: LanguageModel, tmp_path: Path) -> None:
     fresh = made_up_benchmark(24, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, fresh, seed=0))
     assert evidence.metrics["leakage.order_effect.logprob.p"].value > 0.01
+    clean(told(tmp_path / "run", evidence))
     assert option_order(contaminated, fresh, seed=0).metrics["leakage.option_order.first.p"].value > 0.01
 
 

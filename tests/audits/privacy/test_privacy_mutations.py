@@ -11,12 +11,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lm_audit.audits.privacy.audit import evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
+from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure import stage_scores as stagescores
 from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, separation
+from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.models import LanguageModel
+from lm_audit.models.toy.tiny_model import tiny_model
 from tests.audits.privacy.test_privacy_audit import scores_of
+from tests.report.first_screen import clean, told
 
 SCORE = LanguageModel.loglikelihood
 score_stage = stagescores.score_stage
@@ -225,3 +230,23 @@ def test_too_few_canaries_are_no_control():
 
 def test_equal_scores_pass_the_blind_baseline_and_no_positive_control():
     assert blind_baseline(scores_of(np.zeros(20), np.zeros(200))).verdict == "ok"
+
+
+def test_memorised_secrets_are_said_to_be_and_others_are_not(memory, tmp_path):
+    """The whole way from canaries to the first screen, the terminal and summary.json."""
+    options = stagescores.ScoringOptions(source_extraction=False, stress=False)
+    pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended[:40]]
+    stages, reports = {"base": tiny_model(0), "sft": memory.model}, []
+    for name, members in (("planted", memory.planted), ("clean", pretended)):
+        manifest = Manifest((*members, *memory.twins[:60]), seed=0)
+        found = evidence_of(score_stages(stages, manifest, [], device="cpu", options=options), manifest, options)
+        slices = [stage_slice(found, "sft", family) for family in ("membership", "exposure", "extraction")]
+        reports.append(told(tmp_path / name, *slices, transition_slice(found, "Base_to_SFT")))
+    for statement in (
+        "What the model after fine-tuning (sft) was trained on can be told from what it was not",
+        "Secrets seen 16 times stand out in the model after fine-tuning (sft)",
+        "Secrets can be read out of the model after fine-tuning (sft), third given",
+        "The secrets entered the model in fine-tuning (Base_to_SFT)",
+    ):
+        assert reports[0].says(statement), statement
+    clean(reports[1])
