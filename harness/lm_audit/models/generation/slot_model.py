@@ -9,7 +9,10 @@ from typing import Any
 
 import torch
 
+from lm_audit.models import kernel_attention
 from lm_audit.models.context import text_config
+from lm_audit.models.fused_parts import FusedParts
+from lm_audit.models.kernel_attention import KernelUnfit, RowAttention, attending, no_mask
 from lm_audit.models.generation.slots import KeyShape, SlotCache, Write
 from lm_audit.models.scoring.body import Body
 from lm_audit.models.scoring.head import Head
@@ -45,6 +48,7 @@ class SlotModel:
         self._body = Body(module)
         self._head = Head(self._body.causal, self._body.model)
         self._masks = _mask_rules(module.config)
+        self._fused = FusedParts(self._body.model)
         accepts = inspect.signature(self._body.model.forward).parameters
         self._cache_name = "cache" if "cache" in accepts else "past_key_values"
         self.takes_positions = "position_ids" in accepts and "attention_mask" in accepts
@@ -89,6 +93,44 @@ class SlotModel:
         positions = columns.clamp(max=max(0, self.cache.capacity - 1))
         hidden = self._run(ids[:, None], positions, self._mask(positions, extent))
         return self._head.logits(hidden[:, -1], self._output_type).float()
+
+    def step_by_length(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The same step, each slot read as far as it is filled, by kernels and without a mask.
+
+        Raises ``KernelUnfit`` where there are no kernels for this model.
+        """
+        by = kernel_attention.kernels(self.device)
+        if by is None or not self._windows_alone:
+            raise KernelUnfit(
+                "its layers look at less than a window of the text" if by else "no kernels on this device"
+            )
+        rows = len(ids)
+        columns = lengths[:, None]
+        slots = torch.arange(rows, device=self.device)[:, None]
+        self.cache.put(Write(slots, columns, self.cache.capacity + 1, slice(0, rows)))
+        positions = columns.clamp(max=max(0, self.cache.capacity - 1))
+        how = RowAttention(by, positions[:, 0], self._window)
+        mask = no_mask(self.device, self._body.causal.dtype)
+        with attending(how, by):
+            hidden = self._run(
+                ids[:, None], positions, dict.fromkeys(self._masks, mask) if len(self._masks) > 1 else mask
+            )
+        if how.layers != self.shape.layers:
+            raise KernelUnfit(f"{how.layers} of its {self.shape.layers} layers attend through transformers' interface")
+        return self._head.logits(hidden[:, -1], self._output_type).float()
+
+    @property
+    def _windows_alone(self) -> bool:
+        return "chunked_attention" not in self._masks or self._masks["chunked_attention"] is None
+
+    def _window(self, layer: Any) -> int | None:
+        """How many columns a layer looks back over, its own included; ``None``: all."""
+        text = text_config(self.module.config)
+        kinds = getattr(text, "layer_types", None)
+        kind = kinds[layer.layer_idx] if kinds else "all"
+        if self._masks.get(kind) is None:
+            return None
+        return int(text.sliding_window)
 
     def _batches(self, parts: Sequence[Part], tokens: int) -> Iterator[list[int]]:
         """Parts that are read together: all from column 0 or all behind something, of like length."""
@@ -144,7 +186,8 @@ class SlotModel:
 
     def _run(self, ids: torch.Tensor, positions: torch.Tensor, mask: Any) -> torch.Tensor:
         arguments: dict[str, Any] = {self._cache_name: self.cache, "use_cache": True, "attention_mask": mask}
-        output = self._body.model(input_ids=ids, position_ids=positions, **arguments)
+        with self._fused():
+            output = self._body.model(input_ids=ids, position_ids=positions, **arguments)
         self._output_type = type(output)
         hidden: torch.Tensor = output.last_hidden_state
         return hidden

@@ -24,25 +24,41 @@ class Stepper:
         self._graphs: dict[tuple[int, int], tuple[Any, torch.Tensor]] = {}
         self._pool: Any = None
         self._refused = model.device.type != "cuda"
+        self._by_length = True
 
     def logits(self, width: int, extent: int) -> torch.Tensor:
-        """Logits [width, vocabulary] of the first ``width`` slots, of which ``extent`` columns matter.
+        """Logits [width, vocabulary] of the first ``width`` slots, of which ``extent`` columns (1 or more) matter.
 
         What comes from a graph is overwritten by the next step.
         """
         if self._refused:
             return self._plain(width, extent)
         extent = min(rounded(extent), self._model.cache.capacity)
-        known = self._graphs.get((width, extent))
+        known = self._graphs.get((width, 0 if self._by_length else extent))
         if known is not None:
             known[0].replay()
             return known[1]
         logits = self._plain(width, extent)
-        self._capture(width, extent, logits)
+        if self._by_length:
+            self._by_length = self._agrees_by_length(width, logits)
+        self._capture(width, 0 if self._by_length else extent, logits)
         return logits
 
     def _plain(self, width: int, extent: int) -> torch.Tensor:
+        """A step with masks, or (extent 0) by kernels that go by each row's length."""
+        if extent == 0:
+            return self._model.step_by_length(self._tokens[:width], self._lengths[:width])
         return self._model.step(self._tokens[:width], self._lengths[:width], extent)
+
+    def _agrees_by_length(self, width: int, plain: torch.Tensor) -> bool:
+        """Whether the kernels give this step too. It repeats what was just done, and loads them before a capture."""
+        try:
+            reason = self._reason_against(self._plain(width, 0), plain)
+        except Exception as error:  # whatever a model does with attention that it was not written for
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if reason is not None:
+            _LOG.info("%s: steps attend through masks: %s", type(self._model.module).__name__, reason)
+        return reason is None
 
     def _capture(self, width: int, extent: int, plain: torch.Tensor) -> None:
         """Keep a graph of this step. It repeats what was just done, which writes the same keys and values."""
@@ -51,17 +67,22 @@ class Stepper:
             with torch.cuda.graph(graph, pool=self._pool):
                 logits = self._plain(width, extent)
             graph.replay()
-            off = (logits.log_softmax(-1) - plain.log_softmax(-1)).nan_to_num()
-            single = self._model.module.dtype in (torch.float32, torch.float64)
-            worst = float(off.abs().max() if single else off.square().mean().sqrt())
+            reason = self._reason_against(logits, plain)
         except Exception as error:  # whatever a model does that a graph cannot hold
-            self._refuse(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-            return
-        if worst > (_TOLERANCE if single else _HALF_TOLERANCE):
-            self._refuse(f"its log-probabilities are off by {worst:.3g}")
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if reason is not None:
+            self._refuse(reason)
             return
         self._pool = self._pool or graph.pool()
         self._graphs[width, extent] = graph, logits
+
+    def _reason_against(self, logits: torch.Tensor, plain: torch.Tensor) -> str | None:
+        off = (logits.log_softmax(-1) - plain.log_softmax(-1)).nan_to_num()
+        single = self._model.module.dtype in (torch.float32, torch.float64)
+        worst = float(off.abs().max() if single else off.square().mean().sqrt())
+        return (
+            f"log-probabilities are off by {worst:.3g}" if worst > (_TOLERANCE if single else _HALF_TOLERANCE) else None
+        )
 
     def _refuse(self, reason: str) -> None:
         self._refused = True

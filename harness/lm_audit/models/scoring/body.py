@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -11,7 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
+<<<<<<< HEAD
 from lm_audit.models.loading.placement import embedding_device
+=======
+from lm_audit.models import kernel_attention
+from lm_audit.models.fused_parts import FusedParts
+from lm_audit.models.kernel_attention import KernelUnfit, TreeAttention, attending, no_mask
+>>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
 from lm_audit.models.scoring.layout import Layout
 
 
@@ -39,6 +46,7 @@ class Body:
     def __init__(self, module: Any):
         self.causal = _without_adapter_shell(module)
         self.model = _find_body(self.causal)
+        self._fused = FusedParts(self.model)
         self.output_type: Any = None  # of the model's last answer
         self.fault: Fault | None = None
         # transformers renames the argument in 5.x.
@@ -46,10 +54,19 @@ class Body:
         self._cache_argument = "cache" if "cache" in names else "past_key_values"
 
     def run(
-        self, layouts: Sequence[Layout], carry: Carry | None, *, positions: bool
+        self, layouts: Sequence[Layout], carry: Carry | None, *, positions: bool, by_kernel: bool = False
     ) -> tuple[list[torch.Tensor], Carry | None]:
+<<<<<<< HEAD
         """Hidden states [past + nodes, width] of each pack, and what the last pack hands on."""
         device = embedding_device(self.causal)
+=======
+        """Hidden states [past + nodes, width] of each pack, and what the last pack hands on.
+
+        ``by_kernel``: attention to trees in a kernel that passes over what no node of a block sees; ``KernelUnfit``
+        where the model's layers do not attend by it.
+        """
+        device = self.causal.get_input_embeddings().weight.device
+>>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
         ids, depth, end = _to_device(_padded(layouts, carry), device)
         past = len(carry) if carry is not None else 0
         ids, depth = ids[:, past:], depth[:, past:]
@@ -60,17 +77,35 @@ class Body:
         arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
         if positions:
             arguments["position_ids"] = depth
+        how: Any = nullcontext()
         if not all(layout.is_path for layout in layouts):
-            arguments["attention_mask"] = _tree_mask(end, ids.shape[1], self.causal.dtype)
+            if by_kernel:
+                arguments["attention_mask"] = no_mask(device, self.causal.dtype)
+                how = self._by_kernel(past, end, ids.shape[1])
+            else:
+                arguments["attention_mask"] = _tree_mask(end, ids.shape[1], self.causal.dtype)
         cache = _cache(carry) if carry is not None or len(layouts[0].keep) else None
         if cache is not None:
             arguments.update({self._cache_argument: cache, "use_cache": True})
-        output = self.model(**arguments)
+        with self._fused(), how:
+            output = self.model(**arguments)
         self.output_type, hidden = type(output), output.last_hidden_state
         parts = [hidden[i, : len(layout.ids)] for i, layout in enumerate(layouts)]
         if carry is not None:
             parts = [torch.cat([carry.hidden, parts[0]])]
         return parts, _handed_on(cache, parts[0], layouts[0])
+
+    @contextmanager
+    def _by_kernel(self, past: int, end: torch.Tensor, nodes: int) -> Iterator[None]:
+        by = kernel_attention.kernels(end.device)
+        if by is None:
+            raise KernelUnfit("no kernels on this device")
+        own = torch.arange(past, past + nodes, device=end.device).expand(len(end), nodes)
+        how = TreeAttention(by, own, end)
+        with attending(how, by):
+            yield
+        if how.layers == 0:
+            raise KernelUnfit("its layers do not attend through transformers' interface")
 
 
 def _find_body(causal: Any) -> Any:

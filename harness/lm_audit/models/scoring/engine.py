@@ -107,7 +107,9 @@ class ScoringEngine:
             if keep:
                 part = rows if len(keep) == len(rows.ids) else rows.subset(keep)
                 # A text that begins a longer one may be rotated otherwise by itself.
-                whole = way in (Way.TREE_AND_CACHE, Way.TREE) or (way is Way.ALONE and rotation is not None)
+                whole = way in (Way.TREE_BY_KERNEL, Way.TREE_AND_CACHE, Way.TREE) or (
+                    way is Way.ALONE and rotation is not None
+                )
                 yield (part if whole else part.without_prefixes()), way
 
     def _checked_way(self) -> Way:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import ModelError
+from lm_audit.models import kernel_attention
 from lm_audit.models.context import attention_reach
 from lm_audit.models.scoring.body import Body, Carry, Fault
 from lm_audit.models.scoring.head import Head
@@ -32,6 +33,7 @@ Floats = NDArray[np.float64]
 class Way(Enum):
     """How sequences go through the model, fastest first; each needs less of the model than the one before."""
 
+    TREE_BY_KERNEL = "packed prefix trees in long passes, by a kernel that passes over what a token does not see"
     TREE_AND_CACHE = "packed prefix trees, long shared prefixes from a cache"
     TREE = "packed prefix trees"
     PADDED = "sequences sorted by length, padded on the right"
@@ -102,6 +104,11 @@ class Runner:
         self._body = Body(module)
         self._head = Head(self._body.causal, self._body.model)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether this device has kernels for attention to trees."""
+        return kernel_attention.kernels(self._device) is not None
+
     @contextmanager
     def faulty(self, fault: Fault) -> Iterator[None]:
         """Reads trees wrongly for as long as the context lasts."""
@@ -136,6 +143,8 @@ class Runner:
         return None
 
     def _plan(self, rows: Rows, way: Way) -> list[Pack]:
+        if way is Way.TREE_BY_KERNEL:
+            return plan(rows, self.limits.long(), self._span)
         if way is Way.TREE_AND_CACHE:
             return plan(rows, self.limits, self._span)
         return plan(rows, self.limits.uncached(), self._span) if way is Way.TREE else one_row_packs(rows)
@@ -170,7 +179,9 @@ class Runner:
         return carry
 
     def _together(self, layouts: list[Layout], carry: Carry | None, job: Job, way: Way) -> Carry | None:
-        hidden, handed_on = self._body.run(layouts, carry, positions=way is not Way.PADDED)
+        hidden, handed_on = self._body.run(
+            layouts, carry, positions=way is not Way.PADDED, by_kernel=way is Way.TREE_BY_KERNEL
+        )
         keys, pairs = _needed([(len(h), x) for h, x in zip(hidden, layouts, strict=True)])
         table = hidden[0] if len(hidden) == 1 else torch.cat(hidden)
         requests = [r for layout in layouts for r in layout.requests]

@@ -34,21 +34,28 @@ def fastest_way(runner: Runner, vocabulary: int) -> Way:
     longest = longest if turn is None else max(4, min(longest, turn + 1))
     # One pass of two packs: sequences that fork beside one that shares nothing, with masks and padding.
     together = Limits(2 * longest, 2 * longest, 8 * longest, 64, carry=0)
-    # A pass each: one sequence, forks read from its cache, and a sequence by itself.
-    handed_on = Limits(longest, longest, 8 * longest, 64, carry=2)
+    # One sequence, forks read from its cache (two of them in one pass), and a sequence by itself.
+    handed_on = Limits(longest, longest, longest, 64, carry=2)
     check = _Check(runner, _random_tree(vocabulary, longest), together)
+    by_kernel = runner.has_kernels and runner.module.dtype not in (torch.float32, torch.float64)
+    if by_kernel and all(check.agrees(Way.TREE_BY_KERNEL, limits) for limits in (together, handed_on)):
+        return Way.TREE_BY_KERNEL
     if not check.agrees(Way.TREE, together):
         return Way.PADDED if check.agrees(Way.PADDED, together) else Way.ALONE
     return Way.TREE_AND_CACHE if check.agrees(Way.TREE_AND_CACHE, handed_on) else Way.TREE
 
 
 def _random_tree(vocabulary: int, longest: int) -> list[Encoded]:
-    """Four sequences: two forks of one, far apart and long enough that wrong positions are far off, and a stranger."""
+    """Five sequences: three forks of one, far apart and long enough that wrong positions are far off, and a stranger.
+
+    Two forks leave at the same place, so that a pass behind cached keys has branches too.
+    """
     rng = np.random.default_rng(20240229)
-    sizes = (longest, longest // 3, longest // 2, longest * 3 // 4)
-    trunk, twig, branch, other = (rng.integers(0, vocabulary, n) for n in sizes)
+    sizes = (longest, longest // 3, longest // 2, longest * 3 // 4, longest // 3)
+    trunk, twig, branch, other, second = (rng.integers(0, vocabulary, n) for n in sizes)
     trunk[0], other[0] = vocabulary // 3, vocabulary // 2
-    forks = (np.concatenate([trunk[: longest // 2], twig]), np.concatenate([trunk[: longest // 4], branch]))
+    half, quarter = trunk[: longest // 2], trunk[: longest // 4]
+    forks = (np.concatenate([half, twig]), np.concatenate([half, second]), np.concatenate([quarter, branch]))
     return [Encoded(ids.astype(np.int64), 1, False) for ids in (trunk, *forks, other)]
 
 

@@ -7,7 +7,7 @@ biases, q/k norms, rotary positions, window), and the trace checks that the resu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -63,7 +63,8 @@ class Heads:
     """Keys and values of one layer (K x T x e, positions rotated in already); queries are made for the rows asked for.
 
     ``values`` are the model's, with bias; ``messages`` are the values without bias, from the norm at ``eps``: what IFR
-    follows from source to sink.
+    follows from source to sink. ``row_sums`` are the softmax's sums by (first row, rows), kept for other
+    hops.
     """
 
     layer: Layer
@@ -73,6 +74,7 @@ class Heads:
     keys: Tensor
     values: Tensor
     messages: Tensor
+    row_sums: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
@@ -133,13 +135,19 @@ class Heads:
         bias: Tensor = attention.o_proj.bias.float()
         return bias
 
-    def pooled(self, rows: Tensor, weights: Tensor) -> Tensor:
-        """``sum over rows of weight * attention``, H x T, in chunks of rows; the rows are consecutive positions."""
+    def pooled(self, rows: Tensor, weights: Tensor, first: int) -> Tensor:
+        """``sum over rows of weight * attention``, H x T, in chunks of rows: consecutive positions, from ``first``."""
         kernels = gpu_kernels(self.keys)
         if kernels is not None:
-            first = int(rows[0])
-            pooled: Tensor = kernels.pooled_attention(
-                self.queries(rows), self.keys, first, weights, self.decoder.scaling, self.layer.window
+            pooled: Tensor
+            pooled, self.row_sums[first, len(rows)] = kernels.pooled_attention(
+                self.queries(rows),
+                self.keys,
+                first,
+                weights,
+                self.decoder.scaling,
+                self.layer.window,
+                self.row_sums.get((first, len(rows))),
             )
             return pooled
         total = torch.zeros(self.decoder.heads, self.length, device=self.keys.device)

@@ -15,6 +15,10 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = 1.4426950408889634
+SINK_TILE = {"BI": 8, "BJ": 32, "BD": 32, "num_warps": 4}
+ROW_TILE = {"BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
+COLUMN_TILE = {"BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
+"""Tiles of heads up to 128 wide; wider ones, and float32, get smaller ones."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -107,7 +111,7 @@ def _proximity_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
-    values, output, attention, wholes, result, sinks, length, first, groups, width,
+    values, output, attention, wholes, sizes, result, sinks, length, first, groups, width,
     value_head, value_row, output_row,
     E: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -118,7 +122,8 @@ def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
     e = tl.arange(0, E)
     inside = (i[:, None] < sinks) & (j[None, :] < length)
     place = head * sinks * length + i[:, None] * length + j[None, :]
-    total = tl.zeros([BI, BJ], tl.float32)
+    # Summed over the width only at the end: a sum in every step would be one across threads.
+    distance = tl.zeros([BI, BJ, BD], tl.float32)
     if tl.program_id(0) * BJ < first + tl.program_id(2) * BI + BI:  # later sources are not seen by any of these sinks
         v = tl.load(
             values + (head // groups) * value_head + j[:, None] * value_row + e[None, :],
@@ -134,7 +139,12 @@ def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
                 wholes + i[:, None] * width + d[None, :], mask=(i[:, None] < sinks) & (d[None, :] < width), other=0.0
             )
             difference = weight[:, :, None] * message[None, :, :] - target[:, None, :]
-            total += tl.sum(tl.abs(target), 1)[:, None] - tl.sum(tl.abs(difference), 2)
+            distance += tl.abs(difference)
+    size = tl.load(sizes + i, mask=i < sinks, other=0.0)
+    # Columns after a sink carry no attention: their distance is the whole's size and their proximity 0.
+    total = tl.where(
+        tl.program_id(0) * BJ < first + tl.program_id(2) * BI + BI, size[:, None] - tl.sum(distance, 2), 0.0
+    )
     tl.store(result + place, tl.maximum(total, 0.0), mask=inside)
 
 
@@ -149,25 +159,40 @@ def _precision(dtype: torch.dtype) -> str:
 
 
 def pooled_attention(
-    queries: Tensor, keys: Tensor, first: int, weights: Tensor, scaling: float, window: int | None
-) -> Tensor:
-    """``sum over rows of weight * attention``, H x T; ``queries`` H x R x e sit at positions ``first`` and on."""
+    queries: Tensor,
+    keys: Tensor,
+    first: int,
+    weights: Tensor,
+    scaling: float,
+    window: int | None,
+    sums: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """``sum over rows of weight * attention``, H x T; ``queries`` H x R x e sit at positions ``first`` and on.
+
+    Also the log-sum-exp of each row (base 2, H x R), which is the same whatever the weights: given as ``sums``, the
+    keys are read once instead of twice.
+    """
     heads, rows, width = queries.shape
     queries, keys = queries.contiguous(), keys.contiguous()
     length, groups = keys.shape[1], heads // keys.shape[0]
-    sums = torch.empty(heads, rows, device=keys.device, dtype=torch.float32)
     pooled = torch.empty(heads, length, device=keys.device, dtype=torch.float32)
-    settings: dict[str, Any] = {
-        "E": width, "BM": 128 if width <= 128 else 64, "BN": 64, "WINDOW": window is not None,
-        "PRECISION": _precision(keys.dtype), "num_warps": 8 if width > 64 else 4,
-    }  # fmt: skip
+    by_row, by_column = (_tile(tile, keys) for tile in (ROW_TILE, COLUMN_TILE))
+    settings: dict[str, Any] = {"E": width, "WINDOW": window is not None, "PRECISION": _precision(keys.dtype)}
     strides = (queries.stride(0), queries.stride(1), keys.stride(0), keys.stride(1))
     shared = (rows, length, first, groups, scaling * LOG2_E, window or 0, *strides)
-    by_row = (triton.cdiv(rows, settings["BM"]), heads)
-    by_column = (triton.cdiv(length, settings["BN"]), heads)
-    _row_sums_kernel[by_row](queries, keys, sums, *shared, **settings)
-    _column_sums_kernel[by_column](queries, keys, sums, weights.float().contiguous(), pooled, *shared, **settings)
-    return pooled
+    if sums is None:
+        sums = torch.empty(heads, rows, device=keys.device, dtype=torch.float32)
+        _row_sums_kernel[triton.cdiv(rows, by_row["BM"]), heads](queries, keys, sums, *shared, **settings, **by_row)
+    _column_sums_kernel[triton.cdiv(length, by_column["BN"]), heads](
+        queries, keys, sums, weights.float().contiguous(), pooled, *shared, **settings, **by_column
+    )
+    return pooled, sums
+
+
+def _tile(tile: dict[str, int], keys: Tensor) -> dict[str, int]:
+    if keys.shape[-1] <= 128 and keys.dtype != torch.float32:
+        return tile
+    return {"BM": 64, "BN": 64, "num_warps": 8 if keys.shape[-1] > 64 else 4, "num_stages": 2}
 
 
 def span_proximities(values: Tensor, output: Tensor, pooled: Tensor, whole: Tensor, stop: int) -> Tensor:
@@ -192,11 +217,12 @@ def sink_proximities(values: Tensor, output: Tensor, attention: Tensor, wholes: 
     heads, sinks, length = attention.shape
     values, output = values.contiguous(), output.contiguous()
     result = torch.empty_like(attention)
-    tile = {"BI": 8, "BJ": 32, "BD": 32}
+    wholes = wholes.float().contiguous()
+    tile = SINK_TILE
     grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, tile["BI"]))
     _sink_proximity_kernel[grid](
-        values, output, attention.contiguous(), wholes.float().contiguous(), result, sinks, length, first,
+        values, output, attention.contiguous(), wholes, wholes.abs().sum(-1), result, sinks, length, first,
         heads // values.shape[0], output.shape[0], values.stride(0), values.stride(1), output.stride(0),
-        E=values.shape[-1], **tile, PRECISION=_precision(values.dtype), num_warps=4,
+        E=values.shape[-1], **tile, PRECISION=_precision(values.dtype),
     )  # fmt: skip
     return result

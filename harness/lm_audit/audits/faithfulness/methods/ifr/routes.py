@@ -95,7 +95,7 @@ def flow_span(
     residual = torch.zeros((), device=device)
     for index in range(layers):
         layer = trace.open(index, eps)
-        pooled = layer.pooled(positions, omega)
+        pooled = layer.pooled(positions, omega, rows[0])
         before = omega @ trace.states[index][positions].float()
         after = omega @ trace.states[index + 1][positions].float()
         whole = before + layer.mix(pooled[:, None])[0] + omega.sum() * layer.output_bias
