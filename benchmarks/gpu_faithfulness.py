@@ -1,6 +1,6 @@
 """Time and peak memory of FlashTrace and IFR on one CUDA device, on an 8B-shaped model with random bf16 weights.
 
-    python benchmarks/gpu_faithfulness.py [--sizes 1000 2000 5000 16000] [--repeats 5] [--check] [--json FILE]
+    python benchmarks/gpu_faithfulness.py [--sizes 1000 2000 5000 16000] [--long] [--repeats 5] [--check] [--json FILE]
 
 The model is Qwen3-8B's shape, its weights made on the device. ``--sizes N`` means a prompt of N and a generation of N
 tokens. A call is everything from token ids to scores: forward pass, checks of every layer, hop 0 and one recursive hop
@@ -121,6 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 5000, 16000])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--long", action="store_true", help="also 32,000 tokens with a generation of 8,000")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -135,6 +136,7 @@ def main() -> None:
         print(report["check"], flush=True)
     plan = [("flashtrace hops=1", "flashtrace", size, size) for size in arguments.sizes]
     plan += [("flashtrace hops=1", "flashtrace", 1000, 200), ("ifr, every token", "ifr", 1000, 200)]
+    plan += [("flashtrace hops=1", "flashtrace", 32000, 8000)] * arguments.long
     for label, method, prompt, generation in plan:
         passage = random_passage(prompt, generation, 151936)
         repeats = arguments.repeats if prompt < 10000 else min(arguments.repeats, 3)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lm_audit.models import attention_kernels as kernels
+from tests.triton_interpreter import mend
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SHAPES = [(2, 4, 2, 70, 150, 16), (1, 8, 2, 40, 40, 32), (2, 4, 4, 33, 100, 64)]
@@ -74,6 +75,7 @@ def check(dtype: torch.dtype, limit: float) -> None:
 
 
 if __name__ == "__main__":
+    mend()
     torch.manual_seed(0)
     check(torch.float32, 1e-5)
     if DEVICE == "cuda":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from lm_audit.audits.faithfulness.methods.ifr import kernels
+from tests.triton_interpreter import mend
 
 SHAPES = (
     # heads, KV heads, length, rows, head width, model width, window
@@ -53,6 +54,7 @@ def check(heads, kv_heads, length, rows, width, model, window):
 
 
 if __name__ == "__main__":
+    mend()
     torch.manual_seed(0)
     for shape in SHAPES:
         differences = [float(value) for value in check(*shape)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,23 @@ class Attribution:
     ``matrix`` is G x (P_user + G): a row for each generated token (the end-of-text token last), columns the user's
     tokens and then the generation; NaN where the method says nothing. Signed where the method is. ``vector`` is the
     one vector of span and multi-hop methods, over the same columns. ``details`` holds by-products by name.
+
+    ``rows`` are the matrix, or make it when it is first asked for: that of a long passage takes gigabytes.
     """
 
     method: str
-    matrix: Matrix
+    rows: Matrix | Callable[[], Matrix]
     passage: Passage
     sink: Span
     thinking: Span | None = None
     vector: Matrix | None = None
     hops: Hops | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The scores, float64."""
+        return np.asarray(self.rows() if callable(self.rows) else self.rows, dtype=np.float64)
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -98,7 +106,7 @@ class Attribution:
         return UnitView(self.method, sums, prompt, generation, (first, last))
 
     def _span(self, span: Span | None) -> Span:
-        return self.sink if span is None else checked_span(span, len(self.matrix), "span")
+        return self.sink if span is None else checked_span(span, len(self.passage.generation_ids), "span")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class SlotModel:
     """Reads into slots with the model's own body and head.
 
     Columns are positions, so that masks, windows and rotations are those of each row by itself. ``tokens_read`` counts
-    what went through the model in ``read``.
+    what went through the model in ``read``. ``steps_by_length``: whether ``step_by_length`` was found to be ``step``.
     """
 
     def __init__(self, module: Any, device: torch.device, shape: KeyShape):
@@ -54,6 +54,7 @@ class SlotModel:
         self.takes_positions = "position_ids" in accepts and "attention_mask" in accepts
         self._output_type: Any = None
         self.tokens_read = 0
+        self.steps_by_length: bool | None = None
         self.cache = SlotCache(shape.layers, 0, 0)
 
     def allocate(self, slots: int, capacity: int) -> None:

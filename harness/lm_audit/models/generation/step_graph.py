@@ -24,7 +24,6 @@ class Stepper:
         self._graphs: dict[tuple[int, int], tuple[Any, torch.Tensor]] = {}
         self._pool: Any = None
         self._refused = model.device.type != "cuda"
-        self._by_length = True
 
     def logits(self, width: int, extent: int) -> torch.Tensor:
         """Logits [width, vocabulary] of the first ``width`` slots, of which ``extent`` columns (1 or more) matter.
@@ -34,14 +33,16 @@ class Stepper:
         if self._refused:
             return self._plain(width, extent)
         extent = min(rounded(extent), self._model.cache.capacity)
-        known = self._graphs.get((width, 0 if self._by_length else extent))
+        by_length = self._model.steps_by_length
+        known = self._graphs.get((width, 0 if by_length else extent))
         if known is not None:
             known[0].replay()
             return known[1]
-        logits = self._plain(width, extent)
-        if self._by_length:
-            self._by_length = self._agrees_by_length(width, logits)
-        self._capture(width, 0 if self._by_length else extent, logits)
+        # Kernels are loaded by a plain launch, which a capture could not do.
+        logits = self._plain(width, 0 if by_length else extent)
+        if by_length is None:
+            self._model.steps_by_length = by_length = self._agrees_by_length(width, logits)
+        self._capture(width, 0 if by_length else extent, logits)
         return logits
 
     def _plain(self, width: int, extent: int) -> torch.Tensor:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.methods.matrices import method_named
 from lm_audit.audits.faithfulness.methods.method_options import Options, check_options
@@ -71,7 +69,7 @@ class Explainer(TracedPassage):
         outcome = run(self, options)
         return Attribution(
             method=method,
-            matrix=np.asarray(outcome.matrix, dtype=np.float64),
+            rows=outcome.matrix,
             passage=self.passage,
             sink=chosen,
             thinking=None if thinking is None else inner,

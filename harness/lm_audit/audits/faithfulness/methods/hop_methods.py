@@ -105,11 +105,15 @@ def _placed(explainer: TracedPassage, options: Options, hops: Hops, keep: Vector
     """Hops over all positions as columns of the attribution; stop tokens' rows stay undefined."""
     columns = explainer.passage.columns
     trimmed = Hops(hops.vectors[:, columns], hops.observed[:, columns], hops.ratios, hops.mask[columns], hops.segments)
-    matrix = copied_rows(explainer, trimmed.total, options.sink)
-    if keep is not None:
-        matrix[keep[explainer.rows] == 0.0] = np.nan
+
+    def rows() -> Vector:
+        matrix = copied_rows(explainer, trimmed.total, options.sink)
+        if keep is not None:
+            matrix[keep[explainer.rows] == 0.0] = np.nan
+        return matrix
+
     details = {"ratios": hops.ratios, "segments": hops.segments, "observed": trimmed.mask}
-    return Outcome(matrix, trimmed.total, trimmed, details)
+    return Outcome(rows, trimmed.total, trimmed, details)
 
 
 def ft_attnlrp(explainer: TracedPassage, options: Options) -> Outcome:

@@ -19,6 +19,7 @@ from torch import Tensor
 from lm_audit.audits.faithfulness.methods.decoder import Decoder, describe_decoder
 from lm_audit.audits.faithfulness.methods.ifr.heads import Heads, layer_heads, rms_norm
 from lm_audit.errors import ModelError
+from lm_audit.models.fused_parts import FusedParts
 
 PROBES = 16
 """Rows at which every layer's attention output is compared with the model's."""
@@ -95,7 +96,8 @@ def trace_passage(module: Any, ids: Sequence[int]) -> Trace:
     """One forward pass over token ids that keeps the residual stream; ``ModelError`` for NaN or an unknown build."""
     decoder = describe_decoder(module)
     probes = torch.linspace(0, len(ids) - 1, min(PROBES, len(ids)), device=decoder.device).round().long()
-    with _recording(decoder, probes) as (states, attended):
+    # Parts by kernels only where they give what the model's own give; hooks on layers stay as they are.
+    with FusedParts(decoder.base)(), _recording(decoder, probes) as (states, attended):
         tensor = torch.tensor([list(ids)], device=decoder.device)
         last = module(input_ids=tensor, use_cache=False, logits_to_keep=1).logits[0, -1].float()
     if not torch.isfinite(last).all():

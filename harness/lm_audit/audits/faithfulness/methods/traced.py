@@ -25,9 +25,9 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method returns: a matrix over the columns, and what it may have besides."""
+    """What a method returns: a matrix over the columns (or what makes it), and what it may have besides."""
 
-    matrix: Vector
+    matrix: Vector | Callable[[], Vector]
     vector: Vector | None = None
     hops: Hops | None = None
     details: dict[str, Any] | None = None

@@ -15,9 +15,9 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = 1.4426950408889634
-SINK_TILE = {"BI": 8, "BJ": 32, "BD": 32, "num_warps": 4}
-ROW_TILE = {"BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
-COLUMN_TILE = {"BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
+SINK_TILE = {"BJ": 64, "BD": 64, "num_warps": 4, "num_stages": 2}
+ROW_TILE = {"BM": 64, "BN": 128, "num_warps": 4, "num_stages": 3}
+COLUMN_TILE = {"BM": 128, "BN": 64, "num_warps": 4, "num_stages": 3}
 """Tiles of heads up to 128 wide; wider ones, and float32, get smaller ones."""
 
 
@@ -110,42 +110,63 @@ def _proximity_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _far(message, weights, wholes, place, d, whole, there, width, sums):  # type: ignore[no-untyped-def]
+    """``sums`` and the distances of messages, weighted for one sink, to its vector."""
+    weight = tl.load(weights + place, mask=there, other=0.0)
+    target = tl.load(wholes + whole * width + d, mask=d < width, other=0.0)
+    return sums + tl.abs(message * weight[:, None] - target[None, :])
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
     values, output, attention, wholes, sizes, result, sinks, length, first, groups, width,
     value_head, value_row, output_row,
-    E: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
+    E: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The same for every sink's own attention and vector: a block of sinks, sources and one head."""
+    """The same for every sink's own attention and vector: four sinks, a block of sources and one head.
+
+    Sums over the width are taken at the end: a sum in every step would be one across threads.
+    """
     head = tl.program_id(1)
-    i = tl.program_id(2) * BI + tl.arange(0, BI)
+    i = tl.program_id(2) * 4
     j = tl.program_id(0) * BJ + tl.arange(0, BJ)
     e = tl.arange(0, E)
-    inside = (i[:, None] < sinks) & (j[None, :] < length)
-    place = head * sinks * length + i[:, None] * length + j[None, :]
-    # Summed over the width only at the end: a sum in every step would be one across threads.
-    distance = tl.zeros([BI, BJ, BD], tl.float32)
-    if tl.program_id(0) * BJ < first + tl.program_id(2) * BI + BI:  # later sources are not seen by any of these sinks
+    inside = j < length
+    last = sinks - 1
+    # A block that reaches beyond the last sink does the last one again.
+    i0, i1, i2, i3 = i, tl.minimum(i + 1, last), tl.minimum(i + 2, last), tl.minimum(i + 3, last)
+    base = head * sinks * length
+    p0, p1, p2, p3 = base + i0 * length + j, base + i1 * length + j, base + i2 * length + j, base + i3 * length + j
+    s0 = tl.zeros([BJ, BD], tl.float32)
+    s1 = tl.zeros([BJ, BD], tl.float32)
+    s2 = tl.zeros([BJ, BD], tl.float32)
+    s3 = tl.zeros([BJ, BD], tl.float32)
+    seen = tl.program_id(0) * BJ < first + i + 4  # later sources are not seen by any of these sinks
+    if seen:
         v = tl.load(
             values + (head // groups) * value_head + j[:, None] * value_row + e[None, :],
-            mask=j[:, None] < length,
+            mask=inside[:, None],
             other=0.0,
         )
-        weight = tl.load(attention + place, mask=inside, other=0.0)
         for start in range(0, width, BD):
             d = start + tl.arange(0, BD)
             w = tl.load(output + d[None, :] * output_row + head * E + e[:, None], mask=d[None, :] < width, other=0.0)
             message = tl.dot(v, w, input_precision=PRECISION)
-            target = tl.load(
-                wholes + i[:, None] * width + d[None, :], mask=(i[:, None] < sinks) & (d[None, :] < width), other=0.0
-            )
-            difference = weight[:, :, None] * message[None, :, :] - target[:, None, :]
-            distance += tl.abs(difference)
-    size = tl.load(sizes + i, mask=i < sinks, other=0.0)
+            s0 = _far(message, attention, wholes, p0, d, i0, inside, width, s0)
+            s1 = _far(message, attention, wholes, p1, d, i1, inside, width, s1)
+            s2 = _far(message, attention, wholes, p2, d, i2, inside, width, s2)
+            s3 = _far(message, attention, wholes, p3, d, i3, inside, width, s3)
+    _near(result, p0, sizes, i0, s0, seen, inside)
+    _near(result, p1, sizes, i1, s1, seen, inside)
+    _near(result, p2, sizes, i2, s2, seen, inside)
+    _near(result, p3, sizes, i3, s3, seen, inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _near(result, place, sizes, sink, sums, seen, inside):  # type: ignore[no-untyped-def]
     # Columns after a sink carry no attention: their distance is the whole's size and their proximity 0.
-    total = tl.where(
-        tl.program_id(0) * BJ < first + tl.program_id(2) * BI + BI, size[:, None] - tl.sum(distance, 2), 0.0
-    )
-    tl.store(result + place, tl.maximum(total, 0.0), mask=inside)
+    near = tl.where(seen, tl.maximum(tl.load(sizes + sink) - tl.sum(sums, 1), 0.0), 0.0)
+    tl.store(result + place, near, mask=inside)
 
 
 def supported(tensor: Tensor) -> bool:
@@ -219,7 +240,7 @@ def sink_proximities(values: Tensor, output: Tensor, attention: Tensor, wholes: 
     result = torch.empty_like(attention)
     wholes = wholes.float().contiguous()
     tile = SINK_TILE
-    grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, tile["BI"]))
+    grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, 4))
     _sink_proximity_kernel[grid](
         values, output, attention.contiguous(), wholes, wholes.abs().sum(-1), result, sinks, length, first,
         heads // values.shape[0], output.shape[0], values.stride(0), values.stride(1), output.stride(0),
