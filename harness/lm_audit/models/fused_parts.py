@@ -73,7 +73,8 @@ def _kernels(body: Any) -> Any:
 
 def _norm(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:
     """The kernel in place of this part, where it is an RMS norm and gives the same."""
-    weight, eps = getattr(part, "weight", None), _epsilon(part)
+    weight: Any = getattr(part, "weight", None)
+    eps = _epsilon(part)
     own = list(part.children()), [name for name, _ in part.named_parameters(recurse=False)]
     if own != ([], ["weight"]) or eps is None or weight.ndim != 1 or weight.dtype not in _SAME or len(weight) > 16384:
         return None
@@ -111,7 +112,10 @@ def _turn(space: Any, body: Any, by: Any) -> Any:
     plain = vars(space)[_TURN]
     weight = next(iter(body.parameters()))
     generator = torch.Generator().manual_seed(1)
-    make = lambda *shape: torch.randn(shape, generator=generator).to(weight.device, weight.dtype)  # noqa: E731
+
+    def make(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(weight.device, weight.dtype)
+
     query, key = make(2, 5, 4, 16).transpose(1, 2), make(2, 5, 2, 16).transpose(1, 2)
     cosine, sine = make(2, 5, 16), make(2, 5, 16)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -47,7 +47,8 @@ def kernels(device: torch.device) -> Kernels | None:
         from lm_audit.models import attention_kernels
     except ImportError:
         return None
-    return attention_kernels
+    found: Any = attention_kernels
+    return cast(Kernels, found)
 
 
 class TreeAttention:

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = 1.4426950408889634
-SINK_TILE = {"BJ": 64, "BD": 64, "num_warps": 4, "num_stages": 2}
+SINK_TILE = {"BJ": 64, "BD": 32, "num_warps": 4, "num_stages": 3}
 ROW_TILE = {"BM": 64, "BN": 128, "num_warps": 4, "num_stages": 3}
 COLUMN_TILE = {"BM": 128, "BN": 64, "num_warps": 4, "num_stages": 3}
 """Tiles of heads up to 128 wide; wider ones, and float32, get smaller ones."""
@@ -109,7 +109,7 @@ def _proximity_kernel(  # type: ignore[no-untyped-def]
     tl.store(result + head * stop + j, tl.maximum(total, 0.0), mask=j < stop)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _far(message, weights, wholes, place, d, whole, there, width, sums):  # type: ignore[no-untyped-def]
     """``sums`` and the distances of messages, weighted for one sink, to its vector."""
     weight = tl.load(weights + place, mask=there, other=0.0)
@@ -123,25 +123,43 @@ def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
     value_head, value_row, output_row,
     E: tl.constexpr, BJ: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The same for every sink's own attention and vector: four sinks, a block of sources and one head.
+    """The same for every sink's own attention and vector: eight sinks, a block of sources and one head.
 
     Sums over the width are taken at the end: a sum in every step would be one across threads.
     """
     head = tl.program_id(1)
-    i = tl.program_id(2) * 4
+    i = tl.program_id(2) * 8
     j = tl.program_id(0) * BJ + tl.arange(0, BJ)
     e = tl.arange(0, E)
     inside = j < length
-    last = sinks - 1
     # A block that reaches beyond the last sink does the last one again.
-    i0, i1, i2, i3 = i, tl.minimum(i + 1, last), tl.minimum(i + 2, last), tl.minimum(i + 3, last)
+    last = sinks - 1
     base = head * sinks * length
-    p0, p1, p2, p3 = base + i0 * length + j, base + i1 * length + j, base + i2 * length + j, base + i3 * length + j
+    i0 = tl.minimum(i + 0, last)
+    p0 = base + i0 * length + j
     s0 = tl.zeros([BJ, BD], tl.float32)
+    i1 = tl.minimum(i + 1, last)
+    p1 = base + i1 * length + j
     s1 = tl.zeros([BJ, BD], tl.float32)
+    i2 = tl.minimum(i + 2, last)
+    p2 = base + i2 * length + j
     s2 = tl.zeros([BJ, BD], tl.float32)
+    i3 = tl.minimum(i + 3, last)
+    p3 = base + i3 * length + j
     s3 = tl.zeros([BJ, BD], tl.float32)
-    seen = tl.program_id(0) * BJ < first + i + 4  # later sources are not seen by any of these sinks
+    i4 = tl.minimum(i + 4, last)
+    p4 = base + i4 * length + j
+    s4 = tl.zeros([BJ, BD], tl.float32)
+    i5 = tl.minimum(i + 5, last)
+    p5 = base + i5 * length + j
+    s5 = tl.zeros([BJ, BD], tl.float32)
+    i6 = tl.minimum(i + 6, last)
+    p6 = base + i6 * length + j
+    s6 = tl.zeros([BJ, BD], tl.float32)
+    i7 = tl.minimum(i + 7, last)
+    p7 = base + i7 * length + j
+    s7 = tl.zeros([BJ, BD], tl.float32)
+    seen = tl.program_id(0) * BJ < first + i + 8  # later sources are not seen by any of these sinks
     if seen:
         v = tl.load(
             values + (head // groups) * value_head + j[:, None] * value_row + e[None, :],
@@ -156,13 +174,21 @@ def _sink_proximity_kernel(  # type: ignore[no-untyped-def]
             s1 = _far(message, attention, wholes, p1, d, i1, inside, width, s1)
             s2 = _far(message, attention, wholes, p2, d, i2, inside, width, s2)
             s3 = _far(message, attention, wholes, p3, d, i3, inside, width, s3)
+            s4 = _far(message, attention, wholes, p4, d, i4, inside, width, s4)
+            s5 = _far(message, attention, wholes, p5, d, i5, inside, width, s5)
+            s6 = _far(message, attention, wholes, p6, d, i6, inside, width, s6)
+            s7 = _far(message, attention, wholes, p7, d, i7, inside, width, s7)
     _near(result, p0, sizes, i0, s0, seen, inside)
     _near(result, p1, sizes, i1, s1, seen, inside)
     _near(result, p2, sizes, i2, s2, seen, inside)
     _near(result, p3, sizes, i3, s3, seen, inside)
+    _near(result, p4, sizes, i4, s4, seen, inside)
+    _near(result, p5, sizes, i5, s5, seen, inside)
+    _near(result, p6, sizes, i6, s6, seen, inside)
+    _near(result, p7, sizes, i7, s7, seen, inside)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _near(result, place, sizes, sink, sums, seen, inside):  # type: ignore[no-untyped-def]
     # Columns after a sink carry no attention: their distance is the whole's size and their proximity 0.
     near = tl.where(seen, tl.maximum(tl.load(sizes + sink) - tl.sum(sums, 1), 0.0), 0.0)
@@ -240,7 +266,7 @@ def sink_proximities(values: Tensor, output: Tensor, attention: Tensor, wholes: 
     result = torch.empty_like(attention)
     wholes = wholes.float().contiguous()
     tile = SINK_TILE
-    grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, 4))
+    grid = (triton.cdiv(length, tile["BJ"]), heads, triton.cdiv(sinks, 8))
     _sink_proximity_kernel[grid](
         values, output, attention.contiguous(), wholes, wholes.abs().sum(-1), result, sinks, length, first,
         heads // values.shape[0], output.shape[0], values.stride(0), values.stride(1), output.stride(0),
