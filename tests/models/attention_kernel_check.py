@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from lm_audit.models import attention_kernels as kernels
+from lm_audit.models.kernels import attention as kernels
 from tests.triton_interpreter import mend
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -14,7 +14,7 @@ class Seen:
 
 
 class PlainKernels:
-    """Stands where ``attention_kernels`` does; ``calls`` counts what was asked of it."""
+    """Stands where ``kernels.attention`` does; ``calls`` counts what was asked of it."""
 
     def __init__(self) -> None:
         self.calls = {"seen": 0, "rows": 0}

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from lm_audit.models import LanguageModel, kernel_attention
-from lm_audit.models.byte_tokenizer import byte_tokenizer
-from lm_audit.models.kernel_attention import KernelUnfit
+from lm_audit.models import LanguageModel
+from lm_audit.models.generation.slot_check import find_slots
+from lm_audit.models.generation.slot_model import Part
+from lm_audit.models.generation.step_graph import Stepper
+from lm_audit.models.kernels import attending as kernel_attention
+from lm_audit.models.kernels.attending import KernelUnfit
 from lm_audit.models.scoring.runner import Way
-from lm_audit.models.slot_check import find_slots
-from lm_audit.models.slot_model import Part
-from lm_audit.models.step_graph import Stepper
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import architecture
 from tests.models.plain_kernels import PlainKernels
 

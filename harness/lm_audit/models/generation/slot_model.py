@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from lm_audit.models import kernel_attention
 from lm_audit.models.context import text_config
-from lm_audit.models.fused_parts import FusedParts
-from lm_audit.models.kernel_attention import KernelUnfit, RowAttention, attending, no_mask
 from lm_audit.models.generation.slots import KeyShape, SlotCache, Write
+from lm_audit.models.kernels import attending as kernel_attention
+from lm_audit.models.kernels.attending import KernelUnfit, RowAttention, attending, no_mask
+from lm_audit.models.kernels.fused_parts import FusedParts
 from lm_audit.models.scoring.body import Body
 from lm_audit.models.scoring.head import Head
 

@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-<<<<<<< HEAD
+from lm_audit.models.kernels import attending as kernel_attention
+from lm_audit.models.kernels.attending import KernelUnfit, TreeAttention, attending, no_mask
+from lm_audit.models.kernels.fused_parts import FusedParts
 from lm_audit.models.loading.placement import embedding_device
-=======
-from lm_audit.models import kernel_attention
-from lm_audit.models.fused_parts import FusedParts
-from lm_audit.models.kernel_attention import KernelUnfit, TreeAttention, attending, no_mask
->>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
 from lm_audit.models.scoring.layout import Layout
 
 
@@ -56,17 +53,12 @@ class Body:
     def run(
         self, layouts: Sequence[Layout], carry: Carry | None, *, positions: bool, by_kernel: bool = False
     ) -> tuple[list[torch.Tensor], Carry | None]:
-<<<<<<< HEAD
-        """Hidden states [past + nodes, width] of each pack, and what the last pack hands on."""
-        device = embedding_device(self.causal)
-=======
         """Hidden states [past + nodes, width] of each pack, and what the last pack hands on.
 
         ``by_kernel``: attention to trees in a kernel that passes over what no node of a block sees; ``KernelUnfit``
         where the model's layers do not attend by it.
         """
-        device = self.causal.get_input_embeddings().weight.device
->>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
+        device = embedding_device(self.causal)
         ids, depth, end = _to_device(_padded(layouts, carry), device)
         past = len(carry) if carry is not None else 0
         ids, depth = ids[:, past:], depth[:, past:]

@@ -11,13 +11,11 @@ TRIED_WINDOW = 64
 """Attention windows up to this length are tried by the self-check, with sequences that fill them in a pack that is
 longer; a pack for a model with a larger one never exceeds it."""
 
-<<<<<<< HEAD
 OVERSIZE = 1.1 * 1.25
 """How much larger than ``Limits.tokens`` a pass may be (:func:`lm_audit.models.scoring.packing.batches`)."""
-=======
+
 _LONG = 4096
 """Nodes at which a pack is cut wherever the cut repeats little, where long packs cost no more than short ones."""
->>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
 
@@ -41,7 +39,6 @@ class Limits:
         """The same without handing on keys and values."""
         return replace(self, carry=0)
 
-<<<<<<< HEAD
     def within(self, tokens: int | None) -> Limits:
         """Limits of which no pass of several texts reads more than ``tokens``; the same for ``None``."""
         if tokens is None:
@@ -49,11 +46,10 @@ class Limits:
         # Passes are made equal, and so up to OVERSIZE times as large as planned.
         planned = max(1, int(tokens / OVERSIZE))
         return replace(self, soft=min(self.soft, planned), hard=min(self.hard, planned), tokens=planned)
-=======
+
     def long(self) -> Limits:
         """The same with packs as long as a pass: for attention whose cost does not grow with what is not seen."""
         return replace(self, soft=min(_LONG, self.tokens), hard=self.tokens)
->>>>>>> 19dcddc (On a GPU a step reads each row as far as it is filled, trees go through one kernel, norms and rotations take one launch)
 
     def halved(self) -> Limits | None:
         """Limits for a second try after memory ran out; None when nothing is left to halve."""

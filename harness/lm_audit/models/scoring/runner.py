@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import ModelError
-from lm_audit.models import kernel_attention
 from lm_audit.models.context import attention_reach
+from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.scoring.body import Body, Carry, Fault
 from lm_audit.models.scoring.head import Head
 from lm_audit.models.scoring.layout import Layout, lay_out

@@ -19,7 +19,7 @@ from torch import Tensor
 from lm_audit.audits.faithfulness.methods.decoder import Decoder, describe_decoder
 from lm_audit.audits.faithfulness.methods.ifr.heads import Heads, layer_heads, rms_norm
 from lm_audit.errors import ModelError
-from lm_audit.models.fused_parts import FusedParts
+from lm_audit.models.kernels.fused_parts import FusedParts
 
 PROBES = 16
 """Rows at which every layer's attention output is compared with the model's."""

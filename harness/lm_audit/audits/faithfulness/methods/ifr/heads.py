@@ -30,10 +30,10 @@ def launch_kernels(tensor: Tensor) -> Any:
     if not tensor.is_cuda or torch.is_grad_enabled():
         return None
     try:
-        from lm_audit.models import elementwise_kernels
+        from lm_audit.models.kernels import elementwise
     except ImportError:
         return None
-    return elementwise_kernels
+    return elementwise
 
 
 def rms_norm(norm: Any, x: Tensor, epsilon: float | None = None) -> Tensor:

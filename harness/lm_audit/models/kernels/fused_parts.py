@@ -65,10 +65,10 @@ def _kernels(body: Any) -> Any:
     if weight is None or weight.device.type != "cuda":
         return None
     try:
-        from lm_audit.models import elementwise_kernels
+        from lm_audit.models.kernels import elementwise
     except ImportError:
         return None
-    return elementwise_kernels
+    return elementwise
 
 
 def _norm(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:

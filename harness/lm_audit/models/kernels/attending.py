@@ -22,7 +22,7 @@ class KernelUnfit(Exception):
 
 
 class Kernels(Protocol):
-    """What this module needs of ``attention_kernels``."""
+    """What this module needs of ``kernels.attention``."""
 
     @staticmethod
     def supported(query: Tensor, key: Tensor, value: Tensor) -> bool: ...
@@ -44,10 +44,10 @@ def kernels(device: torch.device) -> Kernels | None:
     if device.type != "cuda":
         return None
     try:
-        from lm_audit.models import attention_kernels
+        from lm_audit.models.kernels import attention
     except ImportError:
         return None
-    found: Any = attention_kernels
+    found: Any = attention
     return cast(Kernels, found)
 
 
