@@ -46,20 +46,30 @@ def score_rows(logits: torch.Tensor, row: Ints, target: Ints, *, stats: bool, to
 def _score_block(block: torch.Tensor, row: Ints, target: Ints, stats: bool, token_set: Ints | None) -> Scores:
     rows, targets = (torch.from_numpy(x).to(block.device) for x in (row, target))
     own = block[rows, targets]
-    rank = _ranks_cpu(block, row, own) if block.device.type == "cpu" else _wide(_ranks(block, rows, own))
+    on_cpu = block.device.type == "cpu"
+    ranks = torch.from_numpy(_ranks_cpu(block, row, own)) if on_cpu else _ranks(block, row, rows, own)
     top = block.amax(-1, keepdim=True)
     shifted = block - top
     weights = shifted.exp() if stats else shifted.exp_()
     total = weights.sum(-1)
-    log_total = np.log(_wide(total))
-    asked = _wide(own) if token_set is None else _log_sum(block, token_set)[row]
-    logprob = asked - (_wide(top[:, 0]) + log_total)[row]
+    # One copy: each makes this thread wait for a GPU, and the GPU for this thread. Ranks are exact in float32.
+    chosen, rank, largest, sums = _wide_all(own, ranks, top[:, 0], total)
+    log_total = np.log(sums)
+    asked = chosen if token_set is None else _log_sum(block, token_set)[row]
+    logprob = asked - (largest + log_total)[row]
     return Scores(logprob, rank.astype(np.int64), _moments(shifted, weights, total, log_total) if stats else None)
 
 
 def _wide(values: torch.Tensor) -> NDArray[np.float64]:
     """Float64 on the CPU, which every device can give (MPS itself has none)."""
     return values.cpu().double().numpy()
+
+
+def _wide_all(*values: torch.Tensor) -> list[NDArray[np.float64]]:
+    if values[0].device.type == "cpu":
+        return [_wide(one) for one in values]
+    parts = _wide(torch.cat([one.float() for one in values]))
+    return np.split(parts, np.cumsum([len(one) for one in values])[:-1])
 
 
 def _log_sum(block: torch.Tensor, token_set: Ints) -> NDArray[np.float64]:
@@ -85,12 +95,13 @@ def _ranks_cpu(block: torch.Tensor, row: Ints, own: torch.Tensor) -> Ints:
     return np.array(counts, dtype=np.int64)
 
 
-def _ranks(block: torch.Tensor, row: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    """The same on a GPU, with no more than the block's size at once: one pair of every row at a time."""
-    place = torch.arange(len(row), device=row.device) - torch.searchsorted(row, row)
-    rank = torch.empty_like(row)
-    for k in range(int(place.max()) + 1 if len(row) else 0):
-        pairs = (place == k).nonzero()[:, 0]
-        chosen = block if len(pairs) == len(block) else block[row[pairs]]
-        rank[pairs] = (chosen > own[pairs, None]).sum(-1)
-    return rank
+def _ranks(block: torch.Tensor, row: Ints, rows: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """The same on a GPU, with no more than the block's size at once; waits for nothing."""
+    if np.array_equal(row, np.arange(len(block))):
+        return (block > own[:, None]).sum(-1)
+    step = len(block)
+    parts = [
+        (block[rows[begin : begin + step]] > own[begin : begin + step, None]).sum(-1)
+        for begin in range(0, len(row), step)
+    ]
+    return torch.cat(parts) if parts else own.long()

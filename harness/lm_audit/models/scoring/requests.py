@@ -111,7 +111,7 @@ def _as_ids(index: int, values: Any) -> NDArray[np.int64]:
     ids = np.asarray(values)
     if ids.size == 0:
         return np.zeros(0, dtype=np.int64)
-    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise UsageError(f"request {index} holds {values!r:.80}; prefix and target are text or one list of token ids")
     return ids.astype(np.int64)
 
