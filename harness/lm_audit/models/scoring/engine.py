@@ -117,7 +117,8 @@ class ScoringEngine:
         if self._way is None:
             proofs = Proofs(self._model)
             known = proofs.get("scoring")
-            if isinstance(known, str) and known in Way.__members__:
+            runs = known != Way.TREE_BY_KERNEL.name or self._runner.has_kernels
+            if isinstance(known, str) and known in Way.__members__ and runs:
                 self._way = Way[known]
                 return self._way
             try:

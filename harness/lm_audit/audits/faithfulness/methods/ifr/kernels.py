@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = 1.4426950408889634
-SINK_TILE = {"BJ": 64, "BD": 32, "num_warps": 4, "num_stages": 3}
+SINK_TILE = {"BJ": 128, "BD": 16, "num_warps": 4, "num_stages": 3}
 ROW_TILE = {"BM": 64, "BN": 128, "num_warps": 4, "num_stages": 3}
 COLUMN_TILE = {"BM": 128, "BN": 64, "num_warps": 4, "num_stages": 3}
 """Tiles of heads up to 128 wide; wider ones, and float32, get smaller ones."""
