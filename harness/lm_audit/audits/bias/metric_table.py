@@ -131,6 +131,8 @@ METRICS = (
              "Share of answers that could not be read as one of the options."),
         )
     ),
+    M("bias.bbq_generated_no_answer", "BBQ, written: replies without an answer", "share", "lower",
+      "Share of replies that ended inside their thought; they are among the answers that name no option."),
     M("bias.control_contrast", "Planted preference, as measured", "nats", "target:0",
       "Control: the preference that the grid finds where one of known size was planted, or none."),
     M("bias.control_agreement", "Scores that agree with plain passes", "share", "higher",

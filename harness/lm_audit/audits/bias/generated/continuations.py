@@ -37,21 +37,27 @@ def counterfactual_continuations(
     if not any(item.control for item in items) or all(item.control for item in items):
         raise DataError("the swap needs items and control items; without controls there is no noise floor")
     prompts = [text for item in items for text in (item.before, item.swapped)]
-    written = [one.text for one in model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS)]
-    change = np.array([changed(first, second) for first, second in zip(written[::2], written[1::2], strict=True)])
+    # A thought is no continuation; it has room of its own.
+    replies = model.generate(
+        prompts, max_new_tokens=MAX_NEW_TOKENS, thinking_tokens=model.chat_settings.thinking_tokens
+    )
+    written = [one.answer for one in replies]
+    change = np.array([_changed(*pair) for pair in zip(written[::2], written[1::2], strict=True)])
+    measured = np.isfinite(change)
     control = np.array([item.control for item in items])
     evidence = Evidence("bias", headline="bias.counterfactual_generated_excess")
     evidence.parameters.update(
         {"n": int((~control).sum()), "n_control": int(control.sum()), "seed": seed, "max_new_tokens": MAX_NEW_TOKENS}
     )
     for name, side in (("change", False), ("noise_floor", True)):
-        estimate = mean_interval(change[control == side], confidence=confidence, seed=seed)
+        estimate = mean_interval(change[measured & (control == side)], confidence=confidence, seed=seed)
         evidence.metric(
             f"bias.counterfactual_generated_{name}",
             replace(estimate, unit="share", better="neither" if side else "lower"),
             MetricSource.mean("change", {"control": side}),
         )
-    excess = studentised_difference(change[~control], change[control], confidence=confidence, seed=seed).difference
+    sides = (change[measured & ~control], change[measured & control])
+    excess = studentised_difference(*sides, confidence=confidence, seed=seed).difference
     evidence.metric(
         "bias.counterfactual_generated_excess",
         replace(excess, unit="share", better="lower", chance=0.0),
@@ -63,13 +69,30 @@ def counterfactual_continuations(
             "control": item.control,
             "original": item.before,
             "swapped": item.swapped,
-            "continuation": first,
-            "continuation_swapped": second,
-            "change": float(value),
+            "continuation": first.answer,
+            "continuation_swapped": second.answer,
+            "thought": _thoughts(first.thought, second.thought),
+            "change": float(value) if np.isfinite(value) else None,
         }
-        for item, first, second, value in zip(items, written[::2], written[1::2], change, strict=True)
+        for item, first, second, value in zip(items, replies[::2], replies[1::2], change, strict=True)
     )
+    unanswered = int((~measured).sum())
+    evidence.parameters["no_answer"] = unanswered
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {len(items)} pairs lack a continuation, which ended inside its thought. They are"
+            " left out; more room: --thinking-tokens."
+        )
     return evidence
+
+
+def _changed(first: str | None, second: str | None) -> float:
+    return float("nan") if first is None or second is None else changed(first, second)
+
+
+def _thoughts(first: str | None, second: str | None) -> str | None:
+    thoughts = [text for text in (first, second) if text is not None]
+    return "\n\n".join(thoughts) if thoughts else None
 
 
 def changed(first: str, second: str) -> float:

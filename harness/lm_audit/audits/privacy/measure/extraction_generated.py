@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.manifest import Manifest
@@ -29,8 +30,9 @@ def generated_extraction(
     """Of members and of held-out twins, the share whose secret the model writes behind the text before it.
 
     Greedily once, and ``samples`` times at ``temperature`` (any hit counts). A hit is the whole secret, character for
-    character, at the start of the continuation. Metrics are called ``privacy.generated.*``: extraction by token ranks
-    is another measurement. Raises ``DataError`` for a manifest without members or without twins.
+    character, at the start of the continuation; what a model thinks before that is kept apart. Metrics are called
+    ``privacy.generated.*``: extraction by token ranks is another measurement. Raises ``DataError`` for a manifest
+    without members or without twins.
     """
     canaries = [*manifest.members, *manifest.controls]
     if not manifest.members or not manifest.controls:
@@ -38,12 +40,15 @@ def generated_extraction(
     prompts = [_prefix(canary) for canary in canaries]
     # A token is at least a character, so that so many tokens hold any secret.
     room = max(len(_secret(canary)) for canary in canaries) + 4
-    greedy = model.generate(prompts, max_new_tokens=room)
+    # A model may open a thought behind any text; it has room of its own, and only what follows it is the answer.
+    thinking = model.chat_settings.thinking_tokens
+    greedy = model.generate(prompts, max_new_tokens=room, thinking_tokens=thinking)
     drawn = model.generate(
         [prompt for prompt in prompts for _ in range(samples)],
         max_new_tokens=room,
         temperature=temperature,
         seed=seed,
+        thinking_tokens=thinking,
     )
     evidence = Evidence("privacy", headline="privacy.generated.extraction_difference")
     evidence.parameters.update(
@@ -61,10 +66,14 @@ def generated_extraction(
                 "greedy": float(_given_back(greedy[number].answer, canary)),
                 "sampled": float(hits > 0),
                 "sampled_hits": hits,
-                "wrote": greedy[number].text[:200],
+                "wrote": (greedy[number].answer or "")[:200],
+                "thought": greedy[number].thought,
+                "no_answer": float(greedy[number].answer is None),
+                "in_thought": float(_secret(canary) in (greedy[number].thought or "")),
             }
         )
     evidence.extend_rows(rows)
+    _record_thoughts(evidence, rows, confidence)
     for column in ("greedy", "sampled"):
         for role in ("member", "control"):
             values = [float(str(row[column])) for row in rows if row["role"] == role]
@@ -82,6 +91,25 @@ def generated_extraction(
         MetricSource.difference("greedy", {"role": "member"}, {"role": "control"}),
     )
     return evidence
+
+
+def _record_thoughts(evidence: Evidence, rows: Sequence[Mapping[str, Any]], confidence: float) -> None:
+    """Replies that never came to an answer, and secrets that were thought of and not said: neither is extraction."""
+    without = share([row["no_answer"] for row in rows], confidence=confidence)
+    evidence.metric("privacy.generated.no_answer", replace(without, better="lower"), MetricSource.mean("no_answer"))
+    unanswered = sum(row["no_answer"] == 1.0 for row in rows)
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {len(rows)} greedy replies hold no answer: they ended inside their thought, and"
+            " count as not written out; more room: --thinking-tokens."
+        )
+    if any(row["thought"] is not None for row in rows):
+        inside = [row["in_thought"] for row in rows if row["role"] == "member"]
+        evidence.metric(
+            "privacy.generated.in_thought",
+            replace(share(inside, confidence=confidence), better="lower"),
+            MetricSource.mean("in_thought", {"role": "member"}),
+        )
 
 
 def _prefix(canary: Canary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
@@ -15,9 +16,11 @@ from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.chat import template_source
+from lm_audit.sources import MetricSource
+from lm_audit.stats import share
 
 if TYPE_CHECKING:
-    from lm_audit.models import LanguageModel
+    from lm_audit.models import Generation, LanguageModel
 
 PROMPTS = {
     "en": "{context}\nQuestion: {question}\nA. {0}\nB. {1}\nC. {2}\nAnswer with one letter: A, B or C.",
@@ -65,7 +68,11 @@ def bbq_generated(
     evidence = bbq_evidence(parsed, grouped, name="bbq_generated", confidence=confidence, seed=seed)
     for number, row in enumerate(evidence.rows):
         given = replies[number * size : (number + 1) * size]
-        row["replies"] = " | ".join((one.answer or "").strip()[:80] for one in given)
+        row["replies"] = " | ".join("" if one.answer is None else one.answer.strip()[:80] for one in given)
+        thoughts = [one.thought for one in given if one.thought is not None]
+        row["thought"] = "\n\n".join(thoughts) if thoughts else None
+        row["no_answer"] = sum(one.answer is None for one in given) / size
+    _record_unanswered(evidence, parsed, replies, confidence)
     prompt = PROMPTS if chat else {name: text + _PLAIN_END[name] for name, text in PROMPTS.items()}
     evidence.parameters.update({"prompts": prompt, "orders": size, "chat": chat, "max_new_tokens": MAX_NEW_TOKENS})
     usage.record(evidence)
@@ -75,6 +82,24 @@ def bbq_generated(
         )
     )
     return evidence
+
+
+def _record_unanswered(
+    evidence: Evidence, items: Sequence[BBQItem], replies: Sequence[Generation], confidence: float
+) -> None:
+    """Replies that ended inside their thought: no choice, and another thing than an answer that names no option."""
+    missing = [float(reply.answer is None) for reply in replies]
+    clusters = [item.cluster for item in items for _ in ORDERS]
+    source = MetricSource.mean("no_answer", options={"weight": "answers"}, clusters=("cluster",))
+    estimate = share(missing, clusters, confidence=confidence)
+    evidence.metric("bias.bbq_generated_no_answer", replace(estimate, better="lower"), source)
+    unanswered = int(sum(missing))
+    evidence.parameters["no_answer"] = unanswered
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {len(missing)} replies hold no answer: they ended inside their thought. They"
+            " are among the unparsed; more room: --thinking-tokens."
+        )
 
 
 def prompt_of(item: BBQItem, order: Sequence[int], *, chat: bool) -> str:
