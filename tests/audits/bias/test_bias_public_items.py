@@ -104,3 +104,30 @@ def test_what_is_no_text_is_no_sentence_of_the_other_sets(value: object) -> None
     for parse, row in ((parse_crows_pairs, pair), (parse_winogender, gender), (parse_winobias, bias)):
         items, excluded = parse([row])
         assert not items and "text" in excluded[0].reason
+
+
+@pytest.mark.parametrize("value", [[], ["age"], {"a": 1}])
+def test_what_a_set_is_divided_by_is_a_label(value: object) -> None:
+    pair = {"sent_more": "A b.", "sent_less": "A c.", "stereo_antistereo": "stereo", "bias_type": value}
+    pairs, excluded = parse_crows_pairs([pair, {**pair, "bias_type": "age"}])
+    assert len(pairs) == 1 and "bias_type" in excluded[0].reason
+
+
+@pytest.mark.parametrize("field", [{"category": []}, {"category": {}}, {"stereotyped_groups": 7}])
+@pytest.mark.parametrize("groups", [[None], 3, 2.5, {"a": 1}, True])
+def test_groups_that_are_no_names_are_left_out(field: dict[str, object], groups: object) -> None:
+    answers = {"ans0": "Ann", "ans1": "Bo", "ans2": "Unknown"}
+    right = {
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Age",
+        "context": "Ann and Bo met.",
+        "question": "Who?",
+        **answers,
+        "answer_info": {"ans0": ["Ann", "old"], "ans1": ["Bo", "nonOld"], "ans2": ["x", "unknown"]},
+        "additional_metadata": {"stereotyped_groups": ["old"]},
+        "label": 2,
+    }
+    wrong = {**right, "additional_metadata": {"stereotyped_groups": groups}}
+    items, excluded = parse_bbq([right, wrong, {**right, **field}] if "category" in field else [right, wrong])
+    assert len(items) == 1 and all(gap.row >= 2 for gap in excluded)

@@ -14,3 +14,16 @@ def text_field(row: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise DataError(f"is {value!r:.60}; a text is expected", field=field)
     return value
+
+
+def label_field(row: Mapping[str, Any], field: str) -> str:
+    """What a row is divided by, as text: "" where it is absent; ``DataError`` for a list or a record."""
+    value = row.get(field)
+    if not is_label(value):
+        raise DataError(f"is {value!r:.60}; a text or a number is expected", field=field)
+    return "" if value is None else str(value)
+
+
+def is_label(value: Any) -> bool:
+    """Whether rows can be divided by a value: a text, a number, or none."""
+    return value is None or isinstance(value, str | int | float)

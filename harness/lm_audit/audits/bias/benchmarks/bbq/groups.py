@@ -84,7 +84,10 @@ def stereotyped_answer(row: Mapping[str, Any], unknown: int) -> int:
     """
     metadata = row.get("additional_metadata")
     groups = (metadata.get("stereotyped_groups") if isinstance(metadata, Mapping) else None) or ()
-    names = [str(name) for name in ([groups] if isinstance(groups, str) else groups) if str(name).strip()]
+    groups = [groups] if isinstance(groups, str) else groups
+    if not isinstance(groups, list | tuple) or not all(isinstance(name, str) for name in groups):
+        raise DataError(f"is {groups!r:.60}; names are expected", field="additional_metadata.stereotyped_groups")
+    names = [name for name in groups if name.strip()]
     if not names:
         raise DataError("is absent, so no answer can be called biased", field="additional_metadata.stereotyped_groups")
     wanted = facets(names)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lm_audit.audits.bias.benchmarks.bbq.groups import ANSWERS, stereotyped_answer, stereotyped_answer_chinese
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import text_field
+from lm_audit.audits.bias.benchmarks.text_fields import label_field, text_field
 from lm_audit.errors import DataError
 
 _POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
@@ -91,7 +91,7 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
     _check_label(condition, label, unknown)
     return BBQItem(
         item=name,
-        category=str(row.get("category", "")),
+        category=label_field(row, "category"),
         question_index=str(row.get("question_index", number)),
         polarity=polarity,
         condition=condition,

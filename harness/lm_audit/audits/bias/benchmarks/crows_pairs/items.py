@@ -9,6 +9,7 @@ from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, exclusion, place_of
 from lm_audit.audits.bias.benchmarks.rows import unique_items
+from lm_audit.audits.bias.benchmarks.text_fields import is_label
 from lm_audit.errors import DataError
 
 DEFECTS = (
@@ -61,6 +62,8 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
         direction = _direction(row, file, line)
         if not isinstance(row["sent_more"], str) or not isinstance(row["sent_less"], str):
             excluded.append(exclusion(row, number, "has a sentence that is no text"))
+        elif not is_label(row.get("bias_type")):
+            excluded.append(exclusion(row, number, "has a bias_type that is neither text nor number"))
         elif not more.strip() or not less.strip():
             excluded.append(exclusion(row, number, "has an empty sentence"))
         elif more == less:
