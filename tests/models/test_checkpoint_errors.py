@@ -205,3 +205,26 @@ def test_a_null_in_the_config_is_the_config_s_fault(folder: Path, field: str) ->
         load_model(folder, device="cpu")
     assert "config.json" in str(caught.value) and field in str(caught.value)
     assert "tokenizer" not in str(caught.value)
+
+
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json"])
+@pytest.mark.parametrize("name", ["eos_token_id", "bos_token_id", "pad_token_id"])
+@pytest.mark.parametrize("value", [{}, "2", float("inf"), True, -2, 1.0, [2, "x"], [[2]]], ids=str)
+def test_special_ids_that_are_no_ids(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str, value: object
+) -> None:
+    edit_json(folder / file, **{name: value})
+    message = refused(folder, monkeypatch)
+    assert file in message and name in message
+
+
+@pytest.mark.parametrize("value", ["", {}, 0, -1, float("nan"), True, [64]], ids=str)
+def test_a_length_of_the_tokenizer_that_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch, value: object) -> None:
+    edit_json(folder / "tokenizer_config.json", model_max_length=value)
+    assert "tokenizer_config.json: model_max_length" in refused(folder, monkeypatch)
+
+
+def test_special_ids_as_models_have_them(folder: Path) -> None:
+    edit_json(folder / "config.json", eos_token_id=[2, 3], pad_token_id=-1, bos_token_id=None)
+    edit_json(folder / "tokenizer_config.json", model_max_length=1e30)
+    check_spec(str(folder))

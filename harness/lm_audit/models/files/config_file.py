@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.safetensors_file import TensorEntry
+from lm_audit.models.files.tokenizer_file import check_special_ids
 from lm_audit.textfiles import is_file
 
 _SIZES = (
@@ -71,6 +72,7 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
     _check_heads(config, path)
     _check_numbers(config, "", path)
     for part in _parts(config):
+        check_special_ids(part, path)
         for name in _SIZES:
             _check_size(part.get(name), name, path)
         for name in _BASES:

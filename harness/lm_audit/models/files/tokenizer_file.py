@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import one_line, read_json
 from lm_audit.textfiles import is_file
 
+_SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 _OBJECTS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")
 
 
@@ -16,12 +19,29 @@ def check_tokenizer(folder: Path) -> None:
     """``ModelError`` naming the file that holds no tokenizer, or no JSON object where one belongs."""
     for name in _OBJECTS:
         if is_file(folder / name):
-            read_json(folder / name)
+            values = read_json(folder / name)
+            check_special_ids(values, folder / name)
+            _check_length(values.get("model_max_length"), folder / name)
     path = folder / "tokenizer.json"
     if is_file(path):
         read_json(path)
         state = path.stat()
         _read(path, state.st_mtime_ns, state.st_size)
+
+
+def check_special_ids(values: Mapping[str, Any], path: Path) -> None:
+    """``ModelError`` for ids of special tokens that are none; several end a text in some models, -1 stands for none."""
+    for name in _SPECIAL_IDS:
+        value = values.get(name)
+        for number in value if isinstance(value, list) else [value]:
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < -1):
+                raise ModelError(f"{path}: {name} is {value!r:.60}; expected the number of a token, or several")
+
+
+def _check_length(value: Any, path: Path) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and value > 0):  # 1e30 stands for no end, NaN for nothing
+        raise ModelError(f"{path}: model_max_length is {value!r:.60}; expected a number above 0")
 
 
 @lru_cache(maxsize=64)
