@@ -3,7 +3,8 @@
 Ray takes some 20 s to start two nodes, which the tests that need it pay once (``test_ray_cluster.py``). Faults are read
 from the environment: ``STAND_IN_LOSE=N`` takes a node away that runs a case once N cases have ended, with all that it
 runs, and ``STAND_IN_LATE=NODE:N`` lets one join then. ``STAND_IN_ENV_NODE="A=1 B=2"`` is what a
-node has in its environment.
+node has in its environment. ``STAND_IN_GHOST=GONE:NODE`` is a node that is gone though the cluster has not noticed;
+once two actors have died there another joins.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Remote:
         self.gone = self.running = False
 
     def hello(self) -> Future[Any]:
+        if self.node == os.environ.get("STAND_IN_GHOST", "").partition(":")[0]:
+            self.gone = True
         return self._call(lambda: {"node": self.node, "pid": os.getpid()})
 
     def clock(self) -> Future[Any]:
@@ -107,6 +110,9 @@ class Cluster:
         node, _, count = os.environ.get("STAND_IN_LATE", "").partition(":")
         if node and self.ended >= int(count):
             del os.environ["STAND_IN_LATE"]
+            self.alive.append(node)
+        gone, _, node = os.environ.get("STAND_IN_GHOST", "").partition(":")
+        if node and node not in self.alive and sum(remote.node == gone for remote in self.remotes) > 1:
             self.alive.append(node)
 
     def _lose(self) -> None:

@@ -136,3 +136,12 @@ def test_x_ends_the_run_like_in_one_process(tmp_path) -> None:
     assert outcome.counts["failed"] == 1 and outcome.counts["passed"] < 8
     assert "stopping after 1 failures" in outcome.output
     assert on_cluster(folder, "--lf").counts == {"passed": 1}
+
+
+def test_a_node_that_is_gone_unnoticed_does_not_end_the_waiting(tmp_path) -> None:
+    """Ray lists a lost node for half a minute, and every actor that is asked for there dies."""
+    folder = project_in(tmp_path / "project")
+    outcome = on_cluster(folder, STAND_IN_NODES="n1", STAND_IN_GHOST="n1:n2")
+    assert outcome.code == 0, outcome.output
+    assert outcome.counts == {"passed": 9}
+    assert outcome.output.count("host-n1 (n1) is given no cases: the node is gone") == 1

@@ -24,6 +24,7 @@ from lm_audit.plugin.cluster.scratch import PREFIX, Scratch
 from lm_audit.plugin.cluster.secret_files import what_secret
 from lm_audit.plugin.cluster.session_process import moved_options
 from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice, spelt
 from lm_audit.plugin.options.run_options import RunOptions
 
 pytest_plugins = ("pytester",)
@@ -205,3 +206,20 @@ def test_what_a_killed_actor_left_is_removed_by_the_next(tmp_path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted([alive.path, later.path, other])
     later.remove()
     assert sorted(tmp_path.iterdir()) == sorted([alive.path, other])
+
+
+@pytest.mark.parametrize(
+    "text", ["tiny", "tiny:1", "org/name@refs/pr/3", "own=org/name", "openai:qwen:7b@http://localhost:1/v1", "a=b=c"]
+)
+def test_a_model_is_called_the_same_on_a_worker(text: str) -> None:
+    choice = parse_choice(text)
+    assert parse_choice(spelt(choice)) == choice
+
+
+def test_a_folder_of_a_strange_name_is_called_the_same_on_a_worker(tmp_path) -> None:
+    for name in ("a:b", "a=b", "plain"):
+        (tmp_path / name).mkdir()
+        choice = parse_choice(str(tmp_path / name))
+        assert parse_choice(spelt(choice)) == choice
+    with pytest.raises(UsageError, match="give it a plain name, with --model NAME="):
+        spelt(ModelChoice("a:b", str(tmp_path / "plain")))

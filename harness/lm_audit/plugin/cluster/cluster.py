@@ -68,7 +68,9 @@ class Cluster:
             try:
                 self._ray.init(**given)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise UsageError(f"--ray {address}: no connection to a cluster: {_in_one_line(error)}") from error
+                raise UsageError(
+                    f"--ray {address}: no connection to a cluster: {_in_one_line(error)}{_advice()}"
+                ) from error
 
     def nodes(self) -> list[Node]:
         """The nodes that are alive."""
@@ -187,6 +189,11 @@ def _own_signals() -> Generator[None]:
         with contextlib.suppress(ValueError):  # Not the main thread, where nothing was changed either.
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _advice() -> str:
+    """Ray asks a client for a token only where the variable says so, and a client without one is told little."""
+    return "" if os.environ.get("RAY_AUTH_MODE") else "; one that asks for a token needs RAY_AUTH_MODE=token here"
 
 
 def _in_one_line(error: BaseException) -> str:

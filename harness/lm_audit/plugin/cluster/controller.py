@@ -90,6 +90,8 @@ class Controller:
         self._ended = EndedCases()
         self._missing: dict[str, dict[str, str]] = {}
         """Node -> group -> why its model is not there."""
+        self._useless: set[str] = set()
+        """Nodes whose own sessions have said that they cannot run; those whose actors died may only be gone."""
         self._reported = 0
         self._made = 0
         self._ever = False
@@ -194,7 +196,7 @@ class Controller:
             try:
                 content = self._cluster.answer(reference)
             except WorkerLost as error:
-                self._lost(member, str(error))
+                self._lost(member, str(error), actor=True)
                 continue
             if what == "hello":
                 self._arrived(member, content["node"])
@@ -366,13 +368,16 @@ class Controller:
 
     # ---- workers go
 
-    def _lost(self, member: Member, how: str) -> None:
-        """A worker died: what it was running is tried once more in another place, and then reported as crashed."""
+    def _lost(self, member: Member, how: str, *, actor: bool = False) -> None:
+        """A worker died: what it was running is tried once more in another place, and then reported as crashed.
+
+        Where not its session but the ``actor`` died, its node may have died as well, of which Ray tells much later.
+        """
         self._forget(member)
         where, started = self._where(member), member.running is not None
         if member not in self._queue.nodes:
             if not member.ending:
-                self._failed_start(member, how)
+                self._failed_start(member, how, actor)
             return
         case = member.running
         hung = case is not None and self._hung(member)
@@ -412,8 +417,10 @@ class Controller:
         )
         self._tell_report(member, report)
 
-    def _failed_start(self, member: Member, how: str) -> None:
+    def _failed_start(self, member: Member, how: str, actor: bool) -> None:
         node = member.node
+        if not actor and node is not None:
+            self._useless.add(node)
         if node is not None and node in self._places.nodes and self._places.failed(node, how):
             self._say(f"{self._places.name(node)} is given no cases: {how}")
 
@@ -421,6 +428,7 @@ class Controller:
         """A node on which nothing can run."""
         if node not in self._places.bad:
             self._places.bad[node] = why
+            self._useless.add(node)
             self._say(f"{self._places.name(node)} is given no cases: it {why}")
         for member in [member for member in self._members if member.node == node and not member.ready]:
             self._dismiss(member)
@@ -488,10 +496,10 @@ class Controller:
         return any(member.ready for member in self._members)
 
     def _hopeless(self) -> bool:
-        """Whether every node that has room for a worker has been given up."""
+        """Whether every node that has room for a worker has been given up, and not only because it may be lost."""
         nodes = self._places.nodes.values()
         roomy = [node.id for node in nodes if any(node.slots(demand.kind) for demand in self._demands)]
-        return bool(roomy) and all(node in self._places.bad for node in roomy)
+        return bool(roomy) and all(node in self._places.bad and node in self._useless for node in roomy)
 
     def _give_up(self) -> None:
         wanted = " or ".join(str(demand.kind) for demand in self._demands)

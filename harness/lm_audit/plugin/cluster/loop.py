@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from lm_audit.plugin.cluster.controller import Controller
 from lm_audit.plugin.cluster.kinds import kinds_of
 from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.cluster.parcel import Parcel, pack
+from lm_audit.plugin.options.model_choice import spelt
 from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
 from lm_audit.plugin.parallel.durations import recorded_costs
 from lm_audit.plugin.parallel.worker_notes import item_cost
@@ -115,7 +117,7 @@ def _worker_options(config: pytest.Config, audit: AuditSession) -> dict[str, Any
     """What a worker's options are whatever its arguments say; a run that is resumed has inherited some."""
     options = audit.options
     return _LOCAL_TO_CONTROLLER | {
-        "lm_audit_model": [f"{model.name}={_absolute(model.spec, config)}" for model in options.models],
+        "lm_audit_model": [spelt(replace(model, spec=_absolute(model.spec, config))) for model in options.models],
         "lm_audit_data": [f"{name}={where}" for name, where in options.data.items()] or None,
         "lm_audit_size": options.size,
         "lm_audit_seed": options.seed,

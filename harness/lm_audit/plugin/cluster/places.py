@@ -104,8 +104,9 @@ class Places:
         self._failed.pop(node, None)
 
     def failed(self, node: str, why: str) -> bool:
-        """A worker did not come up; True where the node is given up because of it."""
+        """A worker did not come up; True where the node is given up now because of it."""
         self._failed[node] += 1
-        if self._failed[node] >= MAX_FAILED_STARTS:
-            self.bad[node] = why
-        return node in self.bad
+        if self._failed[node] < MAX_FAILED_STARTS or node in self.bad:
+            return False
+        self.bad[node] = why
+        return True

@@ -42,6 +42,17 @@ def parse_choice(text: str) -> ModelChoice:
     return ModelChoice(name, spec)
 
 
+def spelt(choice: ModelChoice) -> str:
+    """A text that :func:`parse_choice` reads as this choice, for another process.
+
+    Raises ``UsageError`` where there is none: a folder's name that can stand before no ``=``, reached by another name.
+    """
+    for text in (f"{choice.name}={choice.spec}", choice.spec):
+        if parse_choice(text) == choice:
+            return text
+    raise UsageError(f"--model {choice.spec!r}: give it a plain name, with --model NAME={choice.spec}")
+
+
 def default_name(spec: str) -> str:
     """The last component of a spec without revision (``@rev``), seed (``:7`` of ``tiny:7``) kept, and file ending."""
     if is_endpoint(spec):
