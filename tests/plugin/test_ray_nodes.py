@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit import code_version
-from lm_audit.plugin.cluster.controller import differences
+from lm_audit.plugin.cluster.member import differences
 from lm_audit.plugin.cluster.orders import Ready, compared_versions
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 from tests.plugin.acknowledging_audit import only_run

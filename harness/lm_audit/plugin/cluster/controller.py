@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lm_audit import code_version
-from lm_audit.errors import StoreError, UsageError
+from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.case_timeout import traces_file
-from lm_audit.plugin.cluster.cluster import Cluster, Remote, WorkerLost
+from lm_audit.plugin.cluster.cluster import Cluster, WorkerLost
 from lm_audit.plugin.cluster.kinds import Demand
-from lm_audit.plugin.cluster.mirror import EndedCases, Piece, write_piece
-from lm_audit.plugin.cluster.orders import Message, Order, Ready, compared_versions
-from lm_audit.plugin.cluster.places import Places
+from lm_audit.plugin.cluster.member import Member, differences, reporting_node
+from lm_audit.plugin.cluster.mirror import Piece
+from lm_audit.plugin.cluster.orders import Message, Order, Ready
+from lm_audit.plugin.cluster.places import Places, shown_resources
+from lm_audit.plugin.cluster.written import Written
 from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.crashes import planned_ids, record_end
 from lm_audit.plugin.parallel.scheduler import unrun_report
 from lm_audit.plugin.record.audit_session import AuditSession
 from lm_audit.plugin.record.fingerprints import case_fingerprint
-from lm_audit.runstore.layout import unusable
 
 ATTEMPTS = 2
 """How often a case is given to a worker that dies of it."""
@@ -39,27 +36,6 @@ FAREWELL_S = 10.0
 
 CLOSE_S = 5.0
 """How long actors may take at the end of the run to remove what they have written on their nodes."""
-
-
-@dataclass(eq=False)
-class Member:
-    """One worker: an actor that is asked for, comes up, runs cases, and is sent home."""
-
-    name: str
-    demand: Demand
-    remote: Remote
-    node: str | None
-    since: float
-    placed: bool = False
-    """Whether its actor has a process."""
-    ready: bool = False
-    ending: bool = False
-    left: bool = False
-    """Whether its session ended in order."""
-    running: str | None = None
-    unwritten: str | None = None
-    """Why what it sent could not be written, until the running case has said so."""
-    outbox: list[Message] = field(default_factory=list)
 
 
 class Controller:
@@ -87,11 +63,7 @@ class Controller:
         self._attempts: Counter[str] = Counter(audit.attempts)
         self._deaths: Counter[str] = Counter()
         self._skipped: set[str] = set()
-        self._ended = EndedCases()
-        self._missing: dict[str, dict[str, str]] = {}
-        """Node -> group -> why its model is not there."""
-        self._useless: set[str] = set()
-        """Nodes whose own sessions have said that they cannot run; those whose actors died may only be gone."""
+        self._written = Written(audit.folder.path)
         self._reported = 0
         self._made = 0
         self._ever = False
@@ -159,7 +131,7 @@ class Controller:
                 self._ask(demand, None)
 
     def _may_grow(self, demand: Demand) -> bool:
-        return self._queue.wants(refuses=demand.refuses | self._missing_everywhere(), modelless=demand.modelless)
+        return self._queue.wants(refuses=demand.refuses | self._places.missing_everywhere(), modelless=demand.modelless)
 
     def _wanted_somewhere(self, demand: Demand) -> bool:
         return not self._good_nodes(demand) and self._may_grow(demand)
@@ -186,7 +158,6 @@ class Controller:
 
     def _take_in(self, timeout_s: float) -> None:
         """Wait for answers and act on them."""
-        touched: set[str] = set()
         for reference in self._cluster.wait(self._answers, timeout_s):
             member, what = self._answers.pop(reference)
             if what == "closed":
@@ -203,8 +174,8 @@ class Controller:
             elif what == "begun":
                 self._expect(member, member.remote.exchange([]), "news")
             else:
-                self._news(member, content, touched)
-        self._sync(touched)
+                self._news(member, content)
+        self._written.sync()
 
     def _arrived(self, member: Member, node: str) -> None:
         """The actor has a process: measure its clock, and have it start the session."""
@@ -242,11 +213,9 @@ class Controller:
                 found.append((time.monotonic() - asked, asked - there))
         return min(found, default=(0.0, 0.0))[1]
 
-    def _news(self, member: Member, messages: Sequence[Message], touched: set[str]) -> None:
+    def _news(self, member: Member, messages: Sequence[Message]) -> None:
         for message in messages:
-            getattr(self, f"_on_{message[0]}")(
-                member, *message[1:], **({"touched": touched} if message[0] == "piece" else {})
-            )
+            getattr(self, f"_on_{message[0]}")(member, *message[1:])
             if member not in self._members:
                 return
         if member.left:
@@ -257,14 +226,11 @@ class Controller:
 
     # ---- what a worker says
 
-    def _on_piece(self, member: Member, piece: Piece, touched: set[str]) -> None:
+    def _on_piece(self, member: Member, piece: Piece) -> None:
         try:
-            write_piece(self._audit.folder.path, piece)
-        except OSError as error:
-            member.unwritten = str(unusable(self._audit.folder.path.parent, error))
-            return
-        if self._ended.completed_by(piece):
-            touched.add(piece[0])
+            member.unwritten = self._written.take(piece) or member.unwritten
+        except ValueError as error:
+            self._lost(member, f"its session broke: {error}")
 
     def _on_ready(self, member: Member, ready: Ready) -> None:
         node = member.node or ""
@@ -420,7 +386,7 @@ class Controller:
     def _failed_start(self, member: Member, how: str, actor: bool) -> None:
         node = member.node
         if not actor and node is not None:
-            self._useless.add(node)
+            self._places.useless.add(node)
         if node is not None and node in self._places.nodes and self._places.failed(node, how):
             self._say(f"{self._places.name(node)} is given no cases: {how}")
 
@@ -428,23 +394,17 @@ class Controller:
         """A node on which nothing can run."""
         if node not in self._places.bad:
             self._places.bad[node] = why
-            self._useless.add(node)
+            self._places.useless.add(node)
             self._say(f"{self._places.name(node)} is given no cases: it {why}")
         for member in [member for member in self._members if member.node == node and not member.ready]:
             self._dismiss(member)
 
     def _tell_missing(self, node: str, missing: Any) -> None:
-        if node in self._missing:
+        if node in self._places.missing:
             return
-        self._missing[node] = dict(missing)
+        self._places.missing[node] = dict(missing)
         for group, reason in missing.items():
             self._say(f"{self._places.name(node)} is given no cases of {group}: {reason}")
-
-    def _missing_everywhere(self) -> set[str]:
-        """Groups whose model no node has, as far as all nodes have told."""
-        nodes = [node for node in self._places.nodes if node not in self._places.bad]
-        told = [set(self._missing[node]) for node in nodes if node in self._missing]
-        return set.intersection(*told) if told and len(told) == len(nodes) else set()
 
     def _dismiss(self, member: Member) -> None:
         """Send a worker home."""
@@ -481,9 +441,11 @@ class Controller:
             if not member.ready and member.node is not None and now - member.since > self._timeout and self._working():
                 self._lost(member, f"it was not ready after {self._timeout:g} s")
                 break
-        for group in self._missing_everywhere() & self._queue.unheld():
+        for group in self._places.missing_everywhere() & self._queue.unheld():
             reasons = "; ".join(
-                f"{self._places.name(node)}: {told[group]}" for node, told in self._missing.items() if group in told
+                f"{self._places.name(node)}: {told[group]}"
+                for node, told in self._places.missing.items()
+                if group in told
             )
             self._queue.give_up(group, f"not run: no node of the cluster has the model of {group}: {reasons}")
         self._report_dropped()
@@ -496,19 +458,16 @@ class Controller:
         return any(member.ready for member in self._members)
 
     def _hopeless(self) -> bool:
-        """Whether every node that has room for a worker has been given up, and not only because it may be lost."""
-        nodes = self._places.nodes.values()
-        roomy = [node.id for node in nodes if any(node.slots(demand.kind) for demand in self._demands)]
-        return bool(roomy) and all(node in self._places.bad and node in self._useless for node in roomy)
+        return self._places.hopeless(demand.kind for demand in self._demands)
 
     def _give_up(self) -> None:
         wanted = " or ".join(str(demand.kind) for demand in self._demands)
-        nodes = "; ".join(f"{node.name}: {_shown(node.resources)}" for node in self._places.nodes.values())
+        nodes = "; ".join(f"{node.name}: {shown_resources(node.resources)}" for node in self._places.nodes.values())
         bad = "".join(f"; {self._places.name(node)} is of no use: {why}" for node, why in self._places.bad.items())
         waited = "" if self._hopeless() else f" within --ray-timeout {self._timeout:g} s"
         told = (
             f"the cluster gave no worker{waited}. A worker needs {wanted}; "
-            f"free now: {_shown(self._cluster.free())}; in all: {nodes or 'no node'}{bad}"
+            f"free now: {shown_resources(self._cluster.free())}; in all: {nodes or 'no node'}{bad}"
         )
         if not self._ever:
             raise UsageError(f"--ray: {told}")
@@ -535,7 +494,6 @@ class Controller:
                 return
 
     def _drain(self, deadline: float) -> None:
-        touched: set[str] = set()
         for reference in self._cluster.wait(self._answers, max(0.0, deadline - time.monotonic())):
             member, what = self._answers.pop(reference)
             if what == "closed":
@@ -545,25 +503,14 @@ class Controller:
             with suppress(WorkerLost):
                 for message in self._cluster.answer(reference):
                     if message[0] == "piece":
-                        self._on_piece(member, message[1], touched)
-        self._sync(touched)
+                        self._on_piece(member, message[1])
+        self._written.sync()
 
     def _report_dropped(self) -> None:
         dropped = self._queue.dropped[self._reported :]
         self._reported += len(dropped)
         for entry in dropped:
             self._hook.pytest_runtest_logreport(report=unrun_report(entry.work.case, entry.reason))
-
-    def _sync(self, names: set[str]) -> None:
-        for name in names:
-            try:
-                handle = os.open(self._audit.folder.path / name, os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
-            except OSError as error:
-                raise StoreError(unusable(self._audit.folder.path.parent, error)) from error
 
     def _where(self, member: Member) -> str:
         return f"worker {member.name!r} on {self._places.name(member.node)}"
@@ -572,28 +519,3 @@ class Controller:
         if self._terminal is not None:
             self._terminal.ensure_newline()
             self._terminal.write_line(f"ray: {text}")
-
-
-def reporting_node(worker: str, place: str) -> SimpleNamespace:
-    """What pytest and its plugins ask of the worker that a report is from, as xdist has it."""
-    info = {"id": worker, "sysplatform": place, "version_info": sys.version_info[:3], "executable": ""}
-    return SimpleNamespace(gateway=SimpleNamespace(id=worker), workerinfo=info)
-
-
-def differences(ready: Ready) -> str:
-    """In what a node's code differs from this one's, by which its numbers could differ."""
-    own = compared_versions()
-    other = [
-        f"{name} {ready.versions.get(name, 'absent')}, here {own.get(name, 'absent')}"
-        for name in sorted({*own, *ready.versions})
-        # `2.13.0+cpu` and `2.13.0+cu130` are builds of one version.
-        if ready.versions.get(name, "").partition("+")[0] != own.get(name, "").partition("+")[0]
-    ]
-    if ready.code != code_version.package_digest():
-        other.append(f"lm_audit {ready.code}, here {code_version.package_digest()}")
-    return "; ".join(other)
-
-
-def _shown(resources: Any) -> str:
-    parts = [f"{resources.get('CPU', 0):g} CPU", f"{resources.get('GPU', 0):g} GPU"]
-    return ", ".join([*parts, f"{resources.get('memory', 0) / (1 << 30):.3g} GiB of memory"])

@@ -61,6 +61,10 @@ class Places:
         self.nodes: dict[str, Node] = {}
         self.bad: dict[str, str] = {}
         """Nodes on which no worker is started any more, and why."""
+        self.useless: set[str] = set()
+        """Those whose own sessions have said that they cannot run; where actors died a node may only be gone."""
+        self.missing: dict[str, dict[str, str]] = {}
+        """Node -> group -> why its model is not there."""
         self._workers: dict[str, tuple[str, Kind]] = {}
         self._failed: Counter[str] = Counter()
 
@@ -110,3 +114,21 @@ class Places:
             return False
         self.bad[node] = why
         return True
+
+    def missing_everywhere(self) -> set[str]:
+        """Groups whose model no node has, as far as all nodes have told."""
+        nodes = [node for node in self.nodes if node not in self.bad]
+        told = [set(self.missing[node]) for node in nodes if node in self.missing]
+        return set.intersection(*told) if told and len(told) == len(nodes) else set()
+
+    def hopeless(self, kinds: Iterable[Kind]) -> bool:
+        """Whether every node that has room for a worker has been given up, and not only because it may be lost."""
+        wanted = list(kinds)
+        roomy = [node.id for node in self.nodes.values() if any(node.slots(kind) for kind in wanted)]
+        return bool(roomy) and all(node in self.bad and node in self.useless for node in roomy)
+
+
+def shown_resources(resources: Mapping[str, float]) -> str:
+    """What a node has or has free, in words."""
+    parts = [f"{resources.get('CPU', 0):g} CPU", f"{resources.get('GPU', 0):g} GPU"]
+    return ", ".join([*parts, f"{resources.get('memory', 0) / (1 << 30):.3g} GiB of memory"])
