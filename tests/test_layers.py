@@ -89,3 +89,32 @@ def test_nobody_imports_in_a_circle() -> None:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def _private_names(module: str) -> Iterator[str]:
+    """Names with a leading underscore that a module reads from objects that are not its own."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }  # fmt: skip
+    own |= {ast.unparse(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            name, owner = node.attr, ast.unparse(node.value)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr"):
+            name, owner = getattr(node.args[1], "value", ""), ast.unparse(node.args[0])
+        else:
+            continue
+        private = isinstance(name, str) and name.startswith("_") and not name.endswith("__")
+        if private and name not in own and owner not in ("self", "cls", "os", "sys"):
+            yield f"{owner}.{name}"
+
+
+def test_private_parts_of_others_are_used_in_one_place() -> None:
+    """What another package does not promise to keep is reached through ``compat`` of the layer."""
+    # A named tuple's fields are public, argparse's class is named for a type checker alone, the last is our own mark.
+    allowed = {"value._fields", "argparse._SubParsersAction", "part._forgets"}
+    found = {name: set(_private_names(name)) - allowed for name in MODULES if not name.endswith(".compat")}
+    assert {name: private for name, private in found.items() if private} == {}

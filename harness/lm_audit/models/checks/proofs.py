@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lm_audit.models.compat import attention_of
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.placement import places
 
@@ -62,7 +63,7 @@ def _key(model: LanguageModel, fingerprint: str) -> str:
 
     device = model.device
     named = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} {_cpu()}"
-    attention = getattr(model.module.config, "_attn_implementation", None)
+    attention = attention_of(model.module)
     facts = [
         fingerprint,
         torch.__version__,

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.compat import is_stateful, key_layers
 from lm_audit.models.context import attention_reach, context_window, rotates_by_length, uniform_rotation
 from lm_audit.models.generation.continuation import columns
 from lm_audit.models.generation.sampling import Picker
@@ -233,13 +234,9 @@ class Reader:
 
     def _may_crop(self, length: int) -> bool:
         """Whether all layers keep every key and value, and read positions alike whatever the length."""
-        if self._cache is None or getattr(self._module, "_is_stateful", False):
+        if self._cache is None or is_stateful(self._module):
             return False
-        from transformers.cache_utils import DynamicCache, DynamicLayer
-
-        layers = getattr(self._cache, "layers", None) or ()
-        plain = type(self._cache) is DynamicCache and bool(layers)  # others keep states that cannot be cropped
-        plain = plain and all(type(layer) is DynamicLayer for layer in layers)
+        plain = bool(key_layers(self._cache, windows=False))  # others keep states that cannot be cropped
         return plain and (self._reach is None or length < self._reach)
 
     def _crop(self, length: int) -> None:

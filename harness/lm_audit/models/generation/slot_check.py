@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.compat import is_stateful
 from lm_audit.models.context import attention_reach, uniform_rotation
 from lm_audit.models.generation.slot_model import Part, SlotModel
 from lm_audit.models.generation.slots import key_shape
@@ -52,7 +53,7 @@ def find_slots(module: Any, device: torch.device, *, proven: bool | None = None)
 
 
 def _made(module: Any, device: torch.device) -> Slots | str:
-    if getattr(module, "_is_stateful", False):
+    if is_stateful(module):
         return "its layers keep a state"
     ids = torch.ones(1, 2, dtype=torch.long, device=device)
     with torch.inference_mode():

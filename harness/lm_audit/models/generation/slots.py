@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from lm_audit.models.compat import key_layers
+
 
 @dataclass(frozen=True)
 class Write:
@@ -120,12 +122,8 @@ class KeyShape:
 
 def key_shape(cache: Any) -> KeyShape | None:
     """The shape of a cache that holds keys and values alone, each token's in its place; ``None`` for any other."""
-    from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
-
-    layers = getattr(cache, "layers", None) or ()
-    if type(cache) is not DynamicCache or not layers:
-        return None
-    if any(type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) or layer.keys is None for layer in layers):
+    layers = key_layers(cache, windows=True)
+    if not layers or any(layer.keys is None for layer in layers):
         return None
     return KeyShape(len(layers), sum(_token_bytes(layer.keys) + _token_bytes(layer.values) for layer in layers))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.compat import is_stateful, key_layers
 from lm_audit.models.generation.decoding import StepModel
 
 _TOLERANCE = 1e-3  # of log-probabilities (nats), float32
@@ -33,7 +34,7 @@ def find_stepping(module: Any, device: torch.device) -> Stepping:
     """The fastest way that gives what the model's own forward gives."""
     accepts = inspect.signature(module.forward).parameters
     takes_cache = bool({"cache", "past_key_values"} & set(accepts)) and "attention_mask" in accepts
-    if getattr(module, "_is_stateful", False) or not takes_cache:
+    if is_stateful(module) or not takes_cache:
         return Stepping.WHOLE
     training = module.training
     module.eval()
@@ -57,16 +58,12 @@ def _answers(module: Any, device: torch.device) -> bool:
 
 def _keeps_keys_only(module: Any, device: torch.device) -> bool:
     """Whether each layer's cache is keys and values, all of them or those of a window."""
-    from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
-
     try:
         output = module(input_ids=torch.ones(1, 2, dtype=torch.long, device=device), use_cache=True)
     except Exception:  # whatever a model does with a cache that is not made for it
         return False
     cache = getattr(output, "past_key_values", None) or getattr(output, "cache", None)
-    layers = getattr(cache, "layers", None) or ()
-    known = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
-    return type(cache) is DynamicCache and bool(layers) and known
+    return bool(key_layers(cache, windows=True))
 
 
 def _agrees(module: Any, device: torch.device, lengths: tuple[int, ...]) -> bool:

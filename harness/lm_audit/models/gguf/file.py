@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import HarnessError, ModelError
+from lm_audit.models.compat import gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.gguf.header import GgufHeader, read_header
@@ -51,7 +52,7 @@ def _convert(path: Path, folder: Path) -> None:
     except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"{path} cannot be converted by transformers: {reason}") from error
-    tied = set(module.all_tied_weights_keys)
+    tied = tied_names(module)
     tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     _write_config(module, folder)
@@ -88,15 +89,7 @@ def _without_absent_biases(module: Any, report: Any) -> dict[str, Any]:
 
 def _check_all_read(module: Any, header: GgufHeader, path: Path) -> None:
     """``ModelError`` naming the file's tensors for which transformers' conversion has no place: it drops them."""
-    from transformers.integrations.gguf.utils import is_gguf_arch_supported
-    from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
-
-    if is_gguf_arch_supported(header.architecture):
-        return  # converted by rules of names; what they leave is in the loading report
-    processors: Any = TENSOR_PROCESSORS
-    processor = processors.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
-    placed = set(get_gguf_hf_weights_map(module, processor)) | set(ROPE_TENSORS) | {"output.weight"}
-    left = sorted(name for name in header.tensors if name not in placed)
+    left = gguf_tensors_without_place(module, header, frozenset({*ROPE_TENSORS, "output.weight"}))
     if left:
         raise ModelError(f"{path} holds tensors that the conversion cannot keep: {listed(left)}")
 

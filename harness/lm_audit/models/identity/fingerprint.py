@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lm_audit.models.compat import ATTENTION_SETTINGS, tied_names
 from lm_audit.models.devices import SAFETENSORS_NAMES
 from lm_audit.models.identity.digests import combine_tensors, tensor_line
 
@@ -19,8 +20,7 @@ _VOLATILE = frozenset(
         "_name_or_path",
         "_commit_hash",
         "_from_model_config",
-        "_attn_implementation",
-        "_attn_implementation_internal",
+        *ATTENTION_SETTINGS,
         "_experts_implementation",
         "architectures",
         "auto_map",
@@ -51,7 +51,7 @@ def module_fingerprint(module: Any, tokenizer: Any) -> str:
 
 def module_digest(module: Any) -> str:
     """The digest of a module's weights, as :func:`lm_audit.models.identity.digests.weights_digest` gives files."""
-    tied = set(getattr(module, "all_tied_weights_keys", None) or ())
+    tied = tied_names(module)
     named = ((name, value) for name, value in module.state_dict().items() if name not in tied)
     return combine_tensors(tensor_line(n, _dtype(v), tuple(v.shape), _bytes_digest(v)) for n, v in named)
 

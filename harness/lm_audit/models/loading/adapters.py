@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.compat import untie
 from lm_audit.models.files.adapter_folder import Adapter
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
@@ -43,7 +44,7 @@ def with_adapter(module: Any, adapter: Adapter) -> Any:
     if untied:
         merged.config.tie_word_embeddings = False
         merged.config.get_text_config().tie_word_embeddings = False
-        merged.all_tied_weights_keys = {}
+        untie(merged)
     _check_same(unmerged, _logits(merged, ids), merged, adapter)
     return merged
 
@@ -130,13 +131,12 @@ def _untie(wrapped: Any) -> bool:
     """Give every module that shares a weight with another its own copy: merging into one must not change the other."""
     owners: dict[int, list[tuple[Any, str]]] = {}
     for part in wrapped.modules():
-        for name, value in part._parameters.items():
-            if value is not None:
-                owners.setdefault(id(value), []).append((part, name))
+        for name, value in part.named_parameters(recurse=False):
+            owners.setdefault(id(value), []).append((part, name))
     shared = [places for places in owners.values() if len({id(part) for part, _ in places}) > 1]
     for places in shared:
         for part, name in places[1:]:
-            part._parameters[name] = torch.nn.Parameter(part._parameters[name].detach().clone(), requires_grad=False)
+            setattr(part, name, torch.nn.Parameter(getattr(part, name).detach().clone(), requires_grad=False))
     return bool(shared)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from lm_audit.plugin.audit_cases.case import Case, CaseSource
+from lm_audit.plugin.compat import fixture_home
 from lm_audit.plugin.options.model_choice import ModelChoice
 
 TOY = "tiny"
@@ -60,6 +61,4 @@ def is_audit_case(item: pytest.Item) -> bool:
 
 
 def _is_ours(item: pytest.Item, name: str) -> bool:
-    info = getattr(item, "_fixtureinfo", None)
-    definitions = info.name2fixturedefs.get(name, ()) if info is not None else ()
-    return any(definition.func.__module__ == "lm_audit.plugin.audit_cases.fixtures" for definition in definitions[-1:])
+    return fixture_home(item, name) == "lm_audit.plugin.audit_cases.fixtures"

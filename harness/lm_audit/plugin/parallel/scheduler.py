@@ -15,6 +15,7 @@ import pytest
 from lm_audit.number_checks import whole_number
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.audit_cases.grouping import group_of
+from lm_audit.plugin.compat import workers_asked_for
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.parallel.affinity import DEFAULT_MAX_CRASHES, AffinityQueue, Work
 from lm_audit.plugin.parallel.worker_notes import declared_costs
@@ -134,10 +135,8 @@ class AffinityScheduling:
     """xdist's scheduling protocol on top of :class:`AffinityQueue`; a case's key is its index in the collection."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from xdist.workermanage import parse_tx_spec_config
-
         self.config = config
-        self.numnodes = len(parse_tx_spec_config(config))
+        self.numnodes = workers_asked_for(config)
         self.collection: list[str] | None = None
         self._ready: dict[WorkerController, list[str] | None] = {}
         self._complete = False

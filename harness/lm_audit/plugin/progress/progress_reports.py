@@ -16,6 +16,7 @@ import pytest
 
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.cluster.options import on_ray
+from lm_audit.plugin.compat import cursor_column
 from lm_audit.plugin.progress.case_progress import CaseProgress, Reporter
 from lm_audit.plugin.progress.progress_display import Display
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
@@ -50,7 +51,7 @@ def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
     audit = audit_session(config)
     if config.pluginmanager.hasplugin("dsession") or on_ray(config):
         _folder(audit).mkdir(parents=True, exist_ok=True) if audit.problem is None else None
-    display = Display(lambda: _states(config), lambda: int(terminal._tw.width_of_current_line), sys.stdout.fileno())
+    display = Display(lambda: _states(config), lambda: cursor_column(terminal), sys.stdout.fileno())
     config.stash[_DISPLAY] = display
 
 

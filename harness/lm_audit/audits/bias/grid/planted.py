@@ -7,7 +7,6 @@ the negative ones. It shifts d = log p(positive) - log p(negative) by u.h exactl
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -181,9 +180,9 @@ def _with_own_head(module: Any) -> Any:
     """A module that shares every part with ``module`` except its head, a copy (also where weights are tied)."""
     import torch
 
-    clone = copy.copy(module)
-    # A shallow copy shares the dictionary of parts; without its own one, the new head would be the original's too.
-    clone._modules = dict(module._modules)
+    from lm_audit.models.compat import sharing_copy
+
+    clone = sharing_copy(module)
     head = module.get_output_embeddings()
     own = torch.nn.Linear(head.in_features, head.out_features, bias=head.bias is not None, device="meta")
     own.weight = torch.nn.Parameter(head.weight.detach().clone(), requires_grad=False)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.compat import drops_values
 
 _NAMES = ("drop", "jitter")
 """Parts of the names of attributes that hold a probability of leaving something out, or the width of random noise."""
@@ -61,7 +62,7 @@ def _probabilities(module: Any, keep: tuple[str, ...]) -> Iterator[tuple[Any, st
 
 
 def _numbers(holder: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(holder, torch.nn.modules.dropout._DropoutNd) and holder.p > 0:
+    if drops_values(holder):
         yield "p", float(holder.p)
     for name, value in list(vars(holder).items()):
         is_number = isinstance(value, float | int) and not isinstance(value, bool)

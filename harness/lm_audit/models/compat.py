@@ -1,0 +1,82 @@
+"""Parts of transformers and torch that they do not promise to keep: every use of them goes through here.
+
+Seen to work with transformers 5.24 and torch 2.13. ``make test-latest`` tells whether newer ones still have them; what
+is absent then is an error here, in one place, and not a wrong number elsewhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lm_audit.models.gguf.header import GgufHeader
+
+
+def is_stateful(module: Any) -> bool:
+    """Whether the layers keep a state that cannot be cut back to an earlier token (Mamba, RWKV and their kin)."""
+    return bool(getattr(module, "_is_stateful", False))
+
+
+def tied_names(module: Any) -> frozenset[str]:
+    """The names in ``state_dict`` that share their tensor with another name."""
+    return frozenset(getattr(module, "all_tied_weights_keys", None) or ())
+
+
+def untie(module: Any) -> None:
+    """Say that no weights of ``module`` are shared any more; its configuration is the caller's."""
+    module.all_tied_weights_keys = {}
+
+
+def attention_of(module: Any) -> str | None:
+    """The name of the attention implementation that the module runs with ("sdpa", "eager")."""
+    return getattr(module.config, "_attn_implementation", None)
+
+
+ATTENTION_SETTINGS = ("_attn_implementation", "_attn_implementation_internal")
+"""Where a configuration keeps the name of the attention implementation: how it is computed, not what the model is."""
+
+
+def key_layers(cache: Any, *, windows: bool) -> list[Any]:
+    """The layers of a cache that holds keys and values alone, each token's in its place; empty for any other.
+
+    ``windows`` admits layers that keep those of a sliding window. A subclass may keep more than it shows, so types must
+    be equal.
+    """
+    from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
+
+    layers = list(getattr(cache, "layers", None) or ())
+    known = (DynamicLayer, DynamicSlidingWindowLayer) if windows else (DynamicLayer,)
+    return layers if type(cache) is DynamicCache and all(type(layer) in known for layer in layers) else []
+
+
+def sharing_copy(module: Any) -> Any:
+    """A module of the same parts: replacing one in the copy leaves the original as it is, changing one changes both."""
+    clone = copy.copy(module)
+    # A shallow copy shares the dictionary of parts; without its own one, a part replaced here would be replaced there.
+    clone._modules = dict(module._modules)
+    return clone
+
+
+def gguf_tensors_without_place(module: Any, header: GgufHeader, kept: frozenset[str]) -> list[str]:
+    """The tensors of a GGUF file that transformers' conversion drops, except ``kept``; sorted.
+
+    Architectures that it converts by rules of names give none here: what those leave is in the loading report.
+    """
+    from transformers.integrations.gguf.utils import is_gguf_arch_supported
+    from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
+
+    if is_gguf_arch_supported(header.architecture):
+        return []
+    processors: Mapping[str, Any] = TENSOR_PROCESSORS
+    processor = processors.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
+    placed = set(get_gguf_hf_weights_map(module, processor)) | kept
+    return sorted(name for name in header.tensors if name not in placed)
+
+
+def drops_values(part: Any) -> bool:
+    """Whether a part of a module is a dropout layer of torch, of any number of dimensions, that drops something."""
+    from torch.nn.modules import dropout
+
+    return isinstance(part, dropout._DropoutNd) and part.p > 0
