@@ -49,6 +49,7 @@ GROUPS = {
             "report/comparison/interval_difference.py",
         ),
         (
+            "tests/report/test_comparison_rules.py",
             "tests/report/test_interval_difference.py",
             "tests/report/test_comparing_runs.py",
             "tests/report/test_comparing_models.py",
