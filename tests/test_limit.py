@@ -22,7 +22,7 @@ from lm_audit.errors import UsageError
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.resume import check_same
-from tests.plugin.toy_audit import audit_project, last_run, run_pytest
+from tests.plugin.toy_audit import MODEL_AUDIT, audit_project, last_run, measured, run_pytest
 
 
 def options(limit: int | None = None, seed: int = 0, **audit: object) -> RunOptions:
@@ -129,3 +129,17 @@ def test_so_few_canaries_as_a_limit_may_leave_can_still_void_the_audit() -> None
     assert fewest is not None and canary_limit(None) is None and canary_limit(50) == 50
     apart, fewer = (separation(np.arange(n) + 100.0, np.arange(n, dtype=float)) for n in (fewest, 5))
     assert apart.shown and not fewer.shown
+
+
+def test_where_a_model_lies_and_how_much_it_reads_at_once_is_recorded(tmp_path: Path) -> None:
+    project = audit_project(tmp_path, MODEL_AUDIT)
+    words = ("--model", "tiny", "--device", "cpu", "-k", "short")
+    done = run_pytest(project, *words, "--device-map", "auto", "--batch-tokens", "8")
+    assert done.code == 0, done.output
+    options = last_run(project).metadata["options"]
+    assert (options["device_map"], options["batch_tokens"]) == ("auto", 8)
+    before = measured(last_run(project))
+    assert run_pytest(project, *words).code == 0
+    assert measured(last_run(project)) == before
+    for wrong, told in ((("--device-map", "everywhere"), "invalid choice"), (("--batch-tokens", "0"), "batch-tokens")):
+        assert told in run_pytest(project, *words, *wrong).output

@@ -85,5 +85,7 @@ def test_every_method_of_the_table_is_one_that_transformers_knows() -> None:
 def test_what_a_checkpoint_was_quantised_by_is_short_text() -> None:
     assert quantised_by({}) is None and quantised_by({"quantization_config": None}) is None
     assert quantised_by({"quantization_config": {"quant_method": "mxfp4"}}) == "mxfp4"
+    torchao = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
+    assert quantised_by({"quantization_config": torchao}) == "torchao (Int8WeightOnlyConfig)"
     assert len(quantised_by({"quantization_config": {"quant_method": "x" * 999}}) or "") <= 120
     assert json.dumps(quantised_by({"quantization_config": [1]})) == '"an unknown method"'

@@ -80,10 +80,11 @@ def test_a_replacement_takes_the_freed_slot(tmp_path) -> None:
         assert by_worker["gw2"] in {by_worker["gw0"], by_worker["gw1"]}
 
 
-def test_numbered_devices_are_not_hidden_from_workers(tmp_path) -> None:
+@pytest.mark.parametrize("words", [("--device", "cuda:1"), ("--device", "cuda", "--device-map", "auto")])
+def test_devices_that_are_numbered_or_needed_all_are_not_hidden_from_workers(tmp_path, words) -> None:
     folder = write_project(tmp_path, test_toy=SOURCE.replace("if index == 2", "if False"))
     with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
         conftest.write(TWO_DEVICES)
-    run_pytest(folder, "-n", "2", "--device", "cuda:1", CUDA_VISIBLE_DEVICES="4,5")
+    run_pytest(folder, "-n", "2", *words, CUDA_VISIBLE_DEVICES="4,5")
     lines = (tmp_path / "devices.txt").read_text(encoding="utf-8").split("\n")
     assert {line.split()[1] for line in lines if line} == {"4,5"}

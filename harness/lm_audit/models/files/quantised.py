@@ -49,8 +49,16 @@ def quantised_by(config: Mapping[str, Any]) -> str | None:
     details += ["4 bits"] if settings.get("load_in_4bit") is True else []
     details += ["8 bits"] if settings.get("load_in_8bit") is True else []
     details += [str(settings[key]) for key in ("fmt", "format") if isinstance(settings.get(key), str)]
+    details += _scheme(settings.get("quant_type"))
     method = _method(settings) or "an unknown method"
     return " ".join([method, *([f"({', '.join(details)})"] if details else [])])[:120]
+
+
+def _scheme(stated: object) -> list[str]:
+    """The scheme of torchao: its name, or the name of the class that its settings were written by."""
+    if isinstance(stated, Mapping):
+        stated = next((value.get("_type") for value in stated.values() if isinstance(value, Mapping)), None)
+    return [stated] if isinstance(stated, str) else []
 
 
 def check_quantised(config: Mapping[str, Any], folder: Path) -> None:

@@ -88,5 +88,7 @@ def _slots(config: pytest.Config) -> DeviceSlots:
         from lm_audit.plugin.devices import cuda_count
 
         numbered = places_devices_itself(config.getoption("lm_audit_device", None) or ())
-        config.stash[slots_key] = DeviceSlots(() if numbered else visible_devices(os.environ, cuda_count()))
+        # A model that is spread over devices needs all of them in each worker.
+        everywhere = numbered or config.getoption("lm_audit_device_map", None) is not None
+        config.stash[slots_key] = DeviceSlots(() if everywhere else visible_devices(os.environ, cuda_count()))
     return config.stash[slots_key]
