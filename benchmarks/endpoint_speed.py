@@ -1,7 +1,8 @@
 """Requests a second, CPU time a request and memory of the endpoint client, against a server that answers after 100 ms.
 
 The server is another process of this machine, written here: it reads a request, waits, and answers. What is reported
-are ratios to what is possible (in flight / delay) and our own CPU time and memory.
+are ratios to what is possible (in flight / delay), and to what three barer clients get of the same machine in the same
+minute: the official client's plain method, its HTTP library alone, and sockets that do nothing else.
 
     python benchmarks/endpoint_speed.py --requests 20000
 """
@@ -13,17 +14,20 @@ import asyncio
 import gc
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lm_audit.models import load_model
 from lm_audit.models.endpoint.settings import EndpointSettings
 
 DELAY_S = 0.1
-BATCH = 1000
+BATCH = 320
 
 
 async def _client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,8 +95,44 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+async def _with_official(port: int, in_flight: int, prompts: list[str]) -> None:
+    """The same questions by the official client's plain method, by as many senders, nothing kept or checked."""
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    http = DefaultAsyncHttpxClient(trust_env=False)
+    async with AsyncOpenAI(api_key="none", base_url=f"http://127.0.0.1:{port}/v1", http_client=http) as client:
+        left = iter(prompts)
+
+        async def sender() -> None:
+            for prompt in left:
+                asked: Any = [{"role": "user", "content": prompt}]
+                await client.chat.completions.create(model="slow", messages=asked, max_tokens=8, temperature=0)
+
+        await asyncio.gather(*(sender() for _ in range(in_flight)))
+
+
+async def _with_http(port: int, in_flight: int, prompts: list[str]) -> None:
+    """The same by the HTTP library underneath alone."""
+    import httpx2
+
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        left = iter(prompts)
+
+        async def sender() -> None:
+            for prompt in left:
+                asked = [{"role": "user", "content": prompt}]
+                reply = await client.post(url, json={"model": "slow", "messages": asked, "max_tokens": 8})
+                reply.json()
+
+        await asyncio.gather(*(sender() for _ in range(in_flight)))
+
+
 def measure(requests: int, in_flight: int) -> None:
-    """Ask in batches of a thousand and print what each cost."""
+    """Ask in batches, each beside the same number by the official client, by its HTTP library and by plain sockets.
+
+    A machine that is busy slows all four; medians of the ratios of one round to the next say what this client costs.
+    """
     with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -100,23 +140,45 @@ def measure(requests: int, in_flight: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 settings = EndpointSettings(concurrency=in_flight, folder=Path(folder), repeat_checks=0)
                 model = load_model(f"openai:slow@http://127.0.0.1:{port}/v1", endpoint=settings)
-                possible = in_flight / DELAY_S
                 model.generate(["warm up"] * in_flight, max_new_tokens=8, chat=True, temperature=1.0)
-                print("requests   of possible   of plain sockets   CPU ms a request   resident MiB")
-                plain = asyncio.run(_plain_rate(port, in_flight))
-                for done in range(0, requests, BATCH):
-                    prompts = [f"question number {done + k}, of a length that is usual " * 4 for k in range(BATCH)]
-                    cpu, begun = _cpu_s(), time.perf_counter()
-                    model.generate(prompts, max_new_tokens=8, chat=True)
-                    rate = BATCH / (time.perf_counter() - begun)
-                    spent = 1000 * (_cpu_s() - cpu) / BATCH
-                    gc.collect()
-                    if done % (5 * BATCH) == 0:
-                        plain = asyncio.run(_plain_rate(port, in_flight))
-                    shares = f"{rate / possible:11.1%}   {rate / plain:16.1%}"
-                    print(f"{done + BATCH:8d}   {shares}   {spent:16.2f}   {_resident_mib():12.1f}", flush=True)
+                _rounds(model, port, requests, in_flight)
         finally:
             server.terminate()
+
+
+def _rounds(model: Any, port: int, requests: int, in_flight: int) -> None:
+    ways: dict[str, Callable[[list[str]], object]] = {
+        "lm_audit": lambda prompts: model.generate(prompts, max_new_tokens=8, chat=True),
+        "official": lambda prompts: asyncio.run(_with_official(port, in_flight, prompts)),
+        "http": lambda prompts: asyncio.run(_with_http(port, in_flight, prompts)),
+        "sockets": lambda prompts: asyncio.run(_plain_rate(port, in_flight, len(prompts) // in_flight)),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    cpu: dict[str, list[float]] = {name: [] for name in ways}
+    possible, every = in_flight / DELAY_S, max(1, requests // BATCH // 20)
+    print("requests   of possible: " + "  ".join(f"{name:>8}" for name in ways) + "   CPU ms a request: the same   MiB")
+    for done in range(0, requests, BATCH):
+        prompts = [f"question number {done + k}, of a length that is usual " * 4 for k in range(BATCH)]
+        for name, way in ways.items():
+            # The others are asked a part of it: what counts is what each gets of the machine at the time.
+            some = prompts if name == "lm_audit" else prompts[: BATCH // 2]
+            spent, begun = _cpu_s(), time.perf_counter()
+            way(some)
+            rates[name].append(len(some) / (time.perf_counter() - begun))
+            cpu[name].append(1000 * (_cpu_s() - spent) / len(some))
+        gc.collect()
+        if done // BATCH % every == 0:
+            shares = "  ".join(f"{found[-1] / possible:8.1%}" for found in rates.values())
+            costs = "  ".join(f"{found[-1]:5.2f}" for found in cpu.values())
+            print(f"{done + BATCH:8d}                {shares}   {costs}   {_resident_mib():6.1f}", flush=True)
+    for name in ways:
+        share = statistics.median(ours / theirs for ours, theirs in zip(rates["lm_audit"], rates[name], strict=True))
+        cost = statistics.median(ours / theirs for ours, theirs in zip(cpu["lm_audit"], cpu[name], strict=True))
+        print(
+            f"{name}: median {statistics.median(rates[name]) / possible:.1%} of possible, best "
+            f"{max(rates[name]) / possible:.1%}, {statistics.median(cpu[name]):.2f} ms of CPU a request; "
+            f"lm_audit gets {share:.2f} of its rate for {cost:.2f} of its CPU"
+        )
 
 
 def main() -> None:

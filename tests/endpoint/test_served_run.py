@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -19,10 +20,14 @@ KEY = "sk-planted-0123456789abcdef"
 
 def test_a_case_that_a_server_cannot_serve_is_skipped_with_what_is_missing(tmp_path: Path) -> None:
     with made_server() as made:
-        done = audit(tmp_path, made.spec, "-rs", "-n", "2")
+        done = audit(tmp_path, made.spec, "-rs", "-n", "2", "-v")
     assert done.counts == {"passed": 2, "skipped": 2}, done.output
     assert "model made does not offer: hidden states (the weights are behind a server)" in done.output
     assert "training (the weights are behind a server)" in done.output
+    # Six questions a case, asked twice by each worker that meets them first.
+    told = re.findall(r"^    (\d+) requests, ([\d.]+) a second, (\d+) tokens$", done.output, re.MULTILINE)
+    assert len(told) == 2 and all(float(rate) > 0 for _, rate, _ in told), done.output
+    assert all(int(requests) in (6, 12) and int(tokens) >= 6 * 10 for requests, _, tokens in told)
     run = last_run(tmp_path)
     kept = answers(run)
     assert len(kept) == len({one["key"] for one in kept}) == 12

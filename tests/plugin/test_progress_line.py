@@ -96,6 +96,20 @@ def test_the_rate_is_that_of_the_current_call() -> None:
     assert progress.rate(progress.since + 1.0) is None
 
 
+def test_of_a_server_requests_a_second_and_tokens_are_told() -> None:
+    progress = CaseProgress()
+    progress.start("t.py::x[a]")
+    progress.served = True
+    assert progress.speed(time.time()) == ""
+    progress.update(0, 500, 0)
+    progress.update(300, 500, 12_345)
+    assert progress.speed(progress.since + 2.0) == "150.0 requests/s, 12,345 tokens"
+    progress.start("t.py::x[b]")
+    progress.update(0, 5, 0)
+    progress.update(1, 5, 100)
+    assert progress.speed(progress.since + 2.0) == "50 tokens/s", "the next case may be on a model of this machine"
+
+
 def test_a_worker_leaves_its_progress_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "gw0.json"
     reporter = Reporter(file)

@@ -26,6 +26,7 @@ from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, Messages
 
 if TYPE_CHECKING:
+    from lm_audit.models.endpoint.traffic import Traffic
     from lm_audit.models.generation.continuation import Generation
     from lm_audit.models.generation.shared_prefix import Completion
     from lm_audit.models.generation.slot_check import Slots
@@ -76,6 +77,11 @@ class LanguageModel:
     def provenance(self) -> dict[str, Any]:
         """What else there is to say of where its answers come from; nothing of a model on this machine."""
         return {}
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """What was asked of its server so far; ``None`` of a model on this machine."""
+        return None
 
     @property
     def context_window(self) -> int | None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DEVICE = "endpoint"
 """What stands in place of a device where the model is behind a server."""
 
+TRAFFIC_PROPERTY = "lm_audit_traffic"
+"""What ``-v`` tells of a case's requests, as it ends."""
+
 ANSWERS = "answers"
 """The folder of a run that holds its answers."""
 

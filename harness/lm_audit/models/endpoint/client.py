@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import ssl
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from lm_audit.errors import HarnessError, ServerError, UsageError
 from lm_audit.models.endpoint.address import KEY_VARIABLE, Address, base_url, is_loopback
 from lm_audit.models.endpoint.budget import Budget
 from lm_audit.models.endpoint.kept import KeptAnswers
+from lm_audit.models.endpoint.pacing import Pacer
 from lm_audit.models.endpoint.reply_limits import HEADERS, reply_limit
 from lm_audit.models.endpoint.secrets import Key
 from lm_audit.models.endpoint.settings import EndpointSettings
@@ -89,6 +91,8 @@ class Client:
         self.fingerprints: set[str] = set()
         self.ends: Counter[str] = Counter()
         self.asked = self.retries = self.prompt_tokens = self.answer_tokens = self.uncounted = 0
+        self.seconds = 0.0
+        self._pacer = Pacer(settings.concurrency)
         self._key = Key()
         self._runner: asyncio.Runner | None = None
         self._openai: Any = None
@@ -111,7 +115,11 @@ class Client:
                 if on_answer is not None:
                     on_answer(index, replies[index])
         if todo:
-            self._run(self._ask_all(questions, iter(todo), len(todo), replies, on_answer, anew))
+            begun = time.monotonic()
+            try:
+                self._run(self._ask_all(questions, iter(todo), len(todo), replies, on_answer, anew))
+            finally:
+                self.seconds += time.monotonic() - begun
         return [replies[index] for index in range(len(questions))]
 
     def get(self, path: str) -> Any:
@@ -229,7 +237,9 @@ class Client:
 
         async def one(index: int) -> None:
             self.budget.check()
+            begun = time.monotonic()
             raw = await self._send(questions[index])
+            self._pacer.took(time.monotonic() - begun)
             reply = self._checked(raw)
             self._count(reply)
             if not anew:
@@ -241,7 +251,9 @@ class Client:
         async def sender() -> None:
             try:
                 while not errors and (index := next(todo, None)) is not None:
-                    await one(index)
+                    await self._pacer.turn()
+                    if not errors:
+                        await one(index)
             except Exception as error:
                 errors.append(error)
 

@@ -20,6 +20,7 @@ from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.models.endpoint.repeats import Repeats
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning
 from lm_audit.models.endpoint.scores import scored_tokens
+from lm_audit.models.endpoint.traffic import Traffic
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.models.generation.shared_prefix import Completion, Enough
 from lm_audit.models.language_model import LanguageModel
@@ -239,6 +240,13 @@ class EndpointModel(LanguageModel):
         if self._repeats is not None:
             found["endpoint.determinism"] = self._repeats.told
         return found
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked so far."""
+        client = self.client
+        tokens = client.prompt_tokens + client.answer_tokens
+        return Traffic(client.asked, client.kept.found, tokens, client.retries, client.seconds)
 
     def close(self) -> None:
         """Close connections and files."""

@@ -10,7 +10,7 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.case import Case
 from lm_audit.plugin.audit_cases.selection import Selection
-from lm_audit.plugin.endpoints import spent
+from lm_audit.plugin.endpoints import TRAFFIC_PROPERTY, spent
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.audit_session import audit_session
 
@@ -73,12 +73,16 @@ def language_model(
     lm_audit_models.preflight(lm_audit_case)
     model = lm_audit_models.model(lm_audit_case)
     current_recorder(request.node).loaded(model, lm_audit_case)
-    model.on_progress = request.config.stash[REPORTER].update
-    before = model.provenance()
+    reporter = request.config.stash[REPORTER]
+    model.on_progress = reporter.update
+    before, traffic = model.provenance(), model.traffic
+    reporter.now.served = traffic is not None
     yield model
     model.on_progress = None
     for name, value in spent(before, model.provenance()).items():
         current_recorder(request.node).recorder.parameter(name, value)
+    if traffic is not None and model.traffic is not None and request.config.option.verbose > 0:
+        request.node.user_properties.append((TRAFFIC_PROPERTY, model.traffic.since(traffic).told))
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ _WRITE_EVERY_S = 0.5
 
 @dataclass
 class CaseProgress:
-    """How far the running case of one process is; ``tokens`` and ``since`` belong to the current call of the model."""
+    """How far the running case of one process is; ``tokens`` and ``since`` belong to the current call of the model.
+
+    ``served``: the items are requests to a server.
+    """
 
     case: str = ""
     began: float = 0.0
@@ -20,10 +23,12 @@ class CaseProgress:
     total: int = 0
     tokens: int = 0
     since: float = 0.0
+    served: bool = False
 
     def start(self, case: str) -> None:
         """A case begins."""
         self.case, self.began, self.done, self.total, self.tokens = case, time.time(), 0, 0, 0
+        self.served = False
 
     def update(self, done: int, total: int, tokens: int = 0) -> None:
         """Items done of all and tokens so far; fewer items than before mean that a new call began."""
@@ -34,6 +39,13 @@ class CaseProgress:
     def rate(self, now: float) -> float | None:
         """Tokens a second of the current call, None before there are any."""
         return self.tokens / (now - self.since) if self.tokens and now > self.since else None
+
+    def speed(self, now: float) -> str:
+        """Tokens a second, or of a server requests a second and the tokens of this call; empty before there are any."""
+        if self.served and self.done and now > self.since:
+            return f"{self.done / (now - self.since):,.1f} requests/s, {self.tokens:,} tokens"
+        rate = self.rate(now)
+        return f"{rate:,.0f} tokens/s" if rate else ""
 
 
 class Reporter:

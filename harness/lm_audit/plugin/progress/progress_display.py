@@ -72,13 +72,12 @@ class Display:
         for name, state in running.items():
             if name not in self._tasks:
                 self._tasks[name] = self._shown.add_task("", total=None, rate="")
-            rate = state.rate(time.time())
             self._shown.update(
                 self._tasks[name],
                 description=visible(short_id(state.case)),
                 completed=state.done,
                 total=state.total or None,
-                rate=f"{rate:,.0f} tokens/s" if rate else "",
+                rate=state.speed(time.time()),
             )
         self._shown.refresh()
 

@@ -1,4 +1,4 @@
-"""Progress of long cases: what runs, items done of all, tokens a second, time left.
+"""Progress of long cases: what runs, items done of all, tokens or requests a second, time left.
 
 Shown on a terminal only, on a line of its own that vanishes before pytest writes; never under ``-q`` or in CI.
 """

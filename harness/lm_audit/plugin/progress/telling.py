@@ -1,4 +1,7 @@
-"""Under ``-v`` each case's findings are told as it ends, before they are corrected for the number of all findings."""
+"""Under ``-v`` each case's findings are told as it ends, before they are corrected for the number of all findings.
+
+So is what it asked of a server: requests, requests a second, tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 
 import pytest
 
+from lm_audit.plugin.endpoints import TRAFFIC_PROPERTY
 from lm_audit.plugin.record.attempts import FINDINGS_PROPERTY
 from lm_audit.visible import visible
 
@@ -26,11 +30,12 @@ class _Telling:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the findings below the line of their case."""
-        if report.when != "call":
-            return
+        """Write the findings and the traffic below the line of their case."""
         for name, value in report.user_properties:
-            if name == FINDINGS_PROPERTY:
+            if name == TRAFFIC_PROPERTY and report.when == "teardown":
+                self._terminal.ensure_newline()
+                self._terminal.write_line(f"    {visible(str(value))}")
+            if name == FINDINGS_PROPERTY and report.when == "call":
                 self._terminal.ensure_newline()
                 for verdict, statement in json.loads(str(value)):
                     text = visible(" ".join(statement.split()))
