@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import binomtest
 
 from lm_audit.audits.faithfulness.controls.deletion_control import SCORES, judged
+from lm_audit.audits.faithfulness.controls.known_sources import few, most
 from lm_audit.audits.leakage.controls.expected import negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Half, Planted, made_up_items
 from lm_audit.audits.leakage.half_option.conditions import Effect
@@ -179,8 +180,27 @@ def test_of_40_samples_31_must_tell_a_good_order_from_a_random_one(side: str, sa
 def test_random_attributions_may_lie_on_neither_side_of_random_orders(hits: int) -> None:
     verdict = judged(deletion_rows(below=hits))
     more = max(hits, 40 - hits)
-    assert verdict.passed is not (binomtest(more, 40, 0.5, alternative="greater").pvalue < 0.001 / 20)
-    assert verdict.passed or "rise: random attributions and random orders are not alike" in verdict.observed
+    alike = bool(binomtest(more, 40, 0.5, alternative="greater").pvalue >= 0.001 / 20)
+    assert verdict.passed is alike
+    assert alike or "rise: random attributions and random orders are not alike; mas: " in verdict.observed
+    assert not alike or verdict.observed == "random attributions score like random orders, between both planted orders"
+
+
+def test_random_attributions_that_give_what_random_orders_give_are_alike() -> None:
+    assert judged([row | {f"{score}_random": 0.5 for score in SCORES} for row in deletion_rows()]).passed
+
+
+def test_half_of_the_samples_are_neither_most_nor_few() -> None:
+    for yes, words in (
+        (40, (True, False)),
+        (31, (True, False)),
+        (30, (False, False)),
+        (9, (False, True)),
+        (0, (False, True)),
+    ):
+        answers = [k < yes for k in range(40)]
+        assert (most(answers), few(answers)) == words
+    assert (most([]), few([])) == (False, False)
 
 
 def test_one_score_that_is_wrong_is_enough_and_too_few_samples_tell_nothing() -> None:
@@ -229,6 +249,10 @@ def test_a_memorised_canary_must_be_found_by_auc_exposure_and_extraction(made: S
     assert (verdict.role, verdict.passed) == ("positive", not failing)
     assert evidence.parameters == {"members": 16, "steps": 90, "worst_secret_nats": 0.08}
     assert {"privacy.control_auc", "privacy.control_exposure", "privacy.control_extraction"} <= set(evidence.metrics)
+    assert {name: source.statistic for name, source in evidence.sources.items()} == {
+        "privacy.control_auc": "auc", "privacy.control_exposure": "exposure", "privacy.control_extraction": "mean",
+    }  # fmt: skip
+    assert {evidence.metrics[name].better for name in evidence.sources} == {"neither", "higher"}
     assert len(evidence.rows) == 216 and "90 steps" in evidence.notes[0]
 
 
@@ -240,3 +264,24 @@ def test_canaries_that_only_pretend_must_not_be_told_from_twins(shift: float, pa
     assert blind_baseline(scores(TWINS + shift, TWINS[::-1])).verdict == ("ok" if passed else "refuse")
     nothing = control(judge_pretended(scores(np.zeros(0), TWINS), MEMORY))
     assert not nothing.passed
+
+
+@pytest.mark.parametrize(
+    ("members", "twins", "verdict", "reason"),
+    [
+        (TWINS, TWINS[::-1], "ok", "does not tell members from twins: AUC 0.500, p = 1.0000; an AUC of"),
+        (TWINS + 0.12, TWINS, "warn", "may tell members from twins: AUC 0.558"),
+        (TWINS + 2.0, TWINS, "refuse", "already tells members from twins: AUC 1.000"),
+        (TWINS - 2.0, TWINS, "refuse", "already tells members from twins: AUC 0.000"),
+        (TWINS[:3], TWINS[:4], "refuse", "nobody can tell whether the base model is blind"),
+        (np.zeros(0), TWINS, "refuse", "the base model's AUC cannot be estimated"),
+    ],
+)
+def test_a_base_model_must_be_blind_and_what_could_be_noticed_is_said(
+    members: Any, twins: Any, verdict: str, reason: str
+) -> None:
+    found = blind_baseline(scores(members, twins))
+    assert found.verdict == verdict and reason in found.reason
+    assert found.auc == found.found.auc
+    if verdict == "warn":
+        assert found.reason.endswith("(calibrated scores, differences in differences)")

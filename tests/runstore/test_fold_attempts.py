@@ -86,6 +86,49 @@ def test_findings_sources_and_captions_come_back(tmp_path: Path) -> None:
     assert last.findings[0].effect == EFFECT and last.findings[0].metric == "bias.gap"
 
 
+def test_what_is_told_of_a_model_holds_nothing_of_the_ledger(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    writer = begin(folder, ledger)
+    writer.model(fingerprint="a" * 8, dtype="float32")
+    writer.model(spec="tiny")
+    ledger.write(
+        "figure", case_id=CASE, attempt=1, name="f", title="F", figure="table", data={"columns": [], "rows": []}
+    )
+    (case,) = read_run(folder.path).cases
+    assert dict(case.model_details) == {"fingerprint": "a" * 8, "dtype": "float32", "spec": "tiny"}
+    # Older versions wrote no caption.
+    assert case.last.figures[0].caption == ""
+
+
+@pytest.mark.parametrize(
+    ("control", "outcome", "reason"),
+    [
+        (
+            Control("negative", False, "silence", "noise"),
+            "failed",
+            "negative control failed: expected silence, observed noise",
+        ),
+        (Control("negative", True, "silence", "silence"), "error", "negative control error: why"),
+        (None, "crashed", "positive control crashed: why"),
+        (None, None, "positive control did not end"),
+    ],
+)
+def test_the_reason_names_the_control_and_what_became_of_it(
+    tmp_path: Path, control: Control | None, outcome: str | None, reason: str
+) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"), control="positive")
+    if control is not None:
+        writer.control(control)
+    if outcome is not None:
+        writer.end(outcome, 1.0, "why")
+    run = read_run(folder.path)
+    assert void_reason(run, "bias", "tiny") == reason
+    nobodys = replace(run, cases=tuple(replace(case, audit=None) for case in run.cases))
+    assert void_audits(nobodys) == ()
+
+
 def held(passed: bool, expected: str = "a gap") -> Finding:
     return control_finding(Control("positive", passed, expected, "seen" if passed else "none"))
 

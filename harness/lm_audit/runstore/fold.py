@@ -16,6 +16,9 @@ from lm_audit.stats.estimate import Estimate
 
 _OUTCOMES = get_args(Outcome)
 
+_OF_THE_LEDGER = frozenset({"v", "t", "s", "m", "kind", "case_id", "attempt"})
+"""Fields that say where a record stands, not what it tells: times are no part of what is known of a model."""
+
 
 @dataclass
 class _Open:
@@ -167,7 +170,7 @@ def _end(found: _Open, record: Mapping[str, Any]) -> None:
 
 
 def _model(found: _Open, record: Mapping[str, Any]) -> None:
-    found.model.update({name: value for name, value in record.items() if name not in ("v", "t", "kind", "case_id")})
+    found.model.update({name: value for name, value in record.items() if name not in _OF_THE_LEDGER})
 
 
 def _metric(found: _Open, record: Mapping[str, Any]) -> None:
