@@ -22,8 +22,9 @@ def shared_controls(run: Run) -> frozenset[str]:
 def model_columns(run: Run) -> list[str]:
     """The columns of a run: its models, then cases without one, the built-in toy last."""
     shared = shared_controls(run)
-    audited = dict.fromkeys(column_of(case) for case in run.cases if case.model and case.case_id not in shared)
+    placed = [case for case in run.cases if case.model or case.toy]  # a toy that its case makes has no model's name
+    audited = dict.fromkeys(column_of(case) for case in placed if case.case_id not in shared)
     # A model that serves for controls only is not what the run asks about, unless there is no other.
-    names = audited or dict.fromkeys(column_of(case) for case in run.cases if case.model)
+    names = audited or dict.fromkeys(column_of(case) for case in placed)
     without = [NO_MODEL] if any(case.model is None and not case.toy for case in run.cases) else []
     return sorted([*names, *without], key=lambda name: name == BUILT_IN_TOY)
