@@ -249,6 +249,11 @@ def test_gates(configure: Configure, tmp_path: Path, text: str, fragments: tuple
         (("--data", "mine=x.jsonl"), {"bias"}, ("--data mine", "no audit here knows")),
         (("--undecided", "fail"), {"bias"}, ("--undecided does nothing without --gates",)),
         (("--report-only",), {"bias"}, ("--report-only does nothing without --gates",)),
+        (("--concurrency", "3"), {"bias"}, ("--concurrency does nothing: no model of this run is served",)),
+        (("--max-tokens-spent", "3"), {"bias"}, ("--max-tokens-spent does nothing",)),
+        (("--allow-insecure",), {"bias"}, ("--allow-insecure does nothing",)),
+        (("--gpus-per-worker", "2"), {"bias"}, ("--gpus-per-worker does nothing without --ray",)),
+        (("--ray-ship", "docs"), {"bias"}, ("--ray-ship does nothing without --ray",)),
     ],
 )
 def test_options_without_effect(

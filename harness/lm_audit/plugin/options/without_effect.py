@@ -83,9 +83,21 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
         for flag, value in (("--device-map", options.device_map), ("--batch-tokens", options.batch_tokens)):
             if value is not None:
                 found.append(f"{flag} does nothing: every model of this run is served, and its server decides")
+    if not any(is_endpoint(model.spec) for model in options.models):
+        found += [f"{flag} does nothing: no model of this run is served" for flag in _SERVED if _is_given(config, flag)]
+    if config.getoption("lm_audit_ray", None) is None and not hasattr(config, "workerinput"):
+        found += [f"{flag} does nothing without --ray" for flag in _ON_RAY if _is_given(config, flag)]
     if not config.getoption("lm_audit_gates"):
         for flag in ("--undecided", "--report-only"):
-            value = config.getoption("lm_audit_" + flag.removeprefix("--").replace("-", "_"))
-            if value not in (None, False, declared_default(flag)):
+            if _is_given(config, flag):
                 found.append(f"{flag} does nothing without --gates")
     return found
+
+
+_SERVED = ("--concurrency", "--request-timeout", "--max-tokens-spent", "--allow-insecure", "--reuse-answers")
+_ON_RAY = ("--ray-timeout", "--ray-workers", "--gpus-per-worker", "--cpus-per-worker", "--ray-ship")
+
+
+def _is_given(config: pytest.Config, flag: str) -> bool:
+    value = config.getoption("lm_audit_" + flag.removeprefix("--").replace("-", "_"), None)
+    return value not in (None, False, [], declared_default(flag))
