@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,15 +49,6 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
 
     base = tmp_path_factory.getbasetemp()
     return Book((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "needle-cells")
-
-
-def skip_beyond_context(model: LanguageModel, length: int) -> None:
-    """A length that the model was not trained to read measures nothing."""
-    from lm_audit.audits.needle.answers.answerers import beyond_context
-
-    reason = beyond_context(model, length)
-    if reason:
-        pytest.skip(reason)
 
 
 def cell_cases(options: RunOptions) -> list[Case]:
@@ -105,7 +97,7 @@ def test_cell(
     """The samples of one length and depth."""
     from lm_audit.audits.needle.answers.evaluation import cell_evidence
 
-    skip_beyond_context(language_model, case.params["length"])
+    skip_unmeasurable(language_model, replace(case.params["plan"], lengths=(case.params["length"],)))
     scored = book.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
     evidence.record(cell_evidence(scored, scorer=run_options.option("needle_scorer"), seed=audit_seed))
 

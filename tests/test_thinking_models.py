@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.bias import bbq_generated, counterfactual_continuations, load_swap_items
+from lm_audit.audits.needle.grid.plans import Asking, plans
+from lm_audit.audits.needle.grid.whole_grid import measurable
+from lm_audit.audits.needle.options import OPTIONS
 from lm_audit.audits.privacy.data.prepare import make_canaries
 from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction
 from lm_audit.audits.privacy.stages.config import smoke_config
@@ -115,6 +118,21 @@ def test_continuations_leave_out_what_never_came(folder: Path) -> None:
     assert value(endless, "bias.counterfactual_generated_change") is None
     assert endless.rows[0]["continuation"] is None and endless.rows[0]["change"] is None
     assert any("lack a continuation" in note for note in endless.notes)
+
+
+def test_a_length_that_leaves_no_room_for_the_thought_is_left_out(folder: Path) -> None:
+    options = {option.name: option.default for option in OPTIONS} | {"needle_lengths": "380,440"}
+    (plan,) = plans(lambda name: options[name], "smoke", 0, ROOT / "fixtures" / "needle" / "plans.toml", Asking())
+    lengths, reasons = measurable(model(folder, "loops", thinking=100), plan)
+    assert lengths == [380] and "100 for its thought (--thinking-tokens)" in reasons[0]
+    (plain,) = plans(
+        lambda name: options[name],
+        "smoke",
+        0,
+        ROOT / "fixtures" / "needle" / "plans.toml",
+        Asking(chat_args={"enable_thinking": False}),
+    )
+    assert measurable(model(folder, "loops", thinking=100, enable_thinking=False), plain) == ([380, 440], [])
 
 
 def audited(folder: Path, reports: Path, *arguments: str) -> tuple[dict[str, dict[str, Any]], Path]:

@@ -10,6 +10,7 @@ from lm_audit.audits.needle.answers.evaluation import grid_evidence
 from lm_audit.audits.needle.grid.adaptive import Place, find_cliff
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.grid.feasible import too_short
+from lm_audit.audits.needle.samples.frame import frame_of
 from lm_audit.errors import UsageError
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
@@ -68,11 +69,22 @@ def adaptive_evidence(
 
 
 def measurable(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
-    """The plan's lengths that this model reads and the task fits in, and why others are left out."""
+    """The plan's lengths that this model reads, its thought included, and the task fits in; why others are left out."""
+    thought = _thought_room(model, plan)
     reasons = {
-        length: beyond_context(model, length) or too_short(plan, model.tokenizer, length) for length in plan.lengths
+        length: beyond_context(model, length, thought) or too_short(plan, model.tokenizer, length)
+        for length in plan.lengths
     }
     return [n for n, reason in reasons.items() if not reason], [reason for reason in reasons.values() if reason]
+
+
+def _thought_room(model: LanguageModel, plan: Plan) -> int:
+    """Tokens of the thought that the plan's template opens; 0 where it opens none, or a folder's samples say it."""
+    config = plan.config
+    if config is None:
+        return 0
+    frame = frame_of(config.template, model.tokenizer, config.chat_args, thinking=config.thinking)
+    return 0 if frame.opened is None else model.chat_settings.thinking_tokens or 0
 
 
 def _described(evidence: Evidence, plan: Plan, left_out: Sequence[str]) -> Evidence:
