@@ -270,7 +270,7 @@ def test_canaries_that_only_pretend_must_not_be_told_from_twins(shift: float, pa
     ("members", "twins", "verdict", "reason"),
     [
         (TWINS, TWINS[::-1], "ok", "does not tell members from twins: AUC 0.500, p = 1.0000; an AUC of"),
-        (TWINS + 0.12, TWINS, "warn", "may tell members from twins: AUC 0.558"),
+        (TWINS + 0.15, TWINS, "warn", "may tell members from twins: AUC 0.57"),
         (TWINS + 2.0, TWINS, "refuse", "already tells members from twins: AUC 1.000"),
         (TWINS - 2.0, TWINS, "refuse", "already tells members from twins: AUC 0.000"),
         (TWINS[:3], TWINS[:4], "refuse", "nobody can tell whether the base model is blind"),
