@@ -44,3 +44,12 @@ def test_fused_and_plain_scores_agree_on_a_gpu(kind, monkeypatch):
     plain = flow_matrix(trace, rows).tokens.cpu(), flow_span(trace, rows).tokens.cpu()
     for one, other in zip(fused, plain, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+@pytest.mark.parametrize(("length", "pieces"), [(40, 1), (40, 4), (43, 4), (7, 7)])
+def test_a_product_in_pieces_is_the_product(length, pieces):
+    left, right = torch.randn(3, 5, length), torch.randn(3, length, 6)
+
+    found = heads.long_product(left, right, pieces)
+
+    assert torch.allclose(found, left @ right, atol=1e-5)

@@ -16,6 +16,9 @@ from torch.nn import functional
 
 from lm_audit.audits.faithfulness.methods.decoder import Decoder, Layer, norm_epsilon
 
+_PIECE = 512
+"""Columns of one piece of a product over a whole text."""
+
 ROW_BUDGET = 32 * 2**20
 """Attention probabilities (heads x rows x columns) held at once."""
 
@@ -23,6 +26,21 @@ ROW_BUDGET = 32 * 2**20
 def inverse_rms(x: Tensor, epsilon: float) -> Tensor:
     """``1 / sqrt(mean(x^2) + epsilon)`` over the last axis, in float32, kept as a column."""
     return torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + epsilon)
+
+
+def long_product(left: Tensor, right: Tensor, pieces: int) -> Tensor:
+    """``left @ right`` (... x M x T, ... x T x N) as a sum over pieces of T: few rows and columns alone leave most of
+    a GPU idle.
+    """
+    if pieces < 2:
+        return torch.matmul(left, right)
+    length = left.shape[-1] // pieces
+    whole = length * pieces
+    parts = left[..., :whole].unflatten(-1, (pieces, length)).transpose(-3, -2)
+    total = torch.matmul(parts, right[..., :whole, :].unflatten(-2, (pieces, length))).sum(-3)
+    if whole < left.shape[-1]:
+        total += torch.matmul(left[..., whole:], right[..., whole:, :])
+    return total
 
 
 def launch_kernels(tensor: Tensor) -> Any:
@@ -138,9 +156,8 @@ class Heads:
         """
         groups = self.decoder.heads // self.decoder.kv_heads
         grouped = torch.unflatten(attention, 0, (self.decoder.kv_heads, groups)).flatten(1, 2)
-        mixed = torch.unflatten(torch.matmul(grouped, self.values.float()), 1, (groups, attention.shape[1])).flatten(
-            0, 1
-        )
+        product = long_product(grouped, self.values.float(), 1 if not grouped.is_cuda else self.length // _PIECE)
+        mixed = torch.unflatten(product, 1, (groups, attention.shape[1])).flatten(0, 1)
         return functional.linear(mixed.transpose(0, 1).flatten(1), self.layer.output_weight.float())
 
     @property

@@ -1,0 +1,103 @@
+"""Norms and rotations replaced for a pass: only those that give the same, and for the pass alone."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lm_audit.models.kernels import fused_parts
+from lm_audit.models.kernels.fused_parts import FusedParts
+from tests.models.architectures import architecture
+
+IDS = torch.tensor([[5, 6, 7, 8, 9]])
+
+
+class PlainParts:
+    """What the kernels compute, in torch; counts its calls."""
+
+    def __init__(self, off: float = 0.0) -> None:
+        self.norms, self.turns, self._off = 0, 0, off
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float, *, shifted: bool) -> Tensor:
+        self.norms += 1
+        normed = x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps)
+        found = (normed * (1 + weight.float())).to(x.dtype) if shifted else weight * normed.to(x.dtype)
+        return found + self._off
+
+    def can_turn(self, query: Tensor, key: Tensor, cosine: Tensor, sine: Tensor) -> bool:
+        return query.shape[-1] == cosine.shape[-1]
+
+    def turn(self, query: Tensor, key: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
+        self.turns += 1
+        cosine, sine = cosine[:, None], sine[:, None]
+        return tuple(  # type: ignore[return-value]
+            x * cosine + torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1) * sine + self._off
+            for x in (query, key)
+        )
+
+
+def parts_of(name: str, by: PlainParts, patch: pytest.MonkeyPatch) -> tuple[Any, FusedParts]:
+    patch.setattr(fused_parts, "_kernels", lambda body: by)
+    module = copy.deepcopy(architecture(name))
+    with torch.no_grad():
+        for one in module.parameters():
+            one.add_(0.1 * torch.randn(one.shape, generator=torch.Generator().manual_seed(len(one.shape))))
+    return module, FusedParts(module.base_model)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    ("name", "norms", "spaces"), [("llama", 7, 1), ("qwen3", 13, 1), ("gemma3_text", 19, 1), ("gpt2", 0, 0)]
+)
+def test_a_pass_with_replaced_parts_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str, norms: int, spaces: int
+) -> None:
+    by = PlainParts()
+    module, parts = parts_of(name, by, monkeypatch)
+    before, tried = module(input_ids=IDS).logits, (by.norms, by.turns)
+
+    with parts():
+        during = module(input_ids=IDS).logits
+
+    assert parts.counts == (norms, spaces)
+    assert torch.allclose(during, before, atol=1e-4)
+    assert bool(norms) <= by.norms - tried[0] <= norms  # Gemma's norms of heads get a view that is not contiguous
+    assert (by.turns > tried[1]) == bool(spaces)
+    done = (by.norms, by.turns)
+    assert torch.equal(module(input_ids=IDS).logits, before)
+    assert (by.norms, by.turns) == done
+
+
+def test_parts_that_give_something_else_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, parts = parts_of("llama", PlainParts(off=0.01), monkeypatch)
+
+    assert parts.counts == (0, 0)
+
+
+def test_a_norm_that_someone_listens_to_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, _ = parts_of("llama", PlainParts(), monkeypatch)
+    module.base_model.norm.register_forward_hook(lambda *given: None)
+
+    assert FusedParts(module.base_model).counts == (6, 1)
+
+
+@torch.inference_mode()
+def test_parts_are_back_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = PlainParts()
+    module, parts = parts_of("llama", by, monkeypatch)
+    before = module(input_ids=IDS).logits
+
+    with pytest.raises(ZeroDivisionError), parts():
+        raise ZeroDivisionError
+
+    made = by.norms
+    assert torch.equal(module(input_ids=IDS).logits, before)
+    assert by.norms == made
+
+
+def test_there_is_nothing_to_replace_on_a_cpu() -> None:
+    assert FusedParts(architecture("llama").base_model).counts == (0, 0)
