@@ -36,8 +36,8 @@ def long_product(left: Tensor, right: Tensor, pieces: int) -> Tensor:
         return torch.matmul(left, right)
     length = left.shape[-1] // pieces
     whole = length * pieces
-    parts = left[..., :whole].unflatten(-1, (pieces, length)).transpose(-3, -2)
-    total = torch.matmul(parts, right[..., :whole, :].unflatten(-2, (pieces, length))).sum(-3)
+    parts = torch.unflatten(left[..., :whole], -1, (pieces, length)).transpose(-3, -2)
+    total = torch.matmul(parts, torch.unflatten(right[..., :whole, :], -2, (pieces, length))).sum(-3)
     if whole < left.shape[-1]:
         total += torch.matmul(left[..., whole:], right[..., whole:, :])
     return total
