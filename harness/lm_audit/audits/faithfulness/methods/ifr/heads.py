@@ -69,6 +69,12 @@ def rms_norm(norm: Any, x: Tensor, epsilon: float | None = None) -> Tensor:
 
 def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Rotary positions applied to ``... x T x e``."""
+    kernels = launch_kernels(x)
+    if kernels is not None and x.ndim == 3:
+        given = x[None], x[None, :1], cosine[None], sine[None]
+        if kernels.can_turn(*given):
+            turned: Tensor = kernels.turn(*given)[0][0]
+            return turned
     return x * cosine + _half_turn(x) * sine
 
 

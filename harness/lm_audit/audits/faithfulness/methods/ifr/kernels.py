@@ -220,7 +220,7 @@ def pooled_attention(
     keys are read once instead of twice.
     """
     heads, rows, width = queries.shape
-    queries, keys = queries.contiguous(), keys.contiguous()
+    queries, keys = _by_rows(queries), _by_rows(keys)
     length, groups = keys.shape[1], heads // keys.shape[0]
     pooled = torch.empty(heads, length, device=keys.device, dtype=torch.float32)
     by_row, by_column = (_tile(tile, keys) for tile in (ROW_TILE, COLUMN_TILE))
@@ -236,6 +236,11 @@ def pooled_attention(
     return pooled, sums
 
 
+def _by_rows(states: Tensor) -> Tensor:
+    """The same with the elements of a row side by side, as the kernels read them."""
+    return states if states.stride(-1) == 1 else states.contiguous()
+
+
 def _tile(tile: dict[str, int], keys: Tensor) -> dict[str, int]:
     if keys.shape[-1] <= 128 and keys.dtype != torch.float32:
         return tile
@@ -247,7 +252,7 @@ def span_proximities(values: Tensor, output: Tensor, pooled: Tensor, whole: Tens
     x He.
     """
     heads, length = pooled.shape
-    values, output = values.contiguous(), output.contiguous()
+    values, output = _by_rows(values), output.contiguous()
     result = torch.empty(heads, stop, device=pooled.device, dtype=torch.float32)
     block = 128 if values.shape[-1] <= 128 else 64
     grid = (triton.cdiv(stop, block), heads)
@@ -262,7 +267,7 @@ def span_proximities(values: Tensor, output: Tensor, pooled: Tensor, whole: Tens
 def sink_proximities(values: Tensor, output: Tensor, attention: Tensor, wholes: Tensor, first: int) -> Tensor:
     """Proximities H x G x T of every message to each sink's vector; sinks sit at positions ``first`` and on."""
     heads, sinks, length = attention.shape
-    values, output = values.contiguous(), output.contiguous()
+    values, output = _by_rows(values), output.contiguous()
     result = torch.empty_like(attention)
     wholes = wholes.float().contiguous()
     tile = SINK_TILE
