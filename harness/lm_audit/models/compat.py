@@ -51,6 +51,11 @@ def key_layers(cache: Any, *, windows: bool) -> list[Any]:
     return layers if type(cache) is DynamicCache and all(type(layer) in known for layer in layers) else []
 
 
+def has_hooks(part: Any) -> bool:
+    """Whether somebody is told when the part is called."""
+    return bool(part._forward_hooks or part._forward_pre_hooks)
+
+
 def sharing_copy(module: Any) -> Any:
     """A module of the same parts: replacing one in the copy leaves the original as it is, changing one changes both."""
     clone = copy.copy(module)

@@ -103,16 +103,14 @@ def attending(how: TreeAttention | RowAttention, by: Kernels) -> Iterator[None]:
         how.layers += 1
         return how(module, query, key, value, query.shape[-1] ** -0.5 if scaling is None else scaling), None
 
-    local = ALL_ATTENTION_FUNCTIONS._local_mapping
-    before = local.get("sdpa")
-    local["sdpa"] = attend
+    before = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    ALL_ATTENTION_FUNCTIONS["sdpa"] = attend
     try:
         yield
     finally:
-        if before is None:
-            del local["sdpa"]
-        else:
-            local["sdpa"] = before
+        ALL_ATTENTION_FUNCTIONS.pop("sdpa")
+        if ALL_ATTENTION_FUNCTIONS["sdpa"] is not before:  # someone else's, put there as this one was
+            ALL_ATTENTION_FUNCTIONS["sdpa"] = before
 
 
 def no_mask(device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lm_audit.models.compat import has_hooks
+
 _TURN = "apply_rotary_pos_emb"
 _SAME = {torch.float32: 1e-5, torch.float16: 2**-9, torch.bfloat16: 2**-6}
 """Largest difference from the plain form, as a share of the largest value: one step of the dtype, or two."""
@@ -78,7 +80,7 @@ def _norm(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:
     own = list(part.children()), [name for name, _ in part.named_parameters(recurse=False)]
     if own != ([], ["weight"]) or eps is None or weight.ndim != 1 or weight.dtype not in _SAME or len(weight) > 16384:
         return None
-    if part._forward_hooks or part._forward_pre_hooks:
+    if has_hooks(part):
         return None
     x = torch.randn(3, len(weight), device=weight.device).to(weight.dtype) * 3
     try:
