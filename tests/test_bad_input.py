@@ -56,11 +56,14 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confi
     for place in ("lm_audit.models.load_model", "lm_audit.models.loading.from_spec.load_model"):
         monkeypatch.setattr(place, loaded)
     monkeypatch.chdir(tmp_path)
+    # Plugins that happen to be installed, and pytest's own garbage collections, take most of the time otherwise.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     made: list[pytest.Config] = []
 
     def read(*arguments: str) -> pytest.Config:
         plugins = ("-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", "-p", "no:cacheprovider")
+        plugins += ("-p", "no:unraisableexception", "-p", "no:threadexception")
         config = get_config([*plugins, *arguments])
         made.append(config)
         config.parse([*plugins, *arguments])

@@ -10,7 +10,7 @@ from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.case import Case, CaseSource
 from lm_audit.plugin.options.model_choice import parse_choice, parse_choices
 from lm_audit.plugin.options.run_options import RunOptions
-from tests.plugin.toy_audit import MODEL_AUDIT, audit_project, run_pytest
+from tests.plugin.toy_audit import audit_project, run_pytest
 
 IDS = """
 import pytest
@@ -110,14 +110,3 @@ def test_x(case): pass
     assert done.code == 2
     assert "pairs.csv, row 7: expected 3 columns, found 2" in done.output
     assert "Traceback" not in done.output
-
-
-def test_serial_and_parallel_ids_are_the_same(tmp_path: Path) -> None:
-    audit_project(tmp_path, MODEL_AUDIT)
-    serial = run_pytest(tmp_path, "-rA", "--model", "tiny", "--device", "cpu")
-    parallel = run_pytest(tmp_path, "-rA", "--model", "tiny", "--device", "cpu", "-n", "2")
-    ids = [
-        sorted(line for line in done.output.splitlines() if line.startswith("PASSED")) for done in (serial, parallel)
-    ]
-    assert ids[0] == ids[1]
-    assert len(ids[0]) == 3

@@ -261,5 +261,6 @@ def test_same_numbers_with_workers_as_without(tmp_path) -> None:
         outcome = run_pytest(folder, "-n", workers, "--model", "tiny", "--device", "cpu", TOY_PAUSE="0")
         assert outcome.code == 0, outcome.output
         found.append(evidence_of(only_run(folder)))
+    # By case id, so that these are the same too.
     assert len(found[0]) == 3 + MODEL_CASES
     assert found[0] == found[1]

@@ -150,7 +150,7 @@ def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
         folder.mkdir()
         audit_project(folder, MODEL_AUDIT)
     assert run_pytest(half, "--model", "tiny", "--device", "cpu", "-k", "short").code == 0
-    done = run_pytest(half, "--resume", last_run(half).run_id, "-n", "2")
+    done = run_pytest(half, "--resume", last_run(half).run_id)
     assert done.counts == {"passed": 2, "resumed": 1}, done.output
     assert run_pytest(whole, "--model", "tiny", "--device", "cpu").code == 0
     assert measured(last_run(half)) == measured(last_run(whole))

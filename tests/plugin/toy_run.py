@@ -39,6 +39,8 @@ def write_project(folder: Path, **modules: str) -> Path:
 def environment(**more: str) -> dict[str, str]:
     """The environment of a call: this repository importable, one thread, nothing of the pytest around it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
+    # Compiling the package anew in every process of every call would take longer than most calls.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     kept |= {"PYTHONPATH": str(REPOSITORY / "harness"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     # Other plugins that happen to be installed triple the time that a process takes to start.
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | more

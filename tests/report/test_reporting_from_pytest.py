@@ -48,6 +48,9 @@ def run_pytest(folder: Path, *arguments: str, share: float, die: bool = False) -
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
     environment |= {"DIE": "1"} if die else {}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_probe.py", *arguments]
+    if "--html" not in arguments:  # Others' plugins, which that call needs, take longer to load than all else.
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
 
