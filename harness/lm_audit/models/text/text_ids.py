@@ -15,8 +15,10 @@ def prompt_ids(tokenizer: Any, text: str) -> list[int]:
     """The ids of ``text`` behind the tokenizer's BOS, if it has one; text that spells BOS out gets no second one."""
     whole = list(tokenizer(text).input_ids)
     bare = list(tokenizer(text, add_special_tokens=False).input_ids)
+    if whole == bare:
+        return whole
     head, _ = added(tokenizer)
-    return whole if whole == bare else bare if bare[: len(head)] == list(head) and head else [*head, *bare]
+    return bare if bare[: len(head)] == list(head) and head else [*head, *bare]
 
 
 def added(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -37,9 +37,9 @@ def plain_texts(model: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[
     from lm_audit.models.text import text_ids
 
     sequences, starts = [], []
+    heads = {prefix: text_ids.prompt_ids(model.tokenizer, prefix) for prefix in dict.fromkeys(p for p, _ in pairs)}
     for prefix, target in pairs:
-        whole = list(text_ids.prompt_ids(model.tokenizer, prefix + target))
-        head = list(text_ids.prompt_ids(model.tokenizer, prefix))
+        whole, head = text_ids.prompt_ids(model.tokenizer, prefix + target), heads[prefix]
         common = 0
         while common < min(len(head), len(whole)) and head[common] == whole[common]:
             common += 1
