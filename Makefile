@@ -53,7 +53,7 @@ check: setup
 
 benchmark: setup model
 	@echo "==> Timing with pytest-benchmark in one process, since parallel workers would disturb the clock."
-	$(BIN)/pytest benchmarks -m benchmark -n 0 --benchmark-enable $(ARGS)
+	$(BIN)/pytest benchmarks -p benchmark -m benchmark -n 0 $(ARGS)
 
 # mutmut is pinned in pyproject.toml; nothing else needs it, so it is installed on first use.
 mutation: setup
