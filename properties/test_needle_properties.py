@@ -111,7 +111,7 @@ def test_another_index_is_another_draw(hay, prompt, step):
     assert one.outputs != other.outputs
 
 
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=3)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from(["niah_single_2", "niah_multikey_3"]))
 def test_serial_parallel_and_resumed_grids_are_the_same_bytes(seed, stop_after, name):
     config = {

@@ -20,6 +20,8 @@ from lm_audit.evidence import Evidence
 from lm_audit.stats import bootstrap_ci, decide, paired_effect
 
 COMMON = settings(max_examples=100, deadline=None)
+HEAVY = settings(max_examples=30, deadline=None)
+"""For what takes a tenth of a second an example (files, resampling)."""
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 groups = st.lists(finite, min_size=2, max_size=30).map(np.array)
 
@@ -65,7 +67,7 @@ stage_values = st.integers(5, 8).flatmap(
 )
 
 
-@COMMON
+@HEAVY
 @given(stage_values)
 def test_p8_deltas_are_after_minus_before_and_survive_the_files(values):
     """P8: deltas equal the difference of the stages' means, in CSV and strict JSON alike; duplicates cannot hide."""
@@ -125,7 +127,7 @@ def test_p9_interval_and_mean_up_to_rounding(values, seed):
         assert found.note
 
 
-@COMMON
+@HEAVY
 @given(st.lists(st.tuples(finite, finite), min_size=2, max_size=30))
 @example([(1.0, 2.0)] * 5)
 @example([(0.0, 1e-320)] * 5)
