@@ -105,9 +105,12 @@ lock:
 	$(LOCKED) $(EXTRAS:%=--extra %) -c requirements.lock $(LOCK_ARGS) -o requirements-dev.lock
 
 # Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after.
-model: $(READY)
+model: $(VENV)/.model
+
+$(VENV)/.model: $(READY)
 	@echo "==> Making sure the embedded model is converted to safetensors in the cache (tens of seconds the first time)."
 	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-docs .venv-lock site .pytest_cache .hypothesis .mypy_cache .ruff_cache
