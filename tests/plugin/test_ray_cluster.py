@@ -252,7 +252,7 @@ def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path, cluster, a
 
 def test_a_node_that_comes_late_ends_the_waiting(tmp_path, cluster, adds, temporary) -> None:
     folder = project_in(tmp_path / "cluster")
-    process = started(cluster, folder, "--ray-timeout", "120")
+    process = started(cluster, folder, "--ray", "auto", "--ray-timeout", "120", RAY_ADDRESS=cluster.address)
     time.sleep(8)
     assert process.poll() is None
     adds()
@@ -303,3 +303,14 @@ def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path, cluster) 
     assert outcome.code == 4
     told = outcome.output.partition("no connection to a cluster: ")[2]
     assert f"Ray: {ray.__version__}" in told and "Ray: 2.0.1" in told
+
+
+def test_a_cluster_of_its_own_runs_the_cases_and_ends_with_them(tmp_path, temporary) -> None:
+    folder = project_in(tmp_path / "project")
+    outcome = run_pytest(
+        folder, "--ray", "local", "--ray-workers", "1", plugins=(), timeout=240, RAY_AUTH_MODE="disabled"
+    )
+    assert outcome.code == 0, outcome.output
+    assert outcome.counts == {"passed": 9}
+    assert len({case.last.worker for case in only_run(folder).cases}) == 1
+    assert not list(temporary.glob("lm-audit-*"))
