@@ -121,10 +121,10 @@ def test_continuations_leave_out_what_never_came(folder: Path) -> None:
 
 
 def test_a_length_that_leaves_no_room_for_the_thought_is_left_out(folder: Path) -> None:
-    options = {option.name: option.default for option in OPTIONS} | {"needle_lengths": "380,440"}
+    options = {option.name: option.default for option in OPTIONS} | {"needle_lengths": "400,440"}
     (plan,) = plans(lambda name: options[name], "smoke", 0, ROOT / "fixtures" / "needle" / "plans.toml", Asking())
     lengths, reasons = measurable(model(folder, "loops", thinking=100), plan)
-    assert lengths == [380] and "100 for its thought (--thinking-tokens)" in reasons[0]
+    assert lengths == [400] and "100 for its thought (--thinking-tokens)" in reasons[0]
     (plain,) = plans(
         lambda name: options[name],
         "smoke",
@@ -132,7 +132,7 @@ def test_a_length_that_leaves_no_room_for_the_thought_is_left_out(folder: Path) 
         ROOT / "fixtures" / "needle" / "plans.toml",
         Asking(chat_args={"enable_thinking": False}),
     )
-    assert measurable(model(folder, "loops", thinking=100, enable_thinking=False), plain) == ([380, 440], [])
+    assert measurable(model(folder, "loops", thinking=100, enable_thinking=False), plain) == ([400, 440], [])
 
 
 def audited(folder: Path, reports: Path, *arguments: str) -> tuple[dict[str, dict[str, Any]], Path]:
