@@ -117,7 +117,7 @@ def lay_out(name: str) -> Path:
         "source_paths": ["src"],
         "only_mutate": [f"{PACKAGE}/{module}" for module in group.modules],
         "also_copy": ["conftest.py", "pytest.ini"],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not slow"],
         "pytest_add_cli_args_test_selection": list(group.tests),
         "use_git_change_detection": False,
     }

@@ -19,7 +19,7 @@ from lm_audit.gates import Gate
 from lm_audit.plugin.record.gating import control_message, failure, load_gates, pytest_report_teststatus, unheld
 from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict
 from lm_audit.stats.estimate import Estimate
-from tests.plugin.toy_audit import AUDIT, last_run
+from tests.plugin.toy_audit import AUDIT, MODEL_AUDIT, last_run
 from tests.plugin.toy_run import write_project
 
 MET, MISSED, OPEN = (Verdict("bias.gap", word, "<= 0.5", f"why {word}") for word in ("met", "missed", "undecided"))  # type: ignore[arg-type]
@@ -115,6 +115,7 @@ RUN = run_of(
         (Gate("bias.gap", cases="n@cpu-b", models=("n", "o")), None),
         (Gate("bias.gap", models=("o",), cases="nothing"), None),
         (Gate("leakage.rate"), None),
+        (Gate("leakage.rate.hard"), None),
         (Gate("bias.gpa"), "gate on 'bias.gpa': no case recorded a metric of that name; did you mean 'bias.gap'?"),
         (Gate("zebra.stripes"), "gate on 'zebra.stripes': no case recorded a metric of that name"),
         (Gate("bias.planted"), "gate on 'bias.planted': only controls recorded it, and a gate never judges a control"),
@@ -206,15 +207,15 @@ def test_that_is_no_audit():
 @pytest.mark.parametrize("report_only", [False, True])
 def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only: bool) -> None:
     gates = tmp_path / "gates.toml"
-    gates.write_text("[bias.gap]\nmax = 0.5\n[bias.gpa]\nmax = 1\n")
+    gates.write_text("[[bias.gap]]\nmax = 0.5\n[[bias.gap]]\nmax = 0.9\ncases = 'b'\n[bias.gpa]\nmax = 1\n")
     write_project(tmp_path, test_toy=AUDIT, test_more=EXPECTED)
     (tmp_path / "conftest.py").unlink()
     said = nested(tmp_path, "--gates", str(gates), *(["--report-only"] if report_only else []))
     run = last_run(tmp_path)
     verdicts = {one.case_id.rpartition("::")[2]: one.verdicts for one in run.cases}
     assert {name: [v.word for v in found] for name, found in verdicts.items() if found} == {
-        "test_gap[a]": ["met"], "test_gap[b]": ["undecided"], "test_gap[c]": ["missed"], "test_known": ["missed"],
-        "test_toy[toy]": ["missed"],
+        "test_gap[a]": ["met"], "test_gap[b]": ["undecided", "met"], "test_gap[c]": ["missed"],
+        "test_known": ["missed"], "test_toy[toy]": ["missed"],
     }  # fmt: skip
     assert {name for name, found in verdicts.items() if found and "TOY" in found[0].reason} == {"test_toy[toy]"}
     failures = said.failures
@@ -228,6 +229,18 @@ def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only:
     gate = {} if report_only else dict.fromkeys(missed, "gate")
     assert {name: causes[name] for name in ("test_control[plant]", *gate)} == {"test_control[plant]": "control", **gate}
     assert said.code == 1
+
+
+@pytest.mark.slow
+def test_a_gate_for_one_model_judges_that_model(tmp_path: Path) -> None:
+    gates = tmp_path / "gates.toml"
+    gates.write_text("[[bias.loglik]]\nmax = 0\nmodels = ['mine']\n[[bias.loglik]]\nmin = -1\nmodels = ['other']\n")
+    write_project(tmp_path, test_model=MODEL_AUDIT)
+    (tmp_path / "conftest.py").unlink()
+    models = ("--model", "mine=tiny", "--model", "other=tiny", "--device", "cpu")
+    assert nested(tmp_path, "-k", "short", "--gates", str(gates), *models).failures == {}
+    judged = {one.model: [verdict.limit for verdict in one.verdicts] for one in last_run(tmp_path).cases}
+    assert judged == {"mine": ["<= 0"], "other": [">= -1"]}
 
 
 def test_a_shard_and_a_call_that_only_collects_blame_no_gate(tmp_path: Path) -> None:
