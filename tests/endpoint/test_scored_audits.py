@@ -17,12 +17,13 @@ from lm_audit.audits.leakage.items.benchmark import load_benchmark
 from lm_audit.audits.privacy import plant_canaries, scored_membership
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure.membership_scored import MemberText, texts_of
-from lm_audit.errors import DataError
+from lm_audit.errors import DataError, ModelError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.sources import undirected, unreproduced, unsourced
-from tests.endpoint.scoring_server import scoring_server
+from tests.endpoint.made_server import Body, made_server
+from tests.endpoint.scoring_server import Scoring, scoring_server
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 BENCHMARK = str(FIXTURES / "leakage" / "general_en")
@@ -125,3 +126,31 @@ def test_texts_that_say_nothing_are_refused_before_the_model_is_asked(local: Lan
         scored_membership(local, [one, two, MemberText("c", "x y", False)])
     with pytest.raises(DataError, match="among the members and among the held-out"):
         scored_membership(local, [one, two, MemberText("c", "x y", False), MemberText("d", "The same text.", False)])
+
+
+def test_a_tokenize_route_of_texts_alone_without_places_serves_scores_and_says_what_it_lacks(
+    local: LanguageModel,
+) -> None:
+    """SGLang's form: no conversations, no spelling of tokens, and the text of ids under another name."""
+    scoring = Scoring(local, "echo")
+
+    def tokenize(route: str, body: Body) -> Body:
+        if "prompt" not in body:
+            return {"object": "error", "message": "prompt: Field required"}
+        return scoring.tokenize(route, {**body, "return_token_strs": False})
+
+    def detokenize(route: str, body: Body) -> Body:
+        return {"text": local.tokenizer.decode(body["tokens"])}
+
+    with made_server(scoring.answer, routes={"/tokenize": tokenize, "/detokenize": detokenize}) as made:
+        made.context = (local.context_window or 0) + 1
+        model = load_model(made.spec, endpoint=EndpointSettings(retries=0, repeat_checks=0))
+        assert model.counts_tokens and not model.tokenizer.is_fast
+        assert model.tokenizer.decode(local.tokenizer("Hello").input_ids[1:]) == "Hello"
+        request = [("The children went to", " school")]
+        np.testing.assert_allclose(
+            model.loglikelihood(request)[0].logprobs, local.loglikelihood(request)[0].logprobs, atol=TOLERANCE
+        )
+        assert [one.text for one in model.generate(["Hi"], max_new_tokens=3, chat=True)]
+        with pytest.raises(ModelError, match="does not tell where they stand; use --leakage-cut word"):
+            leakage.completions(model, load_benchmark(BENCHMARK, columns=None, limit=1, seed=0), cut="token", seed=0)
