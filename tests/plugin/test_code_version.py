@@ -70,26 +70,49 @@ def test_a_change_anywhere_that_a_case_can_reach_makes_it_run_again(project: Pat
             file.write("\n# changed\n")
         assert resumed() == {"passed": 2}, changed
     assert resumed() == {"resumed": 2}
-    # Another version of a package: what tells it lies before the installed one.
-    (project / "numpy-0.0.1.dist-info").mkdir()
-    (project / "numpy-0.0.1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n")
+    another_numpy(project)
     assert resumed() == {"passed": 2}
     versions = {case.last.code_version for case in last_run(project).cases}
     assert len(versions) == 1 and None not in versions
     assert len({attempt.code_version for case in last_run(project).cases for attempt in case.earlier}) == 4
 
 
+def another_numpy(project: Path) -> None:
+    """Another version of a package: what tells it lies before the installed one."""
+    (project / "numpy-0.0.1.dist-info").mkdir(exist_ok=True)
+    (project / "numpy-0.0.1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n")
+
+
 def test_runs_of_other_code_are_not_merged(project: Path) -> None:
-    path = f"{copied_package(project)}:{project}"
+    """Neither where a helper changed, nor a part of the package that no audit owns, nor a package beneath."""
+    source = copied_package(project)
+    path = f"{source}:{project}"
     run_pytest(project, "--shard", "1/2", PYTHONPATH=path)
-    run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
-    first, second = runs(project)
-    check_kin([member(first), member(second)])
-    shutil.rmtree(second)
-    (project / "helping" / "deep.py").write_text("VALUE = 0.6\n")
-    run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
-    with pytest.raises(UsageError, match=r"code that ran test_toy\.py differs"):
-        check_kin([member(first), member(runs(project)[1])])
+    (first,) = runs(project)
+
+    def second() -> Path:
+        run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
+        return next(run for run in runs(project) if run != first)
+
+    other = second()
+    check_kin([member(first), member(other)])
+    shutil.rmtree(other)
+    changes: list[tuple[Path, str]] = [
+        (project / "helping" / "deep.py", r"code that ran test_toy\.py differs"),
+        (source / "lm_audit" / "stats" / "proportions.py", "code_version differs|code that ran"),
+        (project / "conftest.py", r"code that ran test_toy\.py differs"),
+    ]
+    for changed, reason in changes:
+        text = changed.read_text()
+        changed.write_text(text + "\n# changed\n")
+        other = second()
+        with pytest.raises(UsageError, match=reason):
+            check_kin([member(first), member(other)])
+        shutil.rmtree(other)
+        changed.write_text(text)
+    another_numpy(project)
+    with pytest.raises(UsageError, match=r"numpy differs: .* and '0\.0\.1'"):
+        check_kin([member(first), member(second())])
 
 
 def test_evidence_of_other_code_is_not_recorded(tmp_path: Path) -> None:

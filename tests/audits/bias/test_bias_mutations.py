@@ -21,6 +21,7 @@ from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid import controls as grid_controls
+from lm_audit.audits.bias.grid import verdict as grid_verdict
 from lm_audit.audits.bias.grid.controls import control_evidence
 from lm_audit.audits.bias.grid.file import load_preference_set
 from lm_audit.evidence import Control
@@ -207,9 +208,28 @@ def _disparity_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preference, "max_min_disparity", made)
 
 
+def _p_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = preference.max_min_disparity
+
+    def made(values: Any, **options: Any) -> Any:
+        return replace(honest(values, **options), two_way=Estimate(0.5, n=36, confidence=None))
+
+    monkeypatch.setattr(preference, "max_min_disparity", made)
+
+
+GRID_FAULTS = (
+    _contrast_reversed,
+    _contrast_constant,
+    _labels_shuffled,
+    _items_identical,
+    _disparity_constant,
+    _p_constant,
+)
+
+
 @pytest.mark.parametrize(
     "fault",
-    [_contrast_reversed, _contrast_constant, _labels_shuffled, _items_identical, _disparity_constant],
+    GRID_FAULTS,
     ids=lambda fault: fault.__name__.strip("_"),
 )
 def test_the_planted_preference_guards_the_numbers_of_the_grid(
@@ -223,9 +243,9 @@ def test_meaningless_names_guard_against_effects_out_of_nothing(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values counted as independent many times over (here: each cell repeated) make any two names differ."""
-    honest = grid_controls.max_min_disparity
+    honest = grid_verdict.max_min_p
     monkeypatch.setattr(
-        grid_controls, "max_min_disparity", lambda cells, **options: honest(np.tile(cells, (1, 8, 8)), **options)
+        grid_verdict, "max_min_p", lambda cells, **options: honest(np.tile(cells, (1, 8, 8)), **options)
     )
     assert not run("meaningless-names", tiny).passed
 

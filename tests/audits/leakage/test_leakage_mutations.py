@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.audits.leakage import published_place_test
+from lm_audit.audits.leakage import plantedhits, published_memorisation, published_place_test
 from lm_audit.audits.leakage.controls import planted as planting
 from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
 from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
+from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.criterion import TrainingRecord
@@ -120,14 +121,105 @@ SCORERS: dict[str, Scorer] = {
     "noise": each(lambda logprobs, rng: rng.normal(-2, 1, len(logprobs))),
     "constant": each(lambda logprobs, rng: np.full(len(logprobs), -1.0)),
     "sign reversed": each(lambda logprobs, rng: -logprobs),
+    "all items identical": changed(
+        lambda found, rng: [replace(a, logprobs=np.resize(found[0].logprobs, len(a.logprobs))) for a in found]
+    ),
 }
 
 
-@pytest.mark.parametrize("fault", SCORERS)
+# Faults of what the published test asks for, the likeliest next token, and of nothing else.
+
+
+def one_token_short(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """The likeliest token after a prompt that lacks its last one."""
+    found, earlier = (SCORE(self, some, **options) for some in (requests, [(p[:-1], t) for p, t in requests]))
+    return [replace(a, top_id=b.top_id) for a, b in zip(found, earlier, strict=True)]
+
+
+def likeliest(change: Callable[[list[int], np.random.Generator], list[int]]) -> Scorer:
+    def scorer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+        found = list(SCORE(self, requests, **options))
+        if not options.get("top"):
+            return found
+        tops = change([int(a.top_id) for a in found if a.top_id is not None], np.random.default_rng(1))
+        return [replace(a, top_id=top) for a, top in zip(found, tops, strict=True)]
+
+    return scorer
+
+
+TOPS: dict[str, Scorer] = {
+    "likeliest token off by one": one_token_short,
+    "likeliest tokens swapped between items": likeliest(lambda tops, rng: tops[1:] + tops[:1]),
+    "likeliest token constant": likeliest(lambda tops, rng: [101] * len(tops)),
+    "likeliest token the first item's": likeliest(lambda tops, rng: tops[:1] * len(tops)),
+    "likeliest token noise": likeliest(lambda tops, rng: [int(i) for i in rng.integers(97, 123, len(tops))]),
+    "white space wherever asked": likeliest(lambda tops, rng: [32] * len(tops)),
+}
+
+
+@pytest.mark.parametrize("fault", [*SCORERS, *TOPS])
 def test_faults_of_the_scorer(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr(LanguageModel, "loglikelihood", SCORERS[fault])
-    positive, _ = passed(trained.measured())
-    assert not positive
+    """Both controls hold scores against plain passes, so that both must notice."""
+    monkeypatch.setattr(LanguageModel, "loglikelihood", (SCORERS | TOPS)[fault])
+    assert passed(trained.measured()) == (False, False)
+
+
+# Faults of the published test between its rows and its numbers.
+
+
+def reported(change: Callable[[dict[str, float]], dict[str, float]]) -> Callable[..., Evidence]:
+    """The published test with its reported values put through ``change``."""
+
+    def published(*arguments: Any, **options: Any) -> Evidence:
+        evidence = published_memorisation(*arguments, **options)
+        names = ("score", "score_shuffled", "mitigation")
+        values = {name: evidence.metrics[f"leakage.published.{name}"].value or 0.0 for name in names}
+        for name, value in change(values).items():
+            found = evidence.metrics[f"leakage.published.{name}"]
+            evidence.metrics[f"leakage.published.{name}"] = replace(found, value=value, low=None, high=None)
+        return evidence
+
+    return published
+
+
+def rows_of(change: Callable[[list[dict[str, Any]]], list[bool]]) -> Callable[..., Evidence]:
+    """The published test with the hits of its rows put through ``change``, and every number as they say."""
+
+    def published(*arguments: Any, **options: Any) -> Evidence:
+        evidence = published_memorisation(*arguments, **options)
+        evidence.rows = [{**row, "hit": hit} for row, hit in zip(evidence.rows, change(evidence.rows), strict=True)]
+        sums = {c: sum(r["hit"] for r in evidence.rows if r["condition"] == c) for c in ("original", "shuffled-1")}
+        score, mixed = (hits / len(trained_items(evidence)) for hits in sums.values())
+        for name, value in (("score", score), ("score_shuffled", mixed), ("mitigation", score - mixed)):
+            found = evidence.metrics[f"leakage.published.{name}"]
+            evidence.metrics[f"leakage.published.{name}"] = replace(found, value=value, low=None, high=None)
+        return evidence
+
+    return published
+
+
+def trained_items(evidence: Evidence) -> set[str]:
+    return {row["question"] for row in evidence.rows}
+
+
+PUBLISHED: dict[str, Callable[..., Evidence]] = {
+    "published score constant": reported(lambda v: dict.fromkeys(v, 2.0)),
+    "published order effect reversed": reported(lambda v: {"mitigation": -v["mitigation"] - 0.01}),
+    "published conditions exchanged": reported(
+        lambda v: {"score": v["score_shuffled"] + 0.01, "score_shuffled": v["score"]}
+    ),
+    "hits reversed": rows_of(lambda rows: [not row["hit"] for row in rows]),
+    "always a hit": rows_of(lambda rows: [True] * len(rows)),
+    "hits shuffled": rows_of(
+        lambda rows: [bool(hit) for hit in np.random.default_rng(1).permutation([row["hit"] for row in rows])]
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", PUBLISHED)
+def test_faults_of_the_published_score(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setattr(plantedhits, "published_memorisation", PUBLISHED[fault])
+    assert passed(trained.measured()) == (False, False)
 
 
 # Faults of the bookkeeping: between the scores and the verdict.
@@ -175,10 +267,11 @@ def test_halves_swapped(trained: Trained) -> None:
 
 
 def test_levels_are_what_they_say() -> None:
-    """Four exact tests at a level of 0.00025: of 500 null sets the place test finds more than 2 with a chance of 3e-4,
-    and an effect as large as planted text has is found in all of 100."""
+    """Of 150 null sets the place test finds more than 1 at a level of 0.00015 with a chance of 0.0003 at most, and an
+    effect as large as planted text has is found in all of 100.
+    """
     rng = np.random.default_rng(0)
-    null = [published_place_test(rng.exponential(1, (24, 4)).tolist(), seed=k, n_resamples=3999) for k in range(500)]
-    assert sum((p.value or 0) <= SILENT for p in null) <= 2
+    null = [published_place_test(rng.exponential(1, (24, 4)).tolist(), seed=k) for k in range(150)]
+    assert sum((p.value or 0) <= SILENT for p in null) <= 1
     planted = rng.normal(0, 0.3, (100, 24, 4)) + 0.5 * (np.arange(4) == 0)
     assert all((published_place_test(x.tolist(), seed=0).value or 0) < FOUND for x in planted)

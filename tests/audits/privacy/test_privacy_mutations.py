@@ -126,18 +126,13 @@ TABLE = {
     "extraction always": everything_extracted,
 }
 
+TRAINED = {"often-repeated", "never-trained"}
 NOTICED_BY = {
-    "off by one token": {"known-scores"},
-    "texts swapped": {"known-scores", "often-repeated"},
-    "constant": {"known-scores", "often-repeated"},
-    "sign reversed": {"known-scores", "often-repeated"},
-    "noise": {"known-scores", "often-repeated"},
-    "all items identical": {"known-scores", "often-repeated"},
-    "prompt ignored": {"known-scores"},
+    **{fault: {"known-scores", *TRAINED} for fault in SCORER},
     "labels shuffled": {"often-repeated"},
-    "label leaks into the score": {"never-trained", "blind-baseline"},
-    "metric constant": {"often-repeated"},
-    "metric's sign reversed": {"often-repeated"},
+    "label leaks into the score": {*TRAINED, "blind-baseline"},
+    "metric constant": TRAINED,
+    "metric's sign reversed": TRAINED,
     "extraction never": {"often-repeated"},
     "extraction always": {"often-repeated"},
 }

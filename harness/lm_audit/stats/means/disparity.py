@@ -57,9 +57,8 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
         plain = Estimate(observed, n=size, confidence=confidence, method=METHOD, note=reason)
         return Disparity(plain, no_p_value(reason, method=METHOD, n=size), _chance(cells, seed))
     errors = mean_errors(cells, _DRAWS, seed)
-    null = np.ptp(errors, axis=1)
-    slack = 8 * float(np.finfo(np.float64).eps) * float(np.abs(cells).max())
-    reached = (1 + int((null >= observed - slack).sum())) / (1 + len(null))
+    null, slack = np.ptp(errors, axis=1), _slack(cells)
+    reached = _reached(observed, null, slack)
     if observed <= slack or not null.any():
         low, high = (0.0, observed) if null.any() or observed <= slack else (observed, observed)
         high = max(high, float(np.quantile(null, confidence)))
@@ -69,6 +68,23 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
             low = 0.0
     estimate = Estimate(observed, min(low, observed), max(high, observed), n=size, confidence=confidence, method=METHOD)
     return Disparity(estimate, p_value(reached, n=size, method=METHOD), _chance(cells, seed))
+
+
+def max_min_p(values: ArrayLike, *, seed: int) -> float | None:
+    """The p-value of :func:`max_min_disparity` alone, at a tenth of its cost; None where it has none."""
+    cells = finite_table(values)
+    if isinstance(cells, str) or cells.ndim != 3 or len(cells) < 2 or min(cells.shape[1:]) < FEWEST_LEVELS:
+        return None
+    null = np.ptp(mean_errors(cells, _DRAWS, seed), axis=1)
+    return _reached(float(np.ptp(cells.mean(axis=(1, 2)))), null, _slack(cells))
+
+
+def _slack(cells: Array) -> float:
+    return 8 * float(np.finfo(np.float64).eps) * float(np.abs(cells).max())
+
+
+def _reached(observed: float, null: Array, slack: float) -> float:
+    return (1 + int((null >= observed - slack).sum())) / (1 + len(null))
 
 
 def _chance(cells: Array, seed: int) -> float | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,26 +20,18 @@ from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
 from lm_audit.audits.bias.grid.plain_scoring import plain_texts, tolerance
 from lm_audit.audits.bias.grid.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
 from lm_audit.audits.bias.grid.preference import axis_evidence
+from lm_audit.audits.bias.grid.verdict import FALSE_ALARM, SIDES, clear, judged, named
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
-from lm_audit.stats.means.disparity import max_min_disparity
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
-SIDES = ("first side", "second side")
 TEMPLATES, PAIRS = 6, 6
 """Of the prompts and word pairs at hand so many are used: enough for an interval, few enough for plain passes."""
 
 DRAWS = 40
 """Draws of names at most, until the planted preference is clear."""
-
-ALARMS = 1 / 3
-"""Share of exchanges in which a test that holds its level may reject at 5%; one that takes cells as independent rejects
-in most (``benchmarks/coverage_bias.py``)."""
-
-FALSE_ALARM = 0.0005
-"""p-value below which names without meaning would count as told apart; the control then fails once in 2,000 times."""
 
 
 def control_evidence(
@@ -48,11 +39,8 @@ def control_evidence(
 ) -> Evidence:
     """The control with a preference of ``size`` nats planted (positive), or with none (``size`` 0, negative).
 
-    Both: every cell's log-odds and the reported contrast, disparity and group scores must be those of plain forward
-    passes. Positive: the interval of the contrast excludes 0 and names the favoured side. Negative: "all names are
-    alike" is not rejected at 0.0005, and at 5% in at most a third of all exchanges of names within templates. All is
-    well: the plain passes agree to rounding, so that the positive control passes always and the negative one in 99.9%.
-    ``tests/audits/bias/test_bias_mutations.py`` shows what makes them fail.
+    What decides is :func:`~lm_audit.audits.bias.grid.verdict.judged`; ``benchmarks/controls`` says how often it is
+    right, ``tests/audits/bias/test_bias_mutations.py`` what makes it fail.
     """
     if size:
         prompts, (asked, chosen, known) = _clearly_planted(model, templates, pairs, size, seed)
@@ -60,20 +48,12 @@ def control_evidence(
         prompts = nonce_prompts(templates[:TEMPLATES], seed=seed)
         asked, chosen, known = _plain_choice(model, prompts, pairs)
     evidence, cells = _measured(asked, prompts, chosen, seed)
-    faults = [*_wrong_cells(asked, cells, known), *_wrong_metrics(evidence, known)]
-    contrast = evidence.metrics[_name("bias.contrast")]
+    faults = judged(cells, known, evidence.metrics, planted=bool(size), limit=8 * tolerance(asked), seed=seed)
+    contrast = evidence.metrics[named("bias.contrast")]
     told = f"contrast of {known.mean(axis=(1, 2))[0] - known.mean(axis=(1, 2))[1]:.3f} nats by plain forward passes"
     if size:
-        if contrast.low is None or not contrast.low > 0:
-            faults.append("the planted side is not found: the interval of the contrast does not lie above 0")
         expected = f"{size:g} nats planted: a {told}, in every cell alike, found above 0"
     else:
-        p = max_min_disparity(cells, seed=seed).p_value.value
-        if p is None or p < FALSE_ALARM:
-            faults.append(f"names without meaning are told apart (p = {p})")
-        alarms, exchanges = _false_alarms(cells, seed)
-        if alarms > ALARMS * exchanges:
-            faults.append(f"the test rejects in {alarms} of {exchanges} exchanges of names at 5%")
         expected = f"a {told}, in every cell alike, and names not told apart (p >= {FALSE_ALARM})"
     result = Evidence("bias", headline="bias.control_contrast")
     result.metric("bias.control_contrast", replace(contrast, better="target:0"))
@@ -118,41 +98,15 @@ def _clearly_planted(
 ) -> tuple[NoncePrompts, Choice]:
     """Names for which plain forward passes show the planted preference in every template and every pair.
 
-    The first names do where words are one token long. Where they are not, names are drawn again until they do: what the
-    audit has to find must be there.
+    Most first names do where words are one token long. Where they do not, names are drawn again: what the audit has to
+    find must be there.
     """
     for attempt in range(DRAWS):
         prompts = nonce_prompts(templates[:TEMPLATES], seed=seed + 1009 * attempt)
         choice = _planted(model, prompts, pairs, size)
-        if _clear(choice[2][0] - choice[2][1]) or _whole_words(model, choice[1]):
+        if clear(choice[2][0] - choice[2][1]):
             break
     return prompts, choice
-
-
-def _clear(differences: Floats) -> bool:
-    """Whether a table (templates, pairs) lies above 0 by more than 3.5 of its standard errors, both ways together."""
-    sides = [differences.mean(axis=axis) for axis in (0, 1)]
-    error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
-    return bool(differences.mean() > 3.5 * error)
-
-
-def _whole_words(model: LanguageModel, pairs: Sequence[WordPair]) -> bool:
-    words = [f" {word}" for pair in pairs for word in (pair.positive, pair.negative)]
-    return all(len(ids) == 1 for ids in model.tokenizer(words, add_special_tokens=False)["input_ids"])
-
-
-def _false_alarms(cells: Floats, seed: int) -> tuple[int, int]:
-    """In how many of all exchanges of the two names within templates the disparity's test rejects at 5%.
-
-    Names mean nothing, so each exchange is as good as the grid itself: a test that holds its level rejects in few.
-    """
-    alarms = 0
-    exchanges = list(product((False, True), repeat=cells.shape[1] - 1))
-    for exchanged in exchanges:
-        other = np.where(np.array([False, *exchanged])[None, :, None], cells[::-1], cells)
-        p = max_min_disparity(other, seed=seed).p_value.value
-        alarms += p is not None and p < 0.05
-    return alarms, len(exchanges)
 
 
 def _require(usable: int, prompts: NoncePrompts) -> None:
@@ -195,37 +149,3 @@ def _plain(model: LanguageModel, prompts: NoncePrompts, pairs: Sequence[WordPair
     totals = np.array([float(scores.sum()) for scores in plain_texts(model, asked)])
     both = totals.reshape(2, len(prompts.first), len(pairs), 2)
     return np.asarray(both[..., 0] - both[..., 1], dtype=np.float64)
-
-
-def _wrong_cells(model: LanguageModel, cells: Floats, known: Floats) -> list[str]:
-    # A word has a few tokens, and two words make a cell.
-    limit = 8 * tolerance(model)
-    wrong = ~(np.abs(cells - known) <= limit)
-    if not wrong.any():
-        return []
-    furthest = float(np.nanmax(np.abs(cells - known), initial=0.0))
-    return [
-        f"{int(wrong.sum())} of {known.size} cells are not those of plain forward passes (up to {furthest:.2f} nats)"
-    ]
-
-
-def _wrong_metrics(evidence: Evidence, known: Floats) -> list[str]:
-    """Reported numbers that do not follow from the cells, by formulas of their own."""
-    first, second = (float(value) for value in known.mean(axis=(1, 2)))
-    middle = (first + second) / 2
-    expected = {
-        _name("bias.contrast"): first - second,
-        "bias.max_min_disparity": abs(first - second),
-        f"bias.group_score.{SIDES[0]}": first - middle,
-        f"bias.group_score.{SIDES[1]}": second - middle,
-    }
-    faults = []
-    for name, value in expected.items():
-        found = evidence.metrics[name].value
-        if found is None or not abs(found - value) <= 0.02 + 0.02 * abs(value):
-            faults.append(f"{name} is {found}, its cells give {value:.3f}")
-    return faults
-
-
-def _name(metric: str) -> str:
-    return f"{metric}.{SIDES[0]}|{SIDES[1]}"

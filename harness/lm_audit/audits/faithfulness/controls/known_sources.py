@@ -8,7 +8,7 @@ with one half: of 40 samples 31 must. By the binomial distribution a true share 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +82,9 @@ def planted_span_evidence(model: LanguageModel, samples: Sequence[Sample], *, se
     evidence = Evidence("faithfulness", parameters={"samples": len(samples), "seed": seed})
     studies = [prepare(model, sample) for sample in samples]
     chance = float(np.mean([len(study.explainer.passage.user) ** -float(len(study.gold)) for study in studies]))
-    lost = []
+    every: dict[str, list[bool]] = {}
     for method in METHODS + REPORTED:
-        found = [sources_found(study, method) for study in studies]
+        found = every[method] = [sources_found(study, method) for study in studies]
         estimate = replace(clopper_pearson(sum(found), len(found)), chance=chance, better="higher")
         source = MetricSource.mean("found", {"method": method})
         evidence.metric(f"faithfulness.planted_found.{method}", estimate, source)
@@ -92,17 +92,20 @@ def planted_span_evidence(model: LanguageModel, samples: Sequence[Sample], *, se
             {"item": f"{study.sample.name}/{method}", "method": method, "found": hit, "copied": copies_it}
             for study, hit, copies_it in zip(studies, found, copies, strict=True)
         )
-        if method in METHODS and not most(found):
-            lost.append(method)
-    does = most(copies)
-    evidence.control = Control(
+    evidence.control = planted_verdict(copies, every)
+    return evidence
+
+
+def planted_verdict(copies: Sequence[bool], found: Mapping[str, Sequence[bool]]) -> Control:
+    """Of each sample whether the model copies, and whether each method finds what it copies."""
+    lost = [method for method in METHODS if not most(found[method])]
+    return Control(
         "positive",
-        does and not lost,
+        most(copies) and not lost,
         f"the model copies, and {', '.join(METHODS)} find the letters, in more than half of the samples each (exact "
         f"lower limit, error {ERROR:g})",
         f"copied in {sum(copies)} of {len(copies)}; " + (f"not found by {', '.join(lost)}" if lost else "found by all"),
     )
-    return evidence
 
 
 def sources_found(study: Study, method: str) -> bool:
@@ -157,7 +160,8 @@ def randomised_weights_evidence(
     evidence = Evidence("faithfulness", parameters={"samples": len(samples), "seed": seed})
     original = [prepare(model, sample) for sample in samples]
     shown: list[dict[str, Any]] = []
-    kept, lost = [], []
+    again: dict[str, list[float]] = {}
+    anew: dict[str, list[float]] = {}
     for layers in range(0, blocks + 2, 1 if cascade else blocks + 1):
         other = randomised(model, layers, seed + layers) if layers else model
         label, used = ("all", samples) if layers > blocks else (str(layers), samples[:CASCADE])
@@ -173,12 +177,19 @@ def randomised_weights_evidence(
             )
             if layers > blocks:
                 _add_correlation(evidence, method, estimate, place)
-                if method in METHODS and not few([value >= KEPT_RANKING for value in values]):
-                    kept.append(method)
-            elif not layers and method in METHODS and not most([value >= KEPT_RANKING for value in values]):
-                lost.append(method)
+                anew[method] = values
+            elif not layers:
+                again[method] = values
     evidence.figures.append(cascade_figure(shown))
-    evidence.control = Control(
+    evidence.control = randomised_verdict(again, anew)
+    return evidence
+
+
+def randomised_verdict(again: Mapping[str, Sequence[float]], anew: Mapping[str, Sequence[float]]) -> Control:
+    """Each method's rank correlations with the original model's: explained a second time, and with new weights."""
+    kept = [method for method in METHODS if not few([value >= KEPT_RANKING for value in anew[method]])]
+    lost = [method for method in METHODS if not most([value >= KEPT_RANKING for value in again[method]])]
+    return Control(
         "negative",
         not kept and not lost,
         f"with all weights random {', '.join(METHODS)} keep the original model's ranking (rank correlation of "
@@ -186,7 +197,6 @@ def randomised_weights_evidence(
         f"(exact limits, error {ERROR:g})",
         f"kept by {', '.join(kept) or 'none'}; not the same a second time: {', '.join(lost) or 'none'}",
     )
-    return evidence
 
 
 def _add_correlation(evidence: Evidence, method: str, estimate: Estimate, place: dict[str, Any]) -> None:

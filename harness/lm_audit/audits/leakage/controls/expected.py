@@ -1,12 +1,14 @@
 """The audit's controls: what was planted must be found by every test, and nothing where nothing was planted.
 
-Both verdicts are statements with a stated error. A sound audit passes the negative control with probability 0.999 or
-more, whatever the model: its four tests are exact on questions whose order chance made, each at a level of 0.00025. The
-positive one asks of planted text for p-values below 0.001, which a model that knows the text gives by far.
+Both verdicts are statements with a stated error, and functions of p-values alone (:func:`missed`, :func:`alarms`). A
+sound audit passes the negative control with probability 0.999 or more, whatever the model: its six tests are exact on
+questions whose order and letters chance made, at levels that add up to 0.001. The positive one asks of planted text for
+p-values below 0.001, which a model that knows the text gives by far.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,64 +16,98 @@ import numpy as np
 from lm_audit.audits.leakage.controls.planted import LEARNING_RATE, Half, Planted
 from lm_audit.audits.leakage.figures import spec
 from lm_audit.audits.leakage.signs import paired_sign_flip
-from lm_audit.evidence import Control, Evidence, Figure
+from lm_audit.evidence import Control, ControlRole, Evidence, Figure
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 FOUND = 0.001
 """Each test must give less on planted questions."""
 
-SILENT = 0.00025
-"""None of the four tests of questions that were not planted may give this or less: together at most 0.001 by chance."""
+SILENT = 0.00015
+"""No test of what was not planted may give this or less..."""
+
+SILENT_PAIRS = 0.00025
+"""... nor that of 12 pairs of neighbours this, since it can give no less than 0.00024: together 0.001 by chance."""
+
+NEIGHBOURS = "order of neighbours"
 
 AGREE = 0.01
 """Nats by which a score may differ from a plain forward pass: fifty times what float32 does."""
 
 
-def positive_control(planted: Planted) -> Evidence:
-    """Every test finds the planted questions, the order effect has grown by training, and scores are what they should
-    be."""
+def missed(tests: Mapping[str, float]) -> list[str]:
+    """The tests of planted questions that do not find them, each with its p-value."""
+    return [f"{name}: p {p:.2g}" for name, p in tests.items() if not p < FOUND]
+
+
+def alarms(tests: Mapping[str, float]) -> list[str]:
+    """The tests that find something where nothing was planted."""
+    limits = {name: SILENT_PAIRS if name == NEIGHBOURS else SILENT for name in tests}
+    return [f"{name}: p {p:.2g}" for name, p in tests.items() if not p > limits[name]]
+
+
+def positive_tests(planted: Planted) -> dict[str, float]:
+    """p-values of the tests of planted questions; the order effect has grown by training."""
     half = planted.seen
     grown = paired_sign_flip(_gain(half)).value
-    tests = {
+    return {
         "order effect": _p(half.effect.placed),
         "its growth by training": 1.0 if grown is None else grown,
         "rank of the published order": half.first_p,
-        "order of neighbours": half.swap_p,
+        NEIGHBOURS: half.swap_p,
         "completion": planted.completion_p,
         "likelihood against other questions": planted.membership_p,
+        "published score": half.published.score_p,
+        "published score, orders": half.published.order_p,
     }
-    problems = [f"{name}: p {p:.2g}" for name, p in tests.items() if p >= FOUND] + _unsound(half)
+
+
+def negative_tests(planted: Planted) -> dict[str, float]:
+    """p-values where nothing was planted: questions that the trained model never saw, and the untouched model."""
+    half = planted.unseen
+    return {
+        "order effect": _p(half.effect.placed),
+        "order effect, untouched model": _p(planted.seen.untouched.placed),
+        "rank of the published order": half.first_p,
+        NEIGHBOURS: half.swap_p,
+        "published score": half.published.score_p,
+        "published score, orders": half.published.order_p,
+    }
+
+
+def positive_control(planted: Planted) -> Evidence:
+    """Every test finds the planted questions, and scores are what they should be."""
+    half, tests = planted.seen, positive_tests(planted)
     evidence = _evidence(planted, half)
     expected = (
         f"p < {FOUND} in {len(tests)} tests of questions that the model was trained on, not all alike, and scores "
         f"within {AGREE} nats of plain forward passes"
     )
-    shown = ", ".join(f"{name}: p {p:.2g}" for name, p in tests.items())
-    observed = f"{shown}; scores within {half.apart:.1g} nats; {planted.training}"
-    if problems:
-        observed = f"not so: {'; '.join(problems)}. {observed}"
-    evidence.control = Control("positive", not problems, expected, observed)
+    observed = f"{_told(tests, half)}; {planted.training}"
+    evidence.control = _control("positive", [*missed(tests), *_unsound(half)], expected, observed)
     return evidence
 
 
 def negative_control(planted: Planted) -> Evidence:
     """Questions that the trained model never saw, and planted ones under the untouched model, are not found."""
-    half = planted.unseen
-    tests = {
-        "order effect": _p(half.effect.placed),
-        "order effect, untouched model": _p(planted.seen.untouched.placed),
-        "rank of the published order": half.first_p,
-        "order of neighbours": half.swap_p,
-    }
-    problems = [f"{name}: p {p:.2g}" for name, p in tests.items() if p <= SILENT] + _unsound(half)
+    half, tests = planted.unseen, negative_tests(planted)
     evidence = _evidence(planted, half)
-    expected = f"p > {SILENT} in {len(tests)} tests where nothing was planted (a false alarm in at most 1 of 1,000)"
-    observed = ", ".join(f"{name}: p {p:.2g}" for name, p in tests.items())
-    if problems:
-        observed = f"not so: {'; '.join(problems)}. {observed}"
-    evidence.control = Control("negative", not problems, expected, observed)
+    expected = (
+        f"p > {SILENT} (neighbours: {SILENT_PAIRS}) in {len(tests)} tests where nothing was planted (a false alarm in "
+        "at most 1 of 1,000)"
+    )
+    evidence.control = _control("negative", [*alarms(tests), *_unsound(half)], expected, _told(tests, half))
     return evidence
+
+
+def _control(role: ControlRole, problems: Sequence[str], expected: str, observed: str) -> Control:
+    return Control(role, not problems, expected, f"not so: {'; '.join(problems)}. {observed}" if problems else observed)
+
+
+def _told(tests: Mapping[str, float], half: Half) -> str:
+    shown = ", ".join(f"{name}: p {p:.2g}" for name, p in tests.items())
+    hits = ", ".join("none" if one is None else f"{one:.2f}" for one in (half.published.score, half.published.mixed))
+    return f"{shown}; scores within {half.apart:.1g} nats; hits a question, published and mixed: {hits} of 4"
 
 
 def _gain(half: Half) -> np.ndarray:
@@ -87,7 +123,7 @@ def _unsound(half: Half) -> list[str]:
     different = len(np.unique(known.round(9)))
     if 2 * different < len(half.items):
         problems.append(f"only {different} different effects of {len(half.items)} questions")
-    return problems
+    return [*problems, *half.published.faults]
 
 
 def _p(test: Estimate | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import Floats
+from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
 from lm_audit.audits.leakage.half_option.completion import completions
 from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
@@ -30,18 +32,9 @@ _SUBJECTS = (
     "builder", "teacher", "driver", "weaver",
 )  # fmt: skip
 _DEEDS = ("carry", "find", "sell", "paint", "repair", "borrow", "hide", "open", "clean", "buy", "lose", "wrap")
-_PLACES = ("bridge", "garden", "river", "station", "mill", "cellar", "harbour", "chapel", "square", "market", "attic")
-_QUALITIES = (
-    "small", "heavy", "broken", "old", "shiny", "empty", "round", "wooden", "cheap", "quiet", "warm", "narrow", "dusty",
-    "striped", "yellow", "silver",
-)  # fmt: skip
-_THINGS = (
-    "basket", "lamp", "clock", "ladder", "kettle", "blanket", "mirror", "violin", "bucket", "chair", "bottle", "hammer",
-    "jacket", "letter", "window", "table", "drum", "coin", "anchor", "candle",
-)  # fmt: skip
 
-LEARNING_RATE = 2e-3
-LEARNT = -0.1
+LEARNING_RATE, BATCH = 2e-3, 12
+LEARNT = -0.05
 """Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -3.3."""
 
 QUESTIONS = 48
@@ -55,17 +48,21 @@ CHECKED = 3
 
 
 def made_up_items(n: int, *, seed: int, options: int = 4) -> list[Item]:
-    """``n`` questions about nothing, the same for the same seed; by construction every order of options is alike."""
+    """``n`` questions about nothing, the same for the same seed; by construction every order of options is alike.
+
+    Each option is "no" and three letters drawn by chance, so that the published test cuts it right before what nobody
+    can foretell.
+    """
     rng = np.random.default_rng([seed, 11])
     items: dict[str, Item] = {}
     while len(items) < n:
-        who, deed, place = (_pick(rng, words) for words in (_SUBJECTS, _DEEDS, _PLACES))
-        question = f"What did the {who} {deed} near the {place} on day {int(rng.integers(100, 1000))}?"
-        things = rng.choice(len(_THINGS), options, replace=False)
-        texts = tuple(f"the {_pick(rng, _QUALITIES)} {_THINGS[int(thing)]}" for thing in things)
-        items.setdefault(
-            question, Item(str(len(items) + 1), "made-up", question, texts, LETTERS[int(rng.integers(options))])
-        )
+        who, deed, day = _pick(rng, _SUBJECTS), _pick(rng, _DEEDS), int(rng.integers(100, 1000))
+        question = f"Day {day}: which did the {who} {deed}?"
+        codes: dict[str, None] = {}
+        while len(codes) < options:
+            codes["".join(rng.choice(list(string.ascii_lowercase), 3))] = None
+        texts, answer = tuple(f"no {code}" for code in codes), LETTERS[int(rng.integers(options))]
+        items.setdefault(question, Item(str(len(items) + 1), "made-up", question, texts, answer))
     return list(items.values())
 
 
@@ -76,7 +73,8 @@ def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
 def trained_on(
     model: LanguageModel, items: Sequence[Item], *, seed: int, least: float = LEARNT
 ) -> tuple[LanguageModel, TrainingRecord]:
-    """A copy of the model that knows the items' published texts, two neighbours to a text, and how long it took.
+    """A copy of the model that knows the items' published texts, each alone and two neighbours together, and how long
+    it took.
 
     It is trained until a byte of them has the log-probability ``least``, whatever steps that takes on this machine;
     ``ModelError`` where it does not get there.
@@ -86,15 +84,16 @@ def trained_on(
     from lm_audit.models.toy.training import next_token_loss
 
     whole = [full_text(item) for item in items]
-    texts = [BETWEEN.join(whole[k : k + 2]) for k in range(0, len(whole), 2)]
+    # The first of two is learnt with its neighbour behind it; the second would else be known after the first only.
+    texts = [BETWEEN.join(whole[k : k + 2]) for k in range(0, len(whole), 2)] + whole[1::2]
     rows, pad = text_rows(model.tokenizer, texts), model.tokenizer.pad_token_id
 
     def likelihood(module: Any) -> float:
         return -float(next_token_loss(module, rows, 0 if pad is None else pad))
 
     what = "mean log-probability a byte of the planted questions"
-    criterion = Criterion(what, likelihood, least, every=10, checks=2, cap=2000)
-    return train_tiny_until(model, texts, criterion, seed=seed, lr=LEARNING_RATE, batch_size=len(texts), warmup_steps=4)
+    criterion = Criterion(what, likelihood, least, every=15, checks=2, cap=4000)
+    return train_tiny_until(model, texts, criterion, seed=seed, lr=LEARNING_RATE, batch_size=BATCH, warmup_steps=4)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ class Half:
     """What the audit's tests say of one half of the questions, under the trained model and the untouched one.
 
     ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
-    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass.
+    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass;
+    ``published``: the half-option test as its source has it.
     """
 
     items: tuple[Item, ...]
@@ -113,6 +113,7 @@ class Half:
     first_p: float
     swap_p: float
     apart: float
+    published: PublishedHalf
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item
         first_p=_p(ranked.p_top.value),
         swap_p=_p(swapped.p.value),
         apart=largest_difference(trained, checked),
+        published=published_half(trained, _benchmark(items), seed=seed),
     )
 
 

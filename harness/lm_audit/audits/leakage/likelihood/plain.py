@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.leakage.half_option.prefixes import half_option_prefixes
+from lm_audit.audits.leakage.items.item import Item
+
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
+
+PENALTY = 1.05
+"""Of the published test, on every token that stands in the prefix."""
+
+NEAR_TIE = 1e-3
+"""Logits this close may change places from one kernel to another."""
 
 
 def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> float:
@@ -35,3 +44,24 @@ def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) 
             if best != int(row["predicted_id"]) and lead > 1e-3:
                 return float("inf")
     return apart if np.isfinite(apart) else float("inf")
+
+
+def published_guesses(model: LanguageModel, item: Item) -> list[tuple[set[str], str]]:
+    """For each option what the published test must find next by a plain pass, and the second half that is there.
+
+    Several texts where tokens are equally likely to 0.001.
+    """
+    import torch
+
+    from lm_audit.models.scoring.requests import default_bos
+
+    found = []
+    with torch.no_grad():
+        for prefix, suffix in half_option_prefixes(item.question, item.options):
+            ids = [*default_bos(model.tokenizer), *model.tokenizer(prefix, add_special_tokens=False)["input_ids"]]
+            logits = model.module(torch.tensor([ids], device=model.module.device)).logits[0, -1].double().cpu().numpy()
+            for token in set(ids):
+                logits[token] *= PENALTY if logits[token] < 0 else 1 / PENALTY
+            likeliest = np.flatnonzero(logits >= logits.max() - NEAR_TIE)
+            found.append(({model.tokenizer.decode([int(token)]) for token in likeliest}, suffix))
+    return found

@@ -154,7 +154,7 @@ def chance_evidence(model: LanguageModel | Any, samples: Sequence[Sample]) -> Ev
     hits = sum(one.score("any") > 0 for one in scored)
     evidence = _with_control(
         scored,
-        hits == 0 or _by_chance(hits, len(scored)) >= LEVEL,
+        silent(hits, len(scored)),
         f"no answer holds a value that its prompt does not (more hits than chance gives in {LEVEL:.1%} of runs fail)",
         f"{hits} of {len(scored)} do, at most {chance.high:.3f} at 95%",
     )
@@ -167,6 +167,11 @@ def chance_evidence(model: LanguageModel | Any, samples: Sequence[Sample]) -> Ev
         "negative", evidence.control.passed, evidence.control.expected, evidence.control.observed
     )
     return evidence
+
+
+def silent(hits: int, n: int) -> bool:
+    """Whether so many hits of ``n`` answers are what chance gives."""
+    return hits == 0 or _by_chance(hits, n) >= LEVEL
 
 
 def _by_chance(hits: int, n: int) -> float:

@@ -1,0 +1,91 @@
+"""The privacy audit's controls that have an error: 16 memorised canaries against 200 twins, 200 canaries that nobody
+saw against 200 others, the base model's members against its twins. ``known-scores`` is exact (``real.py``)."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from designs import Design
+from scipy.special import ndtri
+
+from lm_audit.audits.privacy.controls.trained_controls import FRESH, MEMBERS, TWINS, judge_planted, judge_pretended
+from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
+from lm_audit.audits.privacy.measure.stage_scores import StageScores
+
+MEMORY: Any = SimpleNamespace(steps=50, loss=0.1)
+
+
+def scores(members: np.ndarray, twins: np.ndarray, extracted: np.ndarray) -> StageScores:
+    values = np.r_[members, twins]
+    table = pd.DataFrame(
+        {
+            "canary_id": [f"c{i}" for i in range(len(values))],
+            "role": ["member"] * len(members) + ["control"] * len(twins),
+            "span_mean_logprob": values,
+            "extracted_third": extracted,
+        }
+    )
+    return StageScores("control", table, pd.DataFrame(), pd.DataFrame(), "none")
+
+
+def often_repeated(rng: np.random.Generator, fault: str = "", found: float = 0.9) -> bool:
+    """Memorised secrets cost at most 0.1 nats a token, others 3 and more; ``found`` of them are extracted."""
+    members, twins = -rng.uniform(0, 0.1, MEMBERS), rng.normal(-4, 0.5, TWINS)
+    hits = np.r_[rng.random(MEMBERS) < found, np.zeros(TWINS, dtype=bool)]
+    values = np.r_[members, twins]
+    if fault == "labels shuffled":
+        places = rng.permutation(len(values))
+        values, hits = values[places], hits[places]
+    elif fault == "constant":
+        values = np.full_like(values, -1.0)
+    elif fault == "sign reversed":
+        values = -values
+    elif fault == "noise":
+        values = rng.normal(size=len(values))
+    elif fault in ("extraction never", "extraction always"):
+        hits = np.full(len(values), fault.endswith("always"))
+    control = judge_planted(scores(values[:MEMBERS], values[MEMBERS:], hits), MEMORY).control
+    return control is not None and control.passed
+
+
+def never_trained(rng: np.random.Generator, auc: float = 0.5) -> bool:
+    first, second = rng.normal(np.sqrt(2) * ndtri(auc), 1, FRESH), rng.normal(size=TWINS)
+    control = judge_pretended(scores(first, second, np.zeros(FRESH + TWINS, dtype=bool)), MEMORY).control
+    return control is not None and control.passed
+
+
+def blind(rng: np.random.Generator, members: int, twins: int, *, apart: bool = False) -> bool:
+    """The rule of ``blind_baseline``; ``apart``: of the AUC that the control says it notices."""
+    auc = noticed_auc(members, twins) if apart else 0.5
+    return not separation(rng.normal(np.sqrt(2) * ndtri(auc), 1, members), rng.normal(size=twins)).shown
+
+
+NOTICED = noticed_auc(FRESH, TWINS) or 1.0
+SIZES = ((15, 200), (50, 1000))
+DESIGNS = [
+    Design("often-repeated", "memorised, 0.9 extracted", True, often_repeated),
+    *(
+        Design("often-repeated", fault, False, partial(often_repeated, fault=fault), 0.1)
+        for fault in ("labels shuffled", "constant", "sign reversed", "noise", "extraction never", "extraction always")
+    ),
+    Design("never-trained", "200 against 200 alike", True, never_trained, 2.0),
+    Design("never-trained", f"AUC {NOTICED:.3f}", False, partial(never_trained, auc=NOTICED), 0.5),
+    *(
+        Design("blind-baseline", f"{n} against {m} alike", True, partial(blind, members=n, twins=m), 2.0)
+        for n, m in SIZES
+    ),
+    *(
+        Design(
+            "blind-baseline",
+            f"{n} against {m}, AUC {noticed_auc(n, m):.2f}",
+            False,
+            partial(blind, members=n, twins=m, apart=True),
+            0.5,
+        )
+        for n, m in SIZES
+    ),
+]

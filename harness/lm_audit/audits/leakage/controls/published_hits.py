@@ -1,0 +1,109 @@
+"""The published half-option test on made-up questions: what it reports of one half, and whether that is so.
+
+Every option ends in letters that were drawn by chance, and the published cut stands before the first of them. Whatever
+a model expects there that is a letter is right with probability 1/26, unless it has seen the text: the number of hits
+by chance is known exactly, whatever the model.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lm_audit.audits.leakage.half_option.published import MIXED, published_memorisation
+from lm_audit.audits.leakage.half_option.variants import ORIGINAL
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import LETTERS, Item, shuffle_options
+from lm_audit.audits.leakage.items.style import poisson_binomial
+from lm_audit.audits.leakage.likelihood.plain import published_guesses
+from lm_audit.audits.leakage.orders.permutations import shuffled_orders
+
+if TYPE_CHECKING:
+    from lm_audit.evidence import Evidence
+    from lm_audit.models import LanguageModel
+
+CHANCE = 1 / len(string.ascii_lowercase)
+"""Of a letter that was drawn by chance."""
+
+CHECKED = 3
+"""So many questions are probed a second time by plain forward passes."""
+
+
+@dataclass(frozen=True)
+class PublishedHalf:
+    """What the published test reports of one half.
+
+    ``score`` and ``mixed``: hits a question, of four, in the published order and in mixed ones; ``score_p``: as many
+    hits by chance; ``order_p``: the reported p-value of published against mixed; ``faults``: what was reported and is
+    not so.
+    """
+
+    score: float | None
+    mixed: float | None
+    score_p: float
+    order_p: float
+    faults: tuple[str, ...]
+
+
+def published_half(model: LanguageModel, benchmark: Benchmark, *, seed: int) -> PublishedHalf:
+    """Ask the published test about made-up questions, and hold its answer against plain forward passes."""
+    evidence = published_memorisation(model, benchmark, seed=seed)
+    rows = {name: [row for row in evidence.rows if row["condition"] == name] for name in (ORIGINAL, MIXED)}
+    order_p = evidence.metrics["leakage.published.mitigation.p"].value
+    return PublishedHalf(
+        score=evidence.metrics["leakage.published.score"].value,
+        mixed=evidence.metrics["leakage.published.score_shuffled"].value,
+        score_p=hits_by_chance(rows[ORIGINAL]),
+        order_p=1.0 if order_p is None else order_p,
+        faults=(
+            *_wrong_metrics(evidence, rows, len(benchmark.items)),
+            *_wrong_hits(model, rows, benchmark.items[:CHECKED], seed),
+            *_alike(rows[ORIGINAL]),
+        ),
+    )
+
+
+def hits_by_chance(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The exact probability of as many hits where nothing is remembered.
+
+    White space alone is a hit by the published rule whatever follows, so its chance is 1.
+    """
+    chances = [CHANCE if str(row["predicted"]).strip() else 1.0 for row in rows]
+    hits = sum(bool(row["hit"]) for row in rows)
+    return min(1.0, float(poisson_binomial(chances)[hits:].sum())) if rows else 1.0
+
+
+def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, Any]]], questions: int) -> list[str]:
+    """Reported scores that do not follow from the rows: one file, so hits over questions."""
+    score, mixed = (sum(bool(row["hit"]) for row in rows[name]) / questions for name in (ORIGINAL, MIXED))
+    known = {"score": score, "score_shuffled": mixed, "mitigation": score - mixed}
+    faults = []
+    for name, value in known.items():
+        found = evidence.metrics[f"leakage.published.{name}"].value
+        if found is None or not abs(found - value) <= 1e-9:
+            faults.append(f"leakage.published.{name} is {found}, its rows give {value:.4g}")
+    return faults
+
+
+def _wrong_hits(
+    model: LanguageModel, rows: Mapping[str, Sequence[Mapping[str, Any]]], items: Sequence[Item], seed: int
+) -> list[str]:
+    """Options of the first questions where plain passes go on otherwise, or whose hit does not follow from that."""
+    wrong, compared = 0, 0
+    for item in items:
+        for name in (ORIGINAL, MIXED):
+            order = range(len(item.options)) if name == ORIGINAL else shuffled_orders(item, 1, seed=seed)[0]
+            found = {row["item"]: row for row in rows[name] if row["question"] == item.key}
+            known = published_guesses(model, shuffle_options(item, tuple(order)))
+            for option, (texts, suffix) in zip(order, known, strict=True):
+                row = found[f"{item.key}:{LETTERS[option]}:{name}"]
+                text, compared = str(row["predicted"]), compared + 1
+                wrong += text not in texts or bool(row["hit"]) != suffix.startswith(text.strip())
+    return [f"{wrong} of {compared} next tokens or hits are not those of plain forward passes"] if wrong else []
+
+
+def _alike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    different = len({row["suffix"] for row in rows})
+    return [f"only {different} different second halves of {len(rows)} options"] if 2 * different < len(rows) else []
