@@ -83,7 +83,7 @@ DESIGNS = [
     Design("randomised-weights", "correlations are noise", False, partial(randomised, again=noise, anew=noise), 0.5),
     Design("randomised-weights", "correlations are 0", False, partial(randomised, again=lost, anew=lost), 0.5),
     Design("random-attribution", "planted orders 4 SD from random ones", True, deletion, 0.5),
-    Design("random-attribution", "planted orders 2 SD from random ones", True, partial(deletion, spread=2.0), 0.5),
+    Design("random-attribution", "planted orders 2.5 SD from random ones", True, partial(deletion, spread=1.6), 0.5),
     *(
         Design("random-attribution", fault, False, partial(deletion, fault=fault), 0.1)
         for fault in ("constant", "noise", "reversed", "random attributions know a little")

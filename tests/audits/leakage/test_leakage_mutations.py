@@ -5,15 +5,18 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lm_audit.audits.leakage import plantedhits, published_memorisation, published_place_test
+from lm_audit.audits.leakage import published_memorisation, published_place_test
 from lm_audit.audits.leakage.controls import planted as planting
+from lm_audit.audits.leakage.controls import published_hits
 from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
+from lm_audit.audits.leakage.controls.published_hits import published_half
 from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
@@ -56,6 +59,19 @@ class Trained:
         halves = (self.unseen, self.seen) if swapped else (self.seen, self.unseen)
         return measure(self.untouched, self.model, self.record, *halves, seed=0)
 
+    @cached_property
+    def sound(self) -> Planted:
+        return self.measured()
+
+    def published_again(self) -> Planted:
+        """The sound measurement, of which the published test alone is made anew."""
+        found = self.sound
+        seen, unseen = (
+            replace(half, published=published_half(self.model, planting._benchmark(half.items), seed=0))
+            for half in (found.seen, found.unseen)
+        )
+        return replace(found, seen=seen, unseen=unseen)
+
 
 @pytest.fixture(scope="module")
 def trained() -> Iterator[Trained]:
@@ -76,8 +92,9 @@ def passed(found: Planted) -> tuple[bool, bool]:
 
 
 def test_sound_controls_pass(trained: Trained) -> None:
-    found = trained.measured()
+    found = trained.sound
     assert passed(found) == (True, True)
+    assert found.seen.published.score > 3 and found.unseen.published.score < 1  # type: ignore[operator]
     assert "after" in positive_control(found).control.observed  # type: ignore[union-attr]
 
 
@@ -157,11 +174,18 @@ TOPS: dict[str, Scorer] = {
 }
 
 
-@pytest.mark.parametrize("fault", [*SCORERS, *TOPS])
+@pytest.mark.parametrize("fault", SCORERS)
 def test_faults_of_the_scorer(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """Both controls hold scores against plain passes, so that both must notice."""
-    monkeypatch.setattr(LanguageModel, "loglikelihood", (SCORERS | TOPS)[fault])
+    monkeypatch.setattr(LanguageModel, "loglikelihood", SCORERS[fault])
     assert passed(trained.measured()) == (False, False)
+
+
+@pytest.mark.parametrize("fault", TOPS)
+def test_faults_of_the_likeliest_token(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    assert passed(trained.sound) == (True, True)
+    monkeypatch.setattr(LanguageModel, "loglikelihood", TOPS[fault])
+    assert passed(trained.published_again()) == (False, False)
 
 
 # Faults of the published test between its rows and its numbers.
@@ -218,8 +242,8 @@ PUBLISHED: dict[str, Callable[..., Evidence]] = {
 
 @pytest.mark.parametrize("fault", PUBLISHED)
 def test_faults_of_the_published_score(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr(plantedhits, "published_memorisation", PUBLISHED[fault])
-    assert passed(trained.measured()) == (False, False)
+    monkeypatch.setattr(published_hits, "published_memorisation", PUBLISHED[fault])
+    assert passed(trained.published_again()) == (False, False)
 
 
 # Faults of the bookkeeping: between the scores and the verdict.

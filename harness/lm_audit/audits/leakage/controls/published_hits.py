@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.leakage.half_option.prefixes import published_match
 from lm_audit.audits.leakage.half_option.published import MIXED, published_memorisation
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL
 from lm_audit.audits.leakage.items.benchmark import Benchmark
@@ -76,7 +77,7 @@ def hits_by_chance(rows: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, Any]]], questions: int) -> list[str]:
-    """Reported scores that do not follow from the rows: one file, so hits over questions."""
+    """Reported scores and hits that do not follow from the rows: one file, so hits over questions."""
     score, mixed = (sum(bool(row["hit"]) for row in rows[name]) / questions for name in (ORIGINAL, MIXED))
     known = {"score": score, "score_shuffled": mixed, "mitigation": score - mixed}
     faults = []
@@ -84,13 +85,15 @@ def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, 
         found = evidence.metrics[f"leakage.published.{name}"].value
         if found is None or not abs(found - value) <= 1e-9:
             faults.append(f"leakage.published.{name} is {found}, its rows give {value:.4g}")
-    return faults
+    both = [row for some in rows.values() for row in some]
+    wrong = sum(bool(row["hit"]) != published_match(str(row["predicted"]), str(row["suffix"])) for row in both)
+    return [*faults, f"{wrong} hits of {len(both)} do not follow from the next token"] if wrong else faults
 
 
 def _wrong_hits(
     model: LanguageModel, rows: Mapping[str, Sequence[Mapping[str, Any]]], items: Sequence[Item], seed: int
 ) -> list[str]:
-    """Options of the first questions where plain passes go on otherwise, or whose hit does not follow from that."""
+    """Options of the first questions where plain passes go on otherwise, or that have another second half."""
     wrong, compared = 0, 0
     for item in items:
         for name in (ORIGINAL, MIXED):
@@ -99,9 +102,9 @@ def _wrong_hits(
             known = published_guesses(model, shuffle_options(item, tuple(order)))
             for option, (texts, suffix) in zip(order, known, strict=True):
                 row = found[f"{item.key}:{LETTERS[option]}:{name}"]
-                text, compared = str(row["predicted"]), compared + 1
-                wrong += text not in texts or bool(row["hit"]) != suffix.startswith(text.strip())
-    return [f"{wrong} of {compared} next tokens or hits are not those of plain forward passes"] if wrong else []
+                compared += 1
+                wrong += str(row["predicted"]) not in texts or row["suffix"] != suffix
+    return [f"{wrong} of {compared} next tokens are not those of plain forward passes"] if wrong else []
 
 
 def _alike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
