@@ -93,5 +93,5 @@ DESIGNS = [
     ),
     Design("never-seen", "not planted", True, unseen, 2.0),
     Design("never-seen", "published order favoured by 0.25 nats a byte", False, partial(unseen, effect=0.25), 0.25),
-    Design("never-seen", "published letters known to the prompt in 0.2", False, partial(unseen, known=0.2), 0.25),
+    Design("never-seen", "published letters known to the prompt in 0.25", False, partial(unseen, known=0.25), 0.25),
 ]

@@ -10,6 +10,7 @@ import pytest
 from tests.audits.bias import test_bias_mutations as bias
 from tests.audits.faithfulness import test_faith_mutations as faithfulness
 from tests.audits.leakage import test_leakage_mutations as leakage
+from tests.audits.leakage import test_published_mutations as published
 from tests.audits.needle import test_needle_mutations as needle
 from tests.audits.privacy import test_privacy_mutations as privacy
 
@@ -18,7 +19,7 @@ LISTED = ("scorer off by one token", "prompts swapped", "labels shuffled", "cons
 BIAS = {fault.__name__: set(bias.CONTROLS) for fault in bias.FAULTS}
 BIAS |= {fault.__name__: {"planted-preference"} for fault in bias.GRID_FAULTS}
 BOTH = {"seen-in-training", "never-seen"}
-LEAKAGE = {fault: BOTH for table in (leakage.SCORERS, leakage.TOPS, leakage.PUBLISHED) for fault in table}
+LEAKAGE = {fault: BOTH for table in (leakage.SCORERS, published.TOPS, published.PUBLISHED) for fault in table}
 LEAKAGE |= {
     fault: {name for name, must in (("seen-in-training", positive), ("never-seen", negative)) if must}
     for fault, (_, positive, negative) in leakage.BOOKS.items()
