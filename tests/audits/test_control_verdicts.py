@@ -15,6 +15,7 @@ from lm_audit.audits.faithfulness.controls.deletion_control import SCORES, judge
 from lm_audit.audits.faithfulness.controls.known_sources import few, most
 from lm_audit.audits.leakage.controls.expected import negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Half, Planted, made_up_items
+from lm_audit.audits.leakage.controls.published_hits import PublishedHalf
 from lm_audit.audits.leakage.half_option.conditions import Effect
 from lm_audit.audits.privacy.controls.trained_controls import judge_planted, judge_pretended
 from lm_audit.audits.privacy.measure.blind import blind_baseline
@@ -42,7 +43,8 @@ def effect(values: np.ndarray[Any, Any], p: float) -> Effect:
 def half(p: float, values: np.ndarray[Any, Any], before: float, first: int) -> Half:
     untouched = 0.01 * RNG.normal(size=N)
     items = tuple(ITEMS[first : first + N])
-    return Half(items, effect(values, p), effect(untouched, before), values, untouched, p, p, 0.0002)
+    published = PublishedHalf(4.0, 0.1, p, p, ())
+    return Half(items, effect(values, p), effect(untouched, before), values, untouched, p, p, 0.0002, published)
 
 
 SOUND = Planted(
@@ -64,7 +66,7 @@ def test_sound_leakage_controls_pass_and_say_what_they_saw() -> None:
     positive, negative = control(positive_control(SOUND)), control(negative_control(SOUND))
     assert (positive.role, positive.passed, negative.role, negative.passed) == ("positive", True, "negative", True)
     assert "order effect: p 1e-05" in positive.observed and "after 120 steps" in positive.observed
-    assert "6 tests" in positive.expected and "4 tests" in negative.expected
+    assert "8 tests" in positive.expected and "6 tests" in negative.expected
     assert "order effect, untouched model: p 0.4" in negative.observed
 
 
@@ -93,10 +95,14 @@ def test_an_effect_that_was_there_before_training_is_not_planted() -> None:
     assert not verdict.passed and "its growth by training" in verdict.observed
 
 
-@pytest.mark.parametrize("field", ["placed", "untouched", "first_p", "swap_p"])
-def test_no_test_of_questions_that_were_not_planted_may_reach_one_in_four_thousand(field: str) -> None:
-    for p, passed in ((0.000251, True), (0.00025, False), (0.0, False)):
-        if field == "untouched":
+@pytest.mark.parametrize("field", ["placed", "untouched", "first_p", "swap_p", "score_p", "order_p"])
+def test_no_test_of_questions_that_were_not_planted_may_reach_its_level(field: str) -> None:
+    """0.00025 for the pairs of neighbours and 0.00015 for the other five: 0.001 together."""
+    level = 0.00025 if field == "swap_p" else 0.00015
+    for p, passed in ((level + 1e-6, True), (level, False), (0.0, False)):
+        if field in ("score_p", "order_p"):
+            found = with_half("unseen", published=replace(SOUND.unseen.published, **{field: p}))
+        elif field == "untouched":
             found = with_half("seen", untouched=replace(SOUND.seen.untouched, placed=p_value(p)))
         elif field == "placed":
             found = with_half("unseen", effect=replace(SOUND.unseen.effect, placed=p_value(p)))
