@@ -61,7 +61,7 @@ def test_a_change_anywhere_that_a_case_can_reach_makes_it_run_again(project: Pat
         file.write("Y = 2\n")
     assert resumed() == {"resumed": 2}
     for changed in (
-        source / "lm_audit" / "stats" / "effects.py",
+        source / "lm_audit" / "stats" / "shares" / "proportions.py",
         project / "conftest.py",
         project / "helping" / "deep.py",
     ):
@@ -99,7 +99,7 @@ def test_runs_of_other_code_are_not_merged(project: Path) -> None:
     shutil.rmtree(other)
     changes: list[tuple[Path, str]] = [
         (project / "helping" / "deep.py", r"code that ran test_toy\.py differs"),
-        (source / "lm_audit" / "stats" / "proportions.py", "code_version differs|code that ran"),
+        (source / "lm_audit" / "stats" / "shares" / "proportions.py", "code_version differs|code that ran"),
         (project / "conftest.py", r"code that ran test_toy\.py differs"),
     ]
     for changed, reason in changes:
@@ -151,7 +151,7 @@ def test_the_privacy_cache_does_not_outlive_the_code(tmp_path: Path) -> None:
     assert all(old != new for old, new in zip(before, names(), strict=True))
     membership.write_text(text)
     assert names() == before
-    stats = source / "lm_audit" / "stats" / "effects.py"
+    stats = source / "lm_audit" / "stats" / "ranking" / "scores.py"
     stats.write_text(stats.read_text() + "\n# changed\n")
     after = names()
     assert after[:2] != before[:2] and after[1] != before[1]

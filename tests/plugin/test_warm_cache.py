@@ -28,7 +28,7 @@ def test_an_exception_put_first_fails_the_privacy_case_although_its_evidence_is_
     write_project(tmp_path)
     (tmp_path / "conftest.py").write_text(CONFTEST + SMALL)
     shutil.copy(REPOSITORY / "evals" / "test_privacy.py", tmp_path)
-    membership = source / "lm_audit" / "audits" / "privacy" / "membership.py"
+    membership = source / "lm_audit" / "audits" / "privacy" / "measure" / "membership.py"
     sound = membership.read_text()
     head, body = sound.split('AUC of the others."""\n    members', 1)
 
