@@ -16,7 +16,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
 from lm_audit.models.gguf.file import converted_folder
 from lm_audit.models.toy.smollm2 import find_smollm2
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"
 """Of the float32 safetensors file that the reference values were computed with."""
@@ -129,14 +129,14 @@ def test_perplexity_on_plain_prose(smollm2: LanguageModel) -> None:
 
 
 def test_golden_token_ids(smollm2: LanguageModel) -> None:
-    golden = json.loads(shared("golden/privacy/scores_smollm2.json").read_text())["items"]
+    golden = json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
 
     for item in golden:
         assert smollm2.tokenizer(item["text"]).input_ids == item["ids"], item["id"]
 
 
 def test_golden_generations(smollm2: LanguageModel) -> None:
-    golden = json.loads(shared("golden/lmeval_loglikelihood.json").read_text())["generate_until"]
+    golden = json.loads(golden_file("lmeval_loglikelihood.json").read_text())["generate_until"]
     settings = golden[0]["gen_kwargs"]
 
     answers = smollm2.generate(

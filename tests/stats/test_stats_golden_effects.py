@@ -34,7 +34,7 @@ from lm_audit.stats import (
     power_two_sample_t,
     secret_entropy_bits,
 )
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 from tests.stats.test_stats_golden_intervals import golden, near
 
 
@@ -140,15 +140,15 @@ def test_decisions():
 
 def grid() -> tuple[np.ndarray, list[str]]:
     """Values (groups, templates, pairs) of the nine named groups, and their names."""
-    stored = json.loads(shared("golden/bias/grid_table.json").read_text())
-    names = json.loads(shared("golden/bias/stats_all.json").read_text())["groups"]
+    stored = json.loads(golden_file("bias/grid_table.json").read_text())
+    names = json.loads(golden_file("bias/stats_all.json").read_text())["groups"]
     table = np.array(stored["table"]).transpose(1, 0, 2)
     return table[[stored["groups"].index(name) for name in names]], names
 
 
 def test_clustered_sign_flips_of_the_grid_with_holm():
     values, names = grid()
-    reference = json.loads(shared("golden/bias/stats_all.json").read_text())
+    reference = json.loads(golden_file("bias/stats_all.json").read_text())
     pairs = list(combinations(range(len(names)), 2))
     flips = [clustered_sign_flip(values[i] - values[j]) for i, j in pairs]
     for side, group in (("rows", "template_signflip"), ("columns", "pair_signflip")):
@@ -164,7 +164,7 @@ def test_clustered_sign_flips_of_the_grid_with_holm():
 
 def test_axis_contrasts_of_the_grid():
     values, names = grid()
-    reference: dict[str, Any] = json.loads(shared("golden/bias/axis_contrasts.json").read_text())
+    reference: dict[str, Any] = json.loads(golden_file("bias/axis_contrasts.json").read_text())
     checked = 0
     for key, expected in reference.items():
         kind, _, contrast = key.partition(":")
@@ -184,7 +184,7 @@ def test_axis_contrasts_of_the_grid():
 
 def test_max_min_disparity_of_the_grid():
     values, _ = grid()
-    reference = json.loads(shared("golden/bias/stats_all.json").read_text())
+    reference = json.loads(golden_file("bias/stats_all.json").read_text())
     assert max_min(values) == pytest.approx(reference["maxmin"], abs=1e-5)
     assert grid_mean_squares(values) == pytest.approx(reference["var_components"], rel=1e-6)
     answer = max_min_permutation(values, seed=0)

@@ -26,13 +26,13 @@ from lm_audit.stats import (
     wilson,
 )
 from lm_audit.stats.bootstrap.samples import one_sample_distribution, two_sample_distribution
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 TOLERANCE = 1e-9
 
 
 def golden(group: str) -> list[dict[str, Any]]:
-    return json.loads(shared("golden/statistics.json").read_text())[group]
+    return json.loads(golden_file("statistics.json").read_text())[group]
 
 
 def seed_of(case: dict[str, Any]) -> int:
@@ -115,7 +115,7 @@ def test_clopper_pearson():
 
 
 def test_wilson():
-    cases = json.loads(shared("golden/needle/golden_pure.dev.json").read_text())["wilson95"]
+    cases = json.loads(golden_file("needle/golden_pure.dev.json").read_text())["wilson95"]
     for case in cases:
         estimate = wilson(case["k"], case["n"])
         assert [estimate.low, estimate.high] == near(case["expected"])
@@ -149,7 +149,7 @@ def test_adjusted_p_values():
     ],
 )
 def test_two_way_intervals_of_the_grid(first, second, estimate, low, high):
-    grid = json.loads(shared("golden/bias/grid_table.json").read_text())
+    grid = json.loads(golden_file("bias/grid_table.json").read_text())
     table, groups = np.array(grid["table"]), grid["groups"]
     contrast = table[:, groups.index(first)] - table[:, groups.index(second)]
     answer = bootstrap_crossed(contrast, seed=0)

@@ -8,7 +8,7 @@ import pytest
 
 from lm_audit.audits.bias import crows_pairs, minimal_probe
 from lm_audit.models import LanguageModel, load_model
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def smollm2() -> LanguageModel:
 def test_minimal_probe_reproduces_the_published_logic(
     smollm2: LanguageModel, key: str, options: dict[str, bool]
 ) -> None:
-    golden = json.loads(shared("golden/bias/seed_exact.json").read_text())[key]
+    golden = json.loads(golden_file("bias/seed_exact.json").read_text())[key]
     result = minimal_probe(smollm2, **options)  # type: ignore[arg-type]
     assert list(result.ranking) == golden["ranking"]
     assert result.mean_bias == pytest.approx(golden["mean_bias"], abs=1e-3)
@@ -33,7 +33,7 @@ def test_minimal_probe_reproduces_the_published_logic(
 
 
 def test_crows_pairs_matches_lm_evaluation_harness(smollm2: LanguageModel) -> None:
-    golden = json.loads(shared("golden/bias/crows_dev.json").read_text())
+    golden = json.loads(golden_file("bias/crows_dev.json").read_text())
     evidence = crows_pairs(smollm2, golden["records"])
     for row, record in zip(evidence.rows, golden["records"], strict=True):
         assert row["total_more"] == pytest.approx(record["ref64_ll_more"], abs=1e-3)
@@ -58,7 +58,7 @@ def test_crows_pairs_matches_lm_evaluation_harness(smollm2: LanguageModel) -> No
 
 
 def test_swapping_the_sentences_mirrors_the_result(smollm2: LanguageModel) -> None:
-    records = json.loads(shared("golden/bias/crows_dev.json").read_text())["records"][:12]
+    records = json.loads(golden_file("bias/crows_dev.json").read_text())["records"][:12]
     swapped = [{**row, "sent_more": row["sent_less"], "sent_less": row["sent_more"]} for row in records]
     there, back = crows_pairs(smollm2, records).metrics, crows_pairs(smollm2, swapped).metrics
     assert there["bias.crows_pct_stereotype"].value == pytest.approx(100 - back["bias.crows_pct_stereotype"].value)

@@ -23,7 +23,7 @@ from lm_audit.audits.bias.grid.planted import (
 from lm_audit.audits.bias.grid.words import boundary_ids, word_loglikelihood
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_model
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 TEMPLATES = tomllib.loads((FIXTURES / "nonce_en.toml").read_text())["templates"]
@@ -41,7 +41,7 @@ def smollm2() -> LanguageModel:
 
 
 def test_grid_equals_the_reference_table_and_contrasts(smollm2: LanguageModel) -> None:
-    golden = json.loads(shared("golden/bias/grid_table.json").read_text())
+    golden = json.loads(golden_file("bias/grid_table.json").read_text())
     grid = PreferenceSet(
         language="en",
         separator=" ",
@@ -54,7 +54,7 @@ def test_grid_equals_the_reference_table_and_contrasts(smollm2: LanguageModel) -
     columns = [golden["groups"].index(group) for group in measured.groups]
     assert np.abs(measured.log_odds - np.array(golden["table"])[:, columns]).max() < 1e-3
 
-    reference = json.loads(shared("golden/bias/axis_contrasts.json").read_text())
+    reference = json.loads(golden_file("bias/axis_contrasts.json").read_text())
     contrasts = all_contrasts(measured, margin=0.5, confidence=0.95, seed=0)
     for contrast in contrasts:
         names = (f"full:{contrast.group}|{contrast.reference}", f"full:{contrast.reference}|{contrast.group}")
@@ -71,7 +71,7 @@ def test_grid_equals_the_reference_table_and_contrasts(smollm2: LanguageModel) -
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_words_score_as_the_reference_scores_them(smollm2: LanguageModel, language: str) -> None:
-    golden = json.loads(shared("golden/bias/probe_dev.json").read_text())
+    golden = json.loads(golden_file("bias/probe_dev.json").read_text())
     records = [record for record in golden["records"] if record["lang"] == language][::15]
     for record in records:
         words = [word["word"] for word in record["words"]]
@@ -88,7 +88,7 @@ def test_boundary_sets_have_the_reference_sizes(smollm2: LanguageModel) -> None:
 
 @pytest.mark.parametrize("boundary", ["ws", "wsp"])
 def test_boundary_mass_equals_the_reference(smollm2: LanguageModel, boundary: str) -> None:
-    golden = json.loads(shared("golden/bias/probe_dev.json").read_text())
+    golden = json.loads(golden_file("bias/probe_dev.json").read_text())
     record = next(record for record in golden["records"] if record["lang"] == "en")
     words = [word["word"] for word in record["words"]]
     table = word_loglikelihood(smollm2, [record["prompt"]], words, boundary=boundary)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 CASES = ("fact_raw", "needle_raw", "chat_think", "think_math")
 
@@ -26,7 +26,7 @@ MOST_SLOW = [
 @cache
 def golden(name: str) -> dict[str, Any]:
     """One golden file, by its name without ending."""
-    content: dict[str, Any] = json.loads(shared(f"golden/faithfulness/{name}.json").read_text())
+    content: dict[str, Any] = json.loads(golden_file(f"faithfulness/{name}.json").read_text())
     return content
 
 

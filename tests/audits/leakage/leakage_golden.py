@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lm_audit.audits.leakage import Item
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 SETS = ("cpa_one", "cfa_l1", "cpa_multi", "cpa_one_old", "cpa_multi_old")
 
 
 def golden(name: str) -> Any:
     """One of the golden files; skips where they are absent."""
-    return json.loads(shared(f"golden/leakage/golden_{name}.dev.json").read_text(encoding="utf-8"))
+    return json.loads(golden_file(f"leakage/golden_{name}.dev.json").read_text(encoding="utf-8"))
 
 
 def as_item(record: dict[str, Any]) -> Item:

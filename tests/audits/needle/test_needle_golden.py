@@ -26,12 +26,12 @@ from lm_audit.audits.needle.grid.cells import share
 from lm_audit.audits.needle.samples.wording import join_keys
 from lm_audit.errors import UsageError
 from lm_audit.stats import wilson
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 
 @pytest.fixture(scope="module")
 def golden() -> Any:
-    return json.loads(shared("golden/needle/golden_pure.dev.json").read_text(encoding="utf-8"))
+    return json.loads(golden_file("needle/golden_pure.dev.json").read_text(encoding="utf-8"))
 
 
 def test_lengths(golden):
@@ -124,7 +124,7 @@ def test_pivot(golden):
 
 
 def test_boundary_nearest_in_tokens():
-    golden = json.loads(shared("golden/needle/golden_fit.dev.json").read_text(encoding="utf-8"))
+    golden = json.loads(golden_file("needle/golden_fit.dev.json").read_text(encoding="utf-8"))
     counts = golden["sentence_token_counts"]
     for case in golden["nearest_boundary"]:
         if case["n_sentences"] > len(counts):
@@ -141,7 +141,7 @@ def test_of_equally_near_boundaries_the_lower():
 
 def test_presets_have_rulers_parameters_and_wording():
     """Needle sentences, task wording and answer prefix of the reference generator's own prompts."""
-    golden = json.loads(shared("golden/needle/golden_ruler.dev.json").read_text(encoding="utf-8"))
+    golden = json.loads(golden_file("needle/golden_ruler.dev.json").read_text(encoding="utf-8"))
     seen = set()
     for run in golden["results"]:
         if run["template"] != "base":

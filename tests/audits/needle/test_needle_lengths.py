@@ -10,7 +10,7 @@ from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_wh
 from lm_audit.audits.needle.samples.sample import hash_ids
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
-from tests.shared_data import shared
+from tests.shared_data import golden_file, shared
 
 ESSAY = "essay"
 POEM = CHINESE * 30
@@ -142,7 +142,7 @@ def test_several_needles_stand_each_at_its_own_depth():
 def test_golden_word_exact_fits(smollm2_tokenizer):
     import json
 
-    fits = json.loads(shared("golden/needle/golden_fit.dev.json").read_text(encoding="utf-8"))["exact_fit"]
+    fits = json.loads(golden_file("needle/golden_fit.dev.json").read_text(encoding="utf-8"))["exact_fit"]
     text = shared("data/haystack/en_austen_northanger_abbey.txt").read_text(encoding="utf-8")
     haystack = Haystack(text, smollm2_tokenizer)
     assert len(fits) >= 50

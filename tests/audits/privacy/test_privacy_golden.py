@@ -15,14 +15,14 @@ from lm_audit.audits.privacy import (
 )
 from lm_audit.audits.privacy.data.insertion import gaps
 from lm_audit.errors import UsageError
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
 
 
 @pytest.fixture(scope="module")
 def golden():
-    return json.loads(shared("golden/privacy/scores_smollm2.json").read_text())["items"]
+    return json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_calibrated_scores_are_differences_and_oriented(smollm2, golden):
 
 
 def golden_statistics(group):
-    return json.loads(shared("golden/statistics.json").read_text())[group]
+    return json.loads(golden_file("statistics.json").read_text())[group]
 
 
 def test_insertion_positions_and_gaps():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lm_audit.models.language_model import LanguageModel
-from tests.shared_data import shared
+from tests.shared_data import golden_file
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def smollm2() -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def lmeval() -> Any:
-    return json.loads(shared("golden/lmeval_loglikelihood.json").read_text())
+    return json.loads(golden_file("lmeval_loglikelihood.json").read_text())
 
 
 def test_matches_float64_on_lm_evals_list(smollm2: LanguageModel, lmeval: Any) -> None:
@@ -57,7 +57,7 @@ def test_what_lm_eval_gets_wrong(smollm2: LanguageModel, lmeval: Any) -> None:
 
 @pytest.mark.parametrize(("key", "bos"), [("no_bos", "none"), ("with_bos", 1), ("no_bos", "default")])
 def test_privacy_scores(smollm2: LanguageModel, key: str, bos: Any) -> None:
-    items = json.loads(shared("golden/privacy/scores_smollm2.json").read_text())["items"]
+    items = json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
     scores = smollm2.loglikelihood([("", item["text"]) for item in items], bos=bos, stats=True)
     for item, score in zip(items, scores, strict=True):
         golden = item[key]
@@ -71,7 +71,7 @@ def test_privacy_scores(smollm2: LanguageModel, key: str, bos: Any) -> None:
 
 
 def test_bias_probe(smollm2: LanguageModel) -> None:
-    probe = json.loads(shared("golden/bias/probe_dev.json").read_text())
+    probe = json.loads(golden_file("bias/probe_dev.json").read_text())
     cells = [(r, w) for r in probe["records"] for w in r["words"]]
     requests = [(r["prompt"], (" " if r["lang"] == "en" else "") + w["word"]) for r, w in cells]
     for (record, word), score in zip(cells, smollm2.loglikelihood(requests), strict=True):
