@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def golden(group: str) -> list[dict[str, Any]]:
 
 
 def seed_of(case: dict[str, Any]) -> int:
-    return int(re.search(r"default_rng\((\d+)\)", case["index_source"]).group(1))
+    return int(case["index_seed"])
 
 
 def near(value: Any, tolerance: float = TOLERANCE) -> Any:
