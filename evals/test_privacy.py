@@ -21,6 +21,8 @@ from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
+    from lm_audit.audits.privacy.data.manifest import Manifest
+    from lm_audit.audits.privacy.measure.membership_scored import MemberText
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
@@ -95,12 +97,18 @@ def test_generated_extraction(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model write out the secrets of a manifest, greedily or in samples, more often than their twins?"""
-    from lm_audit.audits.privacy.data.limiting import limited
     from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction
 
     samples = {"smoke": 4, "standard": 16, "full": 64}[run_options.size]
-    manifest = limited(case.params["manifest"], evalcases.canary_limit(run_options.items(None)), seed=audit_seed)
+    manifest = given_canaries(case, run_options, audit_seed)
     evidence.record(generated_extraction(language_model, manifest, samples=samples, seed=audit_seed))
+
+
+def given_canaries(case: Case, options: RunOptions, seed: int) -> Manifest:
+    """The case's canaries, so many members and twins as ``--limit`` leaves."""
+    from lm_audit.audits.privacy.data.limiting import limited
+
+    return limited(case.params["manifest"], evalcases.canary_limit(options.items(None)), seed=seed)
 
 
 MEMBER_TEXTS = {"smoke": 40, "standard": 200, "full": None}
@@ -131,14 +139,19 @@ def test_membership_scores(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Are texts that were trained on likelier than others of their kind? By log-probabilities alone."""
-    from lm_audit.audits.privacy.measure.membership_scored import scored_membership, texts_of, texts_of_files
+    from lm_audit.audits.privacy.measure.membership_scored import scored_membership
+
+    evidence.record(scored_membership(language_model, given_texts(case, run_options, audit_seed), seed=audit_seed))
+
+
+def given_texts(case: Case, options: RunOptions, seed: int) -> list[MemberText]:
+    """The case's texts of both sides, so many as ``--limit`` or the size leaves."""
+    from lm_audit.audits.privacy.measure.membership_scored import texts_of, texts_of_files
 
     if "manifest" in case.params:
-        texts = texts_of(case.params["manifest"])
-    else:
-        limit = MEMBER_TEXTS[run_options.size]
-        texts = texts_of_files(case.params["members"], case.params["held_out"], limit=limit, seed=audit_seed)
-    evidence.record(scored_membership(language_model, texts, seed=audit_seed))
+        return texts_of(given_canaries(case, options, seed))
+    most = evalcases.canary_limit(options.items(MEMBER_TEXTS[options.size]))
+    return texts_of_files(case.params["members"], case.params["held_out"], limit=most, seed=seed)
 
 
 @cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])

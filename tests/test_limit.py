@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evals import test_bias, test_faithfulness, test_leakage, test_needle
+from evals import test_bias, test_faithfulness, test_leakage, test_needle, test_privacy
 from lm_audit.audits.bias.grid.lexicon import PreferenceSet, WordPair
 from lm_audit.audits.bias.grid.limit import smaller_grid
 from lm_audit.audits.drawing import drawn
@@ -19,6 +20,7 @@ from lm_audit.audits.privacy.measured_cases import canary_limit
 from lm_audit.audits.registry import audit_packages
 from lm_audit.cli import main
 from lm_audit.errors import UsageError
+from lm_audit.plugin import Case
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.resume import check_same
@@ -100,6 +102,23 @@ def test_every_audit_measures_so_many_items() -> None:
     grids = [grid for grid in test_bias.grids(options(49))]
     assert all(len(grid.templates) == len(grid.pairs) == 7 for grid in grids)
     assert len(test_leakage.read(source, options(7, leakage_limit=5)).items) == 5
+
+
+def test_membership_by_scores_takes_as_many_texts_of_each_side(tmp_path: Path) -> None:
+    for side in ("in", "out"):
+        lines = [json.dumps({"text": f"text {number} that stands {side}side"}) for number in range(60)]
+        (tmp_path / f"{side}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    files = Case("texts", {"members": str(tmp_path / "in.jsonl"), "held_out": str(tmp_path / "out.jsonl")})
+    canaries = Case("manifest", {"manifest": manifest({1: 60}, 60)})
+
+    def sides(case: Case, limit: int | None) -> list[int]:
+        texts = test_privacy.given_texts(case, options(limit), 0)
+        return [sum(one.member is side for one in texts) for side in (True, False)]
+
+    assert sides(files, 9) == sides(canaries, 9) == [9, 9]
+    assert sides(files, 1) == sides(canaries, 1) == [canary_limit(1)] * 2, "the control must be able to fail"
+    assert (sides(files, None), sides(canaries, None)) == ([40, 40], [60, 60])
+    assert len(test_privacy.given_canaries(canaries, options(9), 0).canaries) == 18
 
 
 def test_a_plan_says_what_a_limit_leaves(capsys: pytest.CaptureFixture[str]) -> None:
