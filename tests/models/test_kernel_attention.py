@@ -16,7 +16,7 @@ import torch
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.slot_check import find_slots
 from lm_audit.models.generation.slot_model import Part
-from lm_audit.models.generation.step_graph import Stepper
+from lm_audit.models.generation.step_graph import Stepper, disagreement
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit
 from lm_audit.models.scoring.runner import Way
@@ -135,3 +135,18 @@ def test_kernels_agree_with_masks_in_tritons_interpreter() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{ROOT / 'harness'}{os.pathsep}{ROOT}"}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "kernels agree" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_a_step_of_nan_is_no_step_that_agrees(single: bool) -> None:
+    plain = torch.randn(2, 50, generator=torch.Generator().manual_seed(0))
+    plain[:, 7] = -torch.inf  # a token that the model never gives
+    broken, further, idle = plain.clone(), plain.clone(), plain.clone()
+    broken[1] = torch.nan
+    further[:, 7] = 0.0
+    idle[1] = torch.nan
+    assert disagreement(plain.clone(), plain, single=single) is None
+    assert disagreement(broken, plain, single=single) is not None
+    assert disagreement(further, plain, single=single) is not None
+    assert disagreement(plain, idle, single=single) is None, "nothing to compare with"
+    assert disagreement(plain + 3e-1 * torch.eye(2, 50), plain, single=True) is not None

@@ -78,18 +78,25 @@ class Stepper:
         self._graphs[width, extent] = graph, logits
 
     def _reason_against(self, logits: torch.Tensor, plain: torch.Tensor) -> str | None:
-        off = (logits.log_softmax(-1) - plain.log_softmax(-1)).nan_to_num()
-        single = self._model.module.dtype in (torch.float32, torch.float64)
-        worst = float(off.abs().max() if single else off.square().mean().sqrt())
-        return (
-            f"log-probabilities are off by {worst:.3g}" if worst > (_TOLERANCE if single else _HALF_TOLERANCE) else None
-        )
+        return disagreement(logits, plain, single=self._model.module.dtype in (torch.float32, torch.float64))
 
     def _refuse(self, reason: str) -> None:
         self._refused = True
         self._graphs.clear()
         name = type(self._model.module).__name__
         _LOG.info("%s: steps are launched one by one, since a step gives no CUDA graph: %s", name, reason)
+
+
+def disagreement(logits: torch.Tensor, plain: torch.Tensor, *, single: bool) -> str | None:
+    """By how much log-probabilities differ from the plain step's, where that is too much; ``single``: of float32.
+
+    Equal infinities are no difference, and where the plain step gives NaN there is nothing to compare; NaN where it
+    gives a number is one.
+    """
+    ours, own = logits.log_softmax(-1), plain.log_softmax(-1)
+    off = torch.where((ours == own) | own.isnan(), 0.0, ours - own)
+    worst = float(off.abs().max() if single else off.square().mean().sqrt())
+    return None if worst <= (_TOLERANCE if single else _HALF_TOLERANCE) else f"log-probabilities are off by {worst:.3g}"
 
 
 def rounded(extent: int) -> int:
