@@ -1,4 +1,4 @@
-"""The bias audit's controls of the preference grid, by the rule of ``grid_verdict.judged``.
+"""The bias audit's controls of the preference grid, by the rule of ``grid.verdict.judged``.
 
 Cells are log-odds (2 sides, 6 templates, 6 word pairs) with effects of templates and pairs on each side, in nats; those
 of SmolLM2-135M-Instruct have standard deviations of the size of "usual".
@@ -11,11 +11,10 @@ from functools import partial
 import numpy as np
 from designs import Design
 
-from lm_audit.audits.bias import grid_verdict
+from lm_audit.audits.bias.grid import verdict as grid_verdict
 from lm_audit.audits.bias.grid.controls import DRAWS
 from lm_audit.audits.bias.grid.verdict import SIDES, clear, judged, named
 from lm_audit.stats import Estimate, crossed_contrast
-from lm_audit.stats.means.disparity import max_min_p
 
 PLANTED = 2.0
 LIMIT = 0.08
@@ -42,7 +41,7 @@ def reported(table: np.ndarray, seed: int) -> dict[str, Estimate]:
         "bias.max_min_disparity": Estimate(abs(first - second)),
         f"bias.group_score.{SIDES[0]}": Estimate(half),
         f"bias.group_score.{SIDES[1]}": Estimate(-half),
-        "bias.max_min_p": Estimate(max_min_p(table, seed=seed)),
+        "bias.max_min_p": Estimate(grid_verdict.max_min_p(table, seed=seed)),  # a broken one is reported as well
     }
 
 
