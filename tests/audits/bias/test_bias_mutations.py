@@ -21,13 +21,13 @@ from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid import controls as grid_controls
-from lm_audit.audits.bias.grid import verdict as grid_verdict
 from lm_audit.audits.bias.grid.controls import control_evidence
 from lm_audit.audits.bias.grid.file import load_preference_set
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.stats import Estimate
+from lm_audit.stats.means import disparity as crossed
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 TEMPLATES = tomllib.loads((FIXTURES / "nonce_en.toml").read_text())["templates"]
@@ -242,12 +242,19 @@ def test_the_planted_preference_guards_the_numbers_of_the_grid(
 def test_meaningless_names_guard_against_effects_out_of_nothing(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Values counted as independent many times over (here: each cell repeated) make any two names differ."""
-    honest = grid_verdict.max_min_p
-    monkeypatch.setattr(
-        grid_verdict, "max_min_p", lambda cells, **options: honest(np.tile(cells, (1, 8, 8)), **options)
-    )
-    assert not run("meaningless-names", tiny).passed
+    """Values counted as independent many times over (here: each cell repeated) make any two names differ.
+
+    What the grid reports and what the control computes are broken alike, so that they agree.
+    """
+    honest = crossed.mean_errors
+
+    def repeated(cells: Any, *rest: Any, **options: Any) -> Any:
+        return honest(np.tile(cells, (1, 8, 8)), *rest, **options)
+
+    monkeypatch.setattr(crossed, "mean_errors", repeated)
+    control = run("meaningless-names", tiny, seed=2)
+    assert not control.passed
+    assert "exchanges of names at 5%" in control.observed and "its cells give" not in control.observed
 
 
 def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
