@@ -5,6 +5,7 @@ The server speaks vLLM's form; its weights are the toy's, so that a whole audit 
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from lm_audit.audits import bias, leakage
 from lm_audit.audits.leakage.items.benchmark import load_benchmark
 from lm_audit.audits.privacy import plant_canaries, scored_membership
 from lm_audit.audits.privacy.data.manifest import Manifest
-from lm_audit.audits.privacy.measure.membership_scored import MemberText, texts_of
+from lm_audit.audits.privacy.measure.membership_scored import MemberText, texts_of, texts_of_files
 from lm_audit.errors import DataError, ModelError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
@@ -118,6 +119,22 @@ def test_membership_by_scores_can_be_told_from_its_rows_and_finds_what_is_there(
     assert told.control is not None and not told.control.passed, "the words alone tell these groups apart"
     few = scored_membership(local, [*texts[:2], *texts[-2:]]).control
     assert few is not None and not few.passed and "so few" in few.observed, "a control that could not fail"
+
+
+def test_a_text_of_a_file_is_one_item_in_every_run_and_is_found_again(local: LanguageModel, tmp_path: Path) -> None:
+    """Items of two runs are paired by name: another seed, limit or order must not give a text another one's."""
+    named = []
+    for seed, first in ((0, 0), (1, 0), (0, 5)):
+        for side in ("in", "out"):
+            lines = [json.dumps({"text": f"Text {number} that stands {side}side."}) for number in range(first, 12)]
+            (tmp_path / f"{side}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        texts = texts_of_files(tmp_path / "in.jsonl", tmp_path / "out.jsonl", limit=6, seed=seed)
+        named.append({one.item: one.text for one in texts})
+    assert all(len(names) == 12 for names in named) and set(named[0]) != set(named[1])
+    assert all(a[item] == b[item] for a in named for b in named for item in a.keys() & b.keys())
+    assert len({text for names in named for text in names.values()}) == len({item for names in named for item in names})
+    rows = scored_membership(local, texts).rows
+    assert {row["item"]: row["begins"] for row in rows} == named[-1]
 
 
 def test_texts_that_say_nothing_are_refused_before_the_model_is_asked(local: LanguageModel) -> None:

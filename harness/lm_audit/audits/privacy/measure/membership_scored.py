@@ -9,6 +9,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 MEMBER, TWIN = {"role": "member"}, {"role": "control"}
 SCORES = ("secret_mean_logprob", "mean_logprob", "min_k20_ceil", "zlib_ratio_mean_nll", "lowercase_log_ratio")
 
+BEGINS = 80
+"""So many characters of a text stand in its row, by which it is found again."""
+
 
 @dataclass(frozen=True)
 class MemberText:
@@ -54,15 +58,22 @@ def texts_of(manifest: Manifest) -> list[MemberText]:
 
 
 def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | None, seed: int) -> list[MemberText]:
-    """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order."""
+    """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order.
+
+    A text is called by its content, so that another run pairs it with itself, whatever was drawn beside it.
+    """
     found = []
     for where, member in ((members, True), (held_out, False)):
         documents = read_documents(Path(where))
         distinct = len(dict.fromkeys(documents))
         some = sample_documents(documents, min(distinct, limit or distinct), seed=seed)
         side = "member" if member else "held-out"
-        found += [MemberText(f"{side}-{number:05d}", text, member) for number, text in enumerate(some)]
+        found += [MemberText(f"{side}-{_name(text)}", text, member) for text in some]
     return found
+
+
+def _name(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed: int = 0) -> Evidence:
@@ -125,7 +136,8 @@ def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, A
         secret = found[2 * len(texts) + number] if with_secrets else None
         if not len(whole) or not len(lowered) or (secret is not None and not len(secret)):
             raise DataError(f"text {one.item} has no token that can be scored: {one.text[:60]!r}")
-        rows.append({"item": one.item, "role": "member" if one.member else "control", **_scores(one, whole, lowered)})
+        role = "member" if one.member else "control"
+        rows.append({"item": one.item, "role": role, "begins": one.text[:BEGINS], **_scores(one, whole, lowered)})
         if secret is not None:
             rows[-1]["secret_mean_logprob"] = float(secret.mean())
     return rows
