@@ -99,5 +99,12 @@ def test_parts_are_back_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by.norms == made
 
 
+def test_trying_parts_leaves_the_random_state_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, parts = parts_of("llama", PlainParts(), monkeypatch)
+    before = torch.get_rng_state()
+    assert FusedParts(module.base_model).counts == parts.counts == (7, 1)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_there_is_nothing_to_replace_on_a_cpu() -> None:
     assert FusedParts(architecture("llama").base_model).counts == (0, 0)

@@ -82,7 +82,8 @@ def _norm(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:
         return None
     if has_hooks(part):
         return None
-    x = torch.randn(3, len(weight), device=weight.device).to(weight.dtype) * 3
+    generator = torch.Generator(weight.device).manual_seed(1)  # the caller's random state stays as it is
+    x = torch.randn(3, len(weight), device=weight.device, generator=generator).to(weight.dtype) * 3
     try:
         plain = part(x)
         for shifted in (False, True):
