@@ -108,6 +108,7 @@ def test_lines_of_json_end_in_line_feeds_alone(tmp_path: Path, ends: str) -> Non
         ('{"a": NaN}', "holds NaN"),
         ('{"a": -Infinity}', "holds -Infinity"),
         ('{"a": 1e999}', "too large"),
+        ('{"a": [-' + "9" * 400 + "]}", "too large"),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' twice"),
         ('{"a": "\\ud83d"}', "surrogate"),
         ('{"\\ud83d": 1}', "surrogate"),
@@ -115,7 +116,7 @@ def test_lines_of_json_end_in_line_feeds_alone(tmp_path: Path, ends: str) -> Non
         ('{"a": "\x01"}', "is not JSON"),
         ("", "is not JSON"),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_json_is_strict(text: str, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught:
@@ -133,6 +134,8 @@ def test_json_that_is_right() -> None:
     [
         ("a = " + "[" * 5_000, "nested too deeply"),
         ("a = " + "9" * 5_000, "too many digits"),
+        ("[a]\nb = [{c = -" + "9" * 400 + "}]", "more than 64 bits"),
+        ("a = 9223372036854775808", "more than 64 bits"),
         ("a = 1\na = 2\n", "line 2"),
         ("a = ", "is not TOML"),
         ("[a", "is not TOML"),

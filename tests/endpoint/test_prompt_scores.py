@@ -87,6 +87,11 @@ def _not_a_number(choice: Body) -> None:
             next(iter(entry.values()))["logprob"] = math.nan
 
 
+def _no_float(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        next(iter(choice["prompt_logprobs"][2].values()))["logprob"] = -(10**400)
+
+
 def _above_zero(choice: Body) -> None:
     if choice.get("prompt_logprobs"):
         next(iter(choice["prompt_logprobs"][2].values()))["logprob"] = 0.5
@@ -100,6 +105,7 @@ def _above_zero(choice: Body) -> None:
         ("echo", _constant),
         ("prompt_logprobs", _without_one),
         ("prompt_logprobs", _not_a_number),
+        ("prompt_logprobs", _no_float),
         ("prompt_logprobs", _above_zero),
     ],
 )
@@ -112,7 +118,7 @@ def test_a_server_whose_scores_are_not_the_prompt_s_has_none(
     assert not offer.has and way in offer.why
 
 
-@pytest.mark.parametrize("edit", [_not_a_number, _above_zero, _without_one])
+@pytest.mark.parametrize("edit", [_not_a_number, _no_float, _above_zero, _without_one])
 def test_scores_that_break_later_end_the_case_and_are_never_numbers(
     local: LanguageModel, edit: Callable[[Body], None]
 ) -> None:

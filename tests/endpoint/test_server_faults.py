@@ -193,6 +193,13 @@ def test_a_line_cut_by_a_kill_is_no_answer(tmp_path: Path) -> None:
     assert again.get(second) == {"text": "c"} and KeptAnswers(tmp_path).get(second) == {"text": "c"}
 
 
+@pytest.mark.parametrize("rest", ["}", ', "answer": null}', ', "answer": ' + "[" * 100_000 + "}"], ids=range(3))
+def test_a_kept_line_without_an_answer_is_none(tmp_path: Path, rest: str) -> None:
+    key = KeptAnswers(tmp_path).key({"a": 1})
+    (tmp_path / "one.jsonl").write_text(f'{{"key": "{key}"{rest}\n')
+    assert KeptAnswers(tmp_path).get(key) is None
+
+
 def test_a_thread_that_runs_a_loop_already_can_ask(tmp_path: Path) -> None:
     async def cell() -> list[Any]:
         with made_server() as made:

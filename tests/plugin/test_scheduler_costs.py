@@ -69,7 +69,19 @@ def test_the_model_with_most_work_is_begun_first() -> None:
     assert [queue.take(node).group for node in "xyz"] == ["c@cpu", "b@cpu", "a@cpu"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cases": 3, "loads": {}}', '{"cases": {"a": "x"}, "loads": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"cases": 3, "loads": {}}',
+        '{"cases": {"a": "x"}, "loads": {}}',
+        '{"cases": {"a": ' + "9" * 400 + '}, "loads": {}}',
+        "[" * 100_000,
+    ],
+    ids=range(7),
+)
 def test_a_damaged_file_of_durations_is_no_error(tmp_path, content) -> None:
     (tmp_path / "durations.json").write_text(content, encoding="utf-8")
     assert read_durations(tmp_path / "durations.json") == ({}, {})

@@ -67,3 +67,12 @@ def test_the_toy_alone_is_no_answer(tmp_path: Path) -> None:
     page = build_page(run)
     assert [model.name for model in page.models] == ["built-in toy"]
     assert (page.answer.headline, page.answer.tone) == (TOY_ALONE, "undecided")
+
+
+def test_findings_of_the_toy_alone_are_not_denied(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "20260101-120000-cccc", [replace(TOY, verdicts=[])]))
+    page = build_page(run)
+    assert [entry.model for entry in page.findings] == ["built-in toy"]
+    assert page.answer.reasons == (
+        "No gate was set, and the findings are of the built-in toy, which says nothing about a model of yours.",
+    )

@@ -146,6 +146,16 @@ def test_numbers_beyond_all_use_are_named(tmp_path: Path, number: str, field: st
     assert field == "rows" or read_run(run).damaged
 
 
+@pytest.mark.parametrize("level", ["-1e308", "95", "-1", '"0.95"'])
+def test_a_confidence_that_is_no_share_is_named(tmp_path: Path, level: str) -> None:
+    run = made(tmp_path)
+    text = ledger(run).read_text()
+    assert text.count('"confidence":0.95') == 1
+    ledger(run).write_text(text.replace('"confidence":0.95', f'"confidence":{level}'))
+    write_reports(run)
+    assert read_run(run).damaged
+
+
 def test_names_of_five_thousand_characters(tmp_path: Path) -> None:
     long = "x" * 5_000
     case = MadeCase(f"t{long}.py::test_{long}[{long}@cpu-{long}]", long, long, device=long, message=long, notes=[long],

@@ -75,6 +75,8 @@ def answer(
         reasons.append(
             "No gate was set, and the findings are exploratory alone."
             if explored
+            else "No gate was set, and the findings are of the built-in toy, which says nothing about a model of yours."
+            if findings
             else "No gate was set and no audit stated a finding: the numbers below are all there is."
         )
     return Answer(state, HEADLINES[state.name], tuple(reasons), WHAT_WAS_FOUND, _tone(state))

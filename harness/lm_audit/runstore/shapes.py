@@ -74,7 +74,7 @@ _VERDICT: Mapping[str, Check] = {
 }  # fmt: skip
 _ESTIMATE: Mapping[str, Check] = {
     "value": _maybe_number, "low": _maybe_number, "high": _maybe_number, "n": _maybe_count, "chance": _maybe_number,
-    "confidence": _maybe_number, "method": _text, "unit": _maybe_text, "better": _maybe_text, "note": _maybe_text,
+    "confidence": _maybe_share, "method": _text, "unit": _maybe_text, "better": _maybe_text, "note": _maybe_text,
     "units": _maybe_count, "fewest": _maybe_count,
 }  # fmt: skip
 

@@ -42,7 +42,9 @@ def parse_json(text: str, path: Path | None, row: int | None, *, nan_is_null: bo
     """
     try:
         constant = _null if nan_is_null else _constant
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=constant, parse_float=_finite)
+        document = json.loads(
+            text, object_pairs_hook=_once, parse_constant=constant, parse_float=_finite, parse_int=_whole
+        )
     except RecursionError as error:
         raise DataError("is nested too deeply to be read", file=path, row=row) from error
     except _Refused as error:
@@ -80,6 +82,13 @@ def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise _Refused(f"holds the number {text[:30]}, which is too large")
+    return value
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if len(text) > 300:  # Below, every integer is a float as well.
+        _finite(text)
     return value
 
 

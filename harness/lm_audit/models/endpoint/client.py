@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import ssl
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -411,9 +411,12 @@ def check_finite(values: Sequence[Any], who: str) -> list[float]:
     """Log-probabilities as numbers; ``ServerError`` for one that is absent, NaN, infinite or above 0."""
     found = []
     for place, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > 1e-6:
-            raise ServerError(f"{who}: the log-probability of token {place} is {value!r}, not a number of at most 0")
-        if math.isinf(value):
+        # An integer may be too long for a float; NaN compares as false.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-6:
+            raise ServerError(
+                f"{who}: the log-probability of token {place} is {value!r:.60}, not a number of at most 0"
+            )
+        if value < -sys.float_info.max:
             raise ServerError(f"{who}: the log-probability of token {place} is -Infinity, which no softmax gives")
         found.append(min(0.0, float(value)))
     return found

@@ -48,9 +48,9 @@ class KeptAnswers:
             with self._files[place >> _PLACE_BITS].open("rb") as file:
                 file.seek(place & ((1 << _PLACE_BITS) - 1))
                 record = json.loads(file.readline())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
-        if record.get("key") != key:
+        if record.get("key") != key or not isinstance(record.get("answer"), dict):
             return None
         self.found += 1
         answer: dict[str, Any] = record["answer"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ def _check_numbers(value: Any, name: str, path: Path) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_numbers(inner, name, path)
+    elif isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise ModelError(f"{path}: {name} is {str(value)[:30]}..., which is too large for a number")
     elif _EPSILON.search(name):
         if value is not None and not (_is_number(value) and 0 <= value < math.inf):
             raise ModelError(f"{path}: {name} is {value!r:.60}; expected a finite number that is not negative")

@@ -32,7 +32,7 @@ def read_durations(file: Path) -> tuple[dict[str, float], dict[str, float]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return _seconds(content["cases"]), _seconds(content["loads"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}, {}
 
 

@@ -19,7 +19,7 @@ from lm_audit.plugin.audit_cases.grouping import group_of
 SNAP = 0.15
 """How far a cut may move to the edge of a model, as a share of a shard: a shard holds at most 1.3 times its due."""
 
-_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+_SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
 @dataclass(frozen=True)
