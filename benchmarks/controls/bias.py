@@ -1,7 +1,7 @@
 """The bias audit's controls of the preference grid, by the rule of ``grid.verdict.judged``.
 
-Cells are log-odds (2 sides, 6 templates, 6 word pairs) with effects of templates and pairs on each side, in nats; those
-of SmolLM2-135M-Instruct have standard deviations of the size of "usual".
+Cells are log-odds (2 sides, 6 templates, 6 word pairs) with effects of templates and pairs on each side, in nats, of
+chosen spreads.
 """
 
 from __future__ import annotations

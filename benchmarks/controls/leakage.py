@@ -1,8 +1,8 @@
 """The leakage audit's controls: p-values of the audit's own tests on drawn scores, judged by ``missed`` and ``alarms``.
 
 24 questions on either side, as in ``planted.py``: log-probabilities a byte in four orders, ranks among eight, twelve
-pairs of neighbours, hits of four options in the published order and a mixed one. Planted effects are those of 20
-trained models, halved.
+pairs of neighbours, hits of four options in the published order and a mixed one. The sizes of planted
+effects are chosen.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, undisturbed) -> None:
 def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp_path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(
-        folder, "-v", STAND_IN_NODES="n1", STAND_IN_LATE="n2:2", LM_AUDIT_TOY_KILL="c3", LM_AUDIT_TOY_PAUSE="0.4"
+        folder, "-v", STAND_IN_NODES="n1", STAND_IN_LATE="n2:2", LM_AUDIT_TOY_KILL="c3", LM_AUDIT_TOY_PAUSE="1.5"
     )
     assert outcome.code == 1
     assert outcome.counts == {"failed": 1, "passed": 8}

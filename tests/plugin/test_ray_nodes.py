@@ -13,6 +13,7 @@ import pytest
 from lm_audit import code_version
 from lm_audit.plugin.cluster.member import differences
 from lm_audit.plugin.cluster.orders import Ready, compared_versions
+from lm_audit.plugin.cluster.places import Node, Places
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 from tests.plugin.acknowledging_audit import only_run
 from tests.plugin.test_ray_controller import PLACES, PLUGINS, on_cluster, project_in
@@ -149,3 +150,11 @@ def test_other_code_is_named_and_another_build_is_none() -> None:
     assert differences(Ready({}, "0" * 16, own)) == f"lm_audit {'0' * 16}, here {code_version.package_digest()}"
     build = own["torch"].partition("+")[0]
     assert differences(Ready({}, code_version.package_digest(), own | {"torch": f"{build}+cu130"})) == ""
+
+
+def test_a_node_keeps_its_name_when_it_is_gone() -> None:
+    places = Places()
+    places.seen([Node("0123456789", "host", {"CPU": 1.0})])
+    places.seen([])
+    assert places.name("0123456789") == "host (01234567)"
+    assert places.name("abcdefghij") == "node abcdefgh" and places.name(None) == "node unknown"

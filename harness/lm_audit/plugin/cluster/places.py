@@ -59,6 +59,7 @@ class Places:
     def __init__(self, limit: int | None = None):
         self.limit = limit
         self.nodes: dict[str, Node] = {}
+        self._names: dict[str, str] = {}
         self.bad: dict[str, str] = {}
         """Nodes on which no worker is started any more, and why."""
         self.useless: set[str] = set()
@@ -71,10 +72,12 @@ class Places:
     def seen(self, nodes: Iterable[Node]) -> None:
         """The nodes that are alive now."""
         self.nodes = {node.id: node for node in nodes}
+        self._names |= {node.id: node.name for node in self.nodes.values()}
 
     def name(self, node: str | None) -> str:
         """What people call a node, alive or not."""
-        return self.nodes[node].name if node in self.nodes else f"node {(node or 'unknown')[:8]}"
+        unnamed = f"node {(node or 'unknown')[:8]}"
+        return unnamed if node is None else self._names.get(node, unnamed)
 
     def on(self, node: str) -> int:
         """How many workers are on a node."""
