@@ -1,6 +1,6 @@
-"""Parts of transformers and torch that they do not promise to keep: every use of them goes through here.
+"""Parts of transformers, accelerate and torch that they do not promise to keep: every use of them goes through here.
 
-Seen to work with transformers 5.24 and torch 2.13. ``make test-latest`` tells whether newer ones still have them; what
+Seen to work with transformers 5.24, accelerate 1.15 and torch 2.13. ``make test-latest`` tells whether newer ones still have them; what
 is absent then is an error here, in one place, and not a wrong number elsewhere.
 """
 
@@ -54,6 +54,11 @@ def key_layers(cache: Any, *, windows: bool) -> list[Any]:
 def has_hooks(part: Any) -> bool:
     """Whether somebody is told when the part is called."""
     return bool(part._forward_hooks or part._forward_pre_hooks)
+
+
+def execution_device(part: Any) -> Any:
+    """Where accelerate computes a part whose weights it brings only when they are needed; ``None`` where it does not."""
+    return getattr(getattr(part, "_hf_hook", None), "execution_device", None)
 
 
 def sharing_copy(module: Any) -> Any:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
+from lm_audit.models.compat import execution_device
 
 if TYPE_CHECKING:
     import torch
@@ -57,8 +58,7 @@ def embedding_device(module: Any) -> torch.device:
     device: torch.device = embeddings.weight.device
     if device.type != "meta":
         return device
-    hook = getattr(embeddings, "_hf_hook", None)
-    return torch.device(getattr(hook, "execution_device", None) or "cpu")
+    return torch.device(execution_device(embeddings) or "cpu")
 
 
 def places(module: Any) -> dict[str, int]:
