@@ -1,7 +1,7 @@
 """Parts of transformers, accelerate and torch that they do not promise to keep: every use of them goes through here.
 
-Seen to work with transformers 5.24, accelerate 1.15 and torch 2.13. ``make test-latest`` tells whether newer ones still have them; what
-is absent then is an error here, in one place, and not a wrong number elsewhere.
+Seen to work with transformers 5.24, accelerate 1.15 and torch 2.13. ``make test-latest`` tells whether newer ones still
+have them; what is absent then is an error here, in one place, and not a wrong number elsewhere.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def has_hooks(part: Any) -> bool:
 
 
 def execution_device(part: Any) -> Any:
-    """Where accelerate computes a part whose weights it brings only when they are needed; ``None`` where it does not."""
+    """Where accelerate computes a part whose weights it fetches when they are needed; ``None`` where it does not."""
     return getattr(getattr(part, "_hf_hook", None), "execution_device", None)
 
 
