@@ -55,7 +55,7 @@ class _Findings:
 
 
 def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Evidence:
-    """Every score and every headline of four public sets on made rows, against what plain forward passes give.
+    """Every score of four public sets on made rows against plain forward passes, every headline against its scores.
 
     Passes where all agree to rounding (always, when all is well) and fails where any score or share is another one.
     """
@@ -72,7 +72,7 @@ def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Eviden
             share, n=findings.compared, confidence=None, method="plain forward passes", unit="share", better="higher"
         ),
     )
-    expected = f"{findings.compared} scores and shares as plain forward passes give them"
+    expected = f"of {findings.compared} numbers scores as plain forward passes give them, shares as the scores do"
     observed = "; ".join(findings.faults) or "all of them"
     evidence.control = Control("positive", not findings.faults, expected, observed)
     return evidence
