@@ -30,6 +30,7 @@ def tiny() -> LanguageModel:
 
 def bbq_file(folder: Path, kept: int, lost: int, category: str = "Race_ethnicity") -> Path:
     rows = [row(*KEPT, category=category)] * kept + [row(*LOST, category=category)] * lost
+    rows = [one | {"example_id": number} for number, one in enumerate(rows)]
     path = folder / f"{category}.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
@@ -47,6 +48,13 @@ def test_a_twentieth_and_less_is_none(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load_set(str(bbq_file(tmp_path, 95, 5)), "bbq").usage.n_excluded == 5
+
+
+def test_rows_that_stand_there_twice_are_a_warning(tmp_path: Path) -> None:
+    text = bbq_file(tmp_path, 10, 0).read_text()
+    (tmp_path / "copy.jsonl").write_text(text)
+    with pytest.warns(DataWarning, match="10 of 20 rows repeat another row"):
+        load_set(str(tmp_path), "bbq")
 
 
 @pytest.mark.parametrize(("kept", "lost"), [(9, 10), (0, 3)])

@@ -218,6 +218,9 @@ def test_empty_and_missing_files_and_repeated_ids(tmp_path):
         read_samples(tmp_path / "absent.jsonl")
     with pytest.raises(DataError, match="already that of row 1"):
         read_samples(_write(tmp_path, {"id": "a", "prompt": "x"}, {"id": "a", "prompt": "y"}))
+    with pytest.raises(DataError, match="row 3: is the same sample as row 1"):
+        same, other = {"prompt": "x", "generation": "z"}, {"prompt": "x", "generation": "y"}
+        read_samples(_write(tmp_path, same, other, {"id": "b", **same}))
     broken = tmp_path / "words.toml"
     broken.write_text("[needle]\nfillers = []\n[hops]\n")
     with pytest.raises(DataError, match=r"\[needle\]: the key 'owners' is missing"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -394,3 +395,14 @@ def test_the_same_questions_with_and_without_labels() -> None:
 def test_the_printed_arrays_of_a_real_export() -> None:
     with pytest.raises(DataError, match="row 2: the options are a printed array"):
         load_benchmark(shared("cases/data/mmlu_pandas_numpy.csv"))
+
+
+@pytest.mark.parametrize(("copies", "told"), [(1, False), (2, True)])
+def test_items_that_stand_there_twice_are_a_warning(tmp_path: Path, copies: int, told: bool) -> None:
+    rows = "".join(f"What is {n}?,one {n},two {n},three {n},{'ABC'[n % 3]}\n" for n in range(6))
+    for copy in range(copies):
+        (tmp_path / f"{copy}.csv").write_text("question,A,B,C,answer\n" + rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cached_benchmark(str(tmp_path), None, None, 0)
+    assert any("6 of 12 items repeat another item" in str(one.message) for one in caught) is told

@@ -81,7 +81,7 @@ def check_set(source: str, kind: str) -> None:
 
 @lru_cache(maxsize=8)
 def load_set(source: str, kind: str) -> LoadedSet:
-    """A public set read and parsed once in a process; warns (``DataWarning``) where more than 5% is excluded.
+    """A public set read and parsed once in a process; warns (``DataWarning``) of more than 5% excluded or repeated.
 
     Raises what :func:`load_rows` raises, and ``DataError`` where more than half of the rows cannot be used.
     """
@@ -89,7 +89,19 @@ def load_set(source: str, kind: str) -> LoadedSet:
     _, excluded = SETS[kind].parse(rows)
     usage = usage_of(kind, rows, excluded)
     usage.require_most()
-    for line in usage.warnings():
+    for line in (*usage.warnings(), *_repeats(rows)):
         warnings.warn(f"{source}: {line}", DataWarning, stacklevel=2)
     gone = {(gap.file, gap.row) for gap in excluded}
     return LoadedSet([row for number, row in enumerate(rows, start=1) if place_of(row, number) not in gone], usage)
+
+
+def _repeats(rows: Sequence[Row]) -> list[str]:
+    """A warning where more than 5% of the rows stand there already: each counts as independent, at no new evidence."""
+    contents = {repr({key: value for key, value in row.items() if key not in ("_file", "_row")}) for row in rows}
+    again = len(rows) - len(contents)
+    if again <= 0.05 * len(rows):
+        return []
+    return [
+        f"{again} of {len(rows)} rows repeat another row; each counts as independent, which makes intervals too narrow:"
+        " is the set there twice?"
+    ]

@@ -8,6 +8,7 @@ occur exactly once. ``id`` names the sample (default: its line).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def read_samples(path: str | Path) -> list[Sample]:
     if not samples:
         raise DataError("has no samples; write one JSON object with a 'prompt' a line", file=file)
     names: dict[str, int] = {}
+    contents: dict[Sample, int] = {}
     for (row, _), sample in zip(rows, samples, strict=True):
         if names.setdefault(sample.name, row) != row:
             raise DataError(
@@ -35,6 +37,9 @@ def read_samples(path: str | Path) -> list[Sample]:
                 row=row,
                 field="id",
             )
+        if (first := contents.setdefault(replace(sample, name=""), row)) != row:
+            # Twice the same is no second sample: the interval would be narrower than what is known.
+            raise DataError(f"is the same sample as row {first}; take one of them out", file=file, row=row)
     return samples
 
 

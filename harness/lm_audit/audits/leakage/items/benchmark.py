@@ -74,6 +74,16 @@ class Benchmark:
         reasons = ", ".join(f"{count} because {reason}" for reason, count in self.excluded.items())
         return f"{lost} of {self.rows} rows ({lost / self.rows:.0%}) could not be used: {reasons}"
 
+    def repeats(self) -> str | None:
+        """How many items stand there already, where that is more than a few: each counts as independent."""
+        again = len(self.items) - len({(item.question, item.options, item.answer) for item in self.items})
+        if again <= MANY * len(self.items):
+            return None
+        return (
+            f"{again} of {len(self.items)} items repeat another item; each counts as independent, which makes intervals"
+            " too narrow: is the set there twice?"
+        )
+
     def __repr__(self) -> str:
         return f"Benchmark({self.name!r}, {len(self.items)} of {self.usable} usable items, {self.rows} rows)"
 
@@ -115,7 +125,7 @@ def cached_benchmark(
 ) -> Benchmark:
     """The same, read once in a process: collection checks what the cases then use, and warns of what was guessed."""
     found = load_benchmark(benchmark, columns=columns, limit=limit, seed=seed, drawn=drawn)
-    for remark in (*found.guesses, found.loss()):
+    for remark in (*found.guesses, found.loss(), found.repeats()):
         if remark:
             warnings.warn(f"{benchmark}: {remark}", DataWarning, stacklevel=2)
     return found
