@@ -15,7 +15,7 @@ from lm_audit.report import write_reports
 from lm_audit.report.index_all import write_index
 from lm_audit.runstore.normalise import DEEPEST, plain
 from lm_audit.runstore.run import read_run
-from tests.report.made_runs import MadeCase, chart, share, write_run
+from tests.report.made_runs import MadeCase, chart, preference, share, write_run
 
 CASE = "t.py::test_x[m@cpu-a]"
 
@@ -152,6 +152,15 @@ def test_a_confidence_that_is_no_share_is_named(tmp_path: Path, level: str) -> N
     text = ledger(run).read_text()
     assert text.count('"confidence":0.95') == 1
     ledger(run).write_text(text.replace('"confidence":0.95', f'"confidence":{level}'))
+    write_reports(run)
+    assert read_run(run).damaged
+
+
+def test_a_finding_whose_weight_is_no_truth_value_is_named(tmp_path: Path) -> None:
+    run = made(tmp_path, MadeCase(CASE, "bias", "m", findings=[preference(0.9, 400)]))
+    text = ledger(run).read_text()
+    assert text.count('"finding":{') == 1 and '"headline"' not in text
+    ledger(run).write_text(text.replace('"finding":{', '"finding":{"headline":[[1]],'))
     write_reports(run)
     assert read_run(run).damaged
 

@@ -92,6 +92,7 @@ _FINDING: Mapping[str, Check] = {
     "effect": lambda value: value is None or _estimate(value),
     **dict.fromkeys(("null", "margin", "excluded"), _maybe_number), "p": _maybe_share, "adjusted": _maybe_share,
     "needed": _maybe_count, "held": lambda value: value is None or isinstance(value, bool),
+    "headline": lambda value: isinstance(value, bool),
 }  # fmt: skip
 
 
