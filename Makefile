@@ -1,5 +1,6 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
 # make test    run the tests; make test-all runs the slow ones too
+# make test-latest  the tests with the newest versions that pyproject.toml allows; rewrites the locks
 # make check   lint and type-check
 # make mutation  change the parts that give verdicts and see which changes no test notices (an hour or two of one core)
 # make docs    build the docs site into site/, every link checked
@@ -32,7 +33,7 @@ INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # Where the environment forbids it, every process compiles hundreds of modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock audit test test-all check setup model benchmark mutation docs allure clean
+.PHONY: lock audit test test-all test-latest check setup model benchmark mutation docs allure clean
 
 audit: setup model
 	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
@@ -46,6 +47,12 @@ test: setup model
 test-all: setup model
 	@echo "==> Running every test, the slow ones included."
 	$(BIN)/pytest tests properties -n $(TEST_WORKERS) --dist loadfile $(ARGS)
+
+# What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it.
+test-latest:
+	@echo "==> Locking the newest versions that pyproject.toml allows, and testing with them in .venv-latest."
+	$(MAKE) lock LOCK_ARGS=--upgrade
+	$(MAKE) test VENV=.venv-latest
 
 check: setup
 	@echo "==> Linting and type-checking."
@@ -113,4 +120,4 @@ $(VENV)/.model: $(READY)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-docs .venv-lock site .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-latest .venv-docs .venv-lock site .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -84,8 +84,8 @@ def test_integrated_gradients_rows(case, explainers):
     for row, values in content["ig_rows_full"]["rows"].items():
         full = np.full(content["P_full"] + content["G"], np.nan)
         full[: content["P_full"] + int(row)] = numbers(values)
-        # Twenty points are far from convergence, so that float32 shows: in one row of fact_raw the reference is 8e-4 off
-        # our float64 values, and our float32 values are 1.4e-3 off the reference on a processor other than its own.
+        # Twenty points are far from convergence, so that float32 shows: in one row of fact_raw the reference is 8e-4
+        # off our float64 values, and our float32 values are 1.4e-3 off the reference on another processor.
         assert_close(found.matrix[int(row)], user_and_generation(full, content), 3e-3, relative=True)
 
 
