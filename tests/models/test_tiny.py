@@ -158,7 +158,7 @@ class TestModel:
         package = root / "harness" / "lm_audit"
         named = {path for pattern in patterns for path in package.glob(pattern)}
         assert {path for folder in package.rglob("embedded/*") for path in folder.iterdir()} <= named
-        assert package / "models" / "embedded" / "tiny" / "model.safetensors" in named
+        assert package / "models" / "toy" / "embedded" / "tiny" / "model.safetensors" in named
 
     @pytest.mark.slow
     def test_its_script_makes_the_shipped_model_again(self) -> None:

@@ -68,6 +68,7 @@ def undisturbed(tmp_path_factory) -> dict[str, Any]:
     return evidence_of(only_run(folder))
 
 
+@pytest.mark.flaky(reruns=2)
 def test_a_lost_node_costs_nothing_but_time(tmp_path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, STAND_IN_LOSE="3", LM_AUDIT_TOY_PAUSE="0.3")

@@ -76,7 +76,8 @@ import os, sys
 from pathlib import Path
 
 def pytest_unconfigure():
-    loaded = [name for name in sys.modules if name.partition(".")[0] == "ray" or "plugin.cluster" in name]
+    loaded = [name for name in sys.modules if name.partition(".")[0] == "ray" or "plugin.cluster." in name]
+    loaded = [name for name in loaded if name.rpartition(".")[2] not in ("options", "start")]
     with Path(__file__).with_name("loaded.txt").open("a") as file:
         file.write(f"{loaded}\\n")
 """
