@@ -68,6 +68,7 @@ def undisturbed(tmp_path_factory) -> dict[str, Any]:
     return evidence_of(only_run(folder))
 
 
+# Under load a case that ended as its node went has been counted twice; the cause is open.
 @pytest.mark.flaky(reruns=2)
 def test_a_lost_node_costs_nothing_but_time(tmp_path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
