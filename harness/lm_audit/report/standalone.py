@@ -16,7 +16,7 @@ from lm_audit.runstore import metadata
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
-from lm_audit.sources.counting import with_units
+from lm_audit.sources.recording import record_measured
 
 _PLAIN = re.compile(r"[^\w.-]+")
 _UNREADABLE = re.compile(r"[\[\]\x00-\x1f]|::")
@@ -94,23 +94,7 @@ def _write(
     attempt = AttemptWriter(folder, ledger, case_id, 1)
     control = evidence.control
     attempt.start(audit=evidence.audit, model=model, device="here", control=control.role if control else None)
-    for parameter, value in evidence.parameters.items():
-        attempt.parameter(parameter, value)
-    metrics = with_units(evidence)
-    for metric, estimate in metrics.items():
-        attempt.metric(metric, estimate, evidence.sources.get(metric))
-    attempt.rows(evidence.rows)
-    for figure in evidence.figures:
-        attempt.figure(figure)
-    for file in evidence.artifacts:
-        attempt.attach(file)
-    for note in evidence.notes:
-        attempt.note(note)
-    for finding in evidence.findings:
-        if finding.kind == "claim":
-            attempt.finding(finding)
-    if evidence.headline is not None:
-        attempt.headline(evidence.headline)
+    metrics = record_measured(evidence, attempt)
     if control is not None:
         attempt.control(control)
         attempt.finding(control_finding(control))

@@ -12,8 +12,8 @@ from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding, control_finding
 from lm_audit.runstore.attempt import AttemptWriter
-from lm_audit.sources.counting import with_units
 from lm_audit.sources.record import MetricSource
+from lm_audit.sources.recording import record_measured
 from lm_audit.stats.estimate import Estimate
 
 
@@ -98,22 +98,7 @@ class Recorder:
                 f"evidence of the {evidence.audit} audit was made by code {evidence.code_version}, this is "
                 f"{code_version()}: what is signed must have run; remove the cache that it came from"
             )
-        for name, value in evidence.parameters.items():
-            self.parameter(name, value)
-        for name, estimate in with_units(evidence).items():
-            self.metric(name, estimate, evidence.sources.get(name))
-        self.rows(evidence.rows)
-        for figure in evidence.figures:
-            self.figure(figure)
-        for path in evidence.artifacts:
-            self.attach(path)
-        for note in evidence.notes:
-            self.note(note)
-        for finding in evidence.findings:
-            if finding.kind == "claim":
-                self.finding(finding)
-        if evidence.headline is not None:
-            self.headline(evidence.headline)
+        record_measured(evidence, self)
         if evidence.control is not None:
             control = evidence.control
             self.control(control.role, passed=control.passed, expected=control.expected, observed=control.observed)
