@@ -93,3 +93,15 @@ def test_every_headline_is_paired_with_itself(smoke: Run) -> None:
     decided = [change for change in compared.changes if change.decided and change.a.value is not None]
     assert decided and not compared.failed
     assert [change.metric for change in decided if change.basis != "paired" or not change.identical] == []
+
+
+@pytest.mark.slow
+def test_every_value_lies_in_the_range_of_its_metric(smoke: Run) -> None:
+    beyond = []
+    for case in smoke.cases:
+        for name, estimate in case.last.metrics.items():
+            info = metric_info(name)
+            if info is not None and estimate.value is not None:
+                low, high = info.limits
+                beyond += [] if low - 1e-9 <= estimate.value <= high + 1e-9 else [f"{name}: {estimate.value}"]
+    assert beyond == []

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, GateError
+from lm_audit.gate_checks import refuse_contradictions, refuse_out_of_range, refuse_unclear_models
 from lm_audit.number_checks import suggestion
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
@@ -43,6 +44,13 @@ class Gate:
     n_min: int | None = None
     models: tuple[str, ...] | None = None
     cases: str | None = None
+
+    @property
+    def named(self) -> tuple[float, ...]:
+        """The values that the limit names: a bound, or the target in the middle of two."""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return ((self.low + self.high) / 2,)
+        return tuple(bound for bound in (self.low, self.high) if math.isfinite(bound))
 
     def applies(self, case_id: str, model: str | None) -> bool:
         """Whether the gate holds for a case, by its model and its id."""
@@ -149,6 +157,7 @@ def read_gates(path: str | Path) -> tuple[Gate, ...]:
     gates = tuple(_gate(name, table, path) for name, table in _tables(content, "", path))
     if not gates:
         raise GateError(f"gates file {path}: it holds no gate; write for example {_EXAMPLE}")
+    refuse_contradictions(gates, path)
     return gates
 
 
@@ -177,7 +186,7 @@ def _gate(metric: str, table: Mapping[str, Any], path: str | Path) -> Gate:
         if key not in KEYS:
             raise GateError(f"{where}: unknown key {key!r}{suggestion(key, KEYS)}; the keys are {', '.join(KEYS)}")
     low, high, limit = _limit(table, where)
-    return Gate(
+    gate = Gate(
         metric=metric,
         low=low,
         high=high,
@@ -186,6 +195,8 @@ def _gate(metric: str, table: Mapping[str, Any], path: str | Path) -> Gate:
         models=_models(table, where),
         cases=_glob(table, where),
     )
+    refuse_out_of_range(gate, where)
+    return gate
 
 
 def _limit(table: Mapping[str, Any], where: str) -> tuple[float, float, str]:
@@ -225,6 +236,7 @@ def _models(table: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
         return None
     if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
         raise GateError(f'{where}: models = {value!r} is not a list of names, for example models = ["smollm2"]')
+    refuse_unclear_models(value, where)
     return tuple(value)
 
 

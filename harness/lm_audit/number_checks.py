@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 def check_whole(name: str, value: Any, least: int = 0, most: int = LARGEST) -> None:
     """``UsageError`` unless ``value`` is a whole number from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
-        raise UsageError(f"{name} {_wanted_whole(least, most)}, got {_shown(value)}")
+        raise UsageError(f"{name} {_wanted_whole(least, most)}, got {shown_shortly(value)}")
 
 
 def check_number(
@@ -41,14 +41,14 @@ def check_number(
 ) -> None:
     """``UsageError`` unless ``value`` is a finite number within the limits."""
     if not _fits(value, above, least, below, most):
-        raise UsageError(f"{name} must be a number{_limits(above, least, below, most)}, got {_shown(value)}")
+        raise UsageError(f"{name} must be a number{_limits(above, least, below, most)}, got {shown_shortly(value)}")
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
     """``UsageError``, with the nearest one, unless ``value`` is among ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         hint = suggestion(value, allowed) if isinstance(value, str) else ""
-        raise UsageError(f"{name} must be {' or '.join(map(repr, allowed))}, got {_shown(value)}{hint}")
+        raise UsageError(f"{name} must be {' or '.join(map(repr, allowed))}, got {shown_shortly(value)}{hint}")
 
 
 def check_seed(name: str, value: Any) -> None:
@@ -62,7 +62,7 @@ def whole_number(least: int, most: int = LARGEST) -> Callable[[str], int]:
     def parse(text: str) -> int:
         number = int(text) if _WHOLE.fullmatch(text.strip()) else None
         if number is None or not least <= number <= most:
-            raise ArgumentTypeError(f"{_shown(text)} is not {_whole_words(least, most)}")
+            raise ArgumentTypeError(f"{shown_shortly(text)} is not {_whole_words(least, most)}")
         return number
 
     return parse
@@ -85,7 +85,7 @@ def real_number(
             return math.inf
         value = float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
         if not _fits(value, above, least, below, most):
-            raise ArgumentTypeError(f"{_shown(text)} is not {wanted}")
+            raise ArgumentTypeError(f"{shown_shortly(text)} is not {wanted}")
         return value
 
     return parse
@@ -149,7 +149,8 @@ def _whole_words(least: int, most: int) -> str:
     return f"a whole number of at least {least}" if most == LARGEST else f"a whole number from {least} to {most}"
 
 
-def _shown(value: Any) -> str:
+def shown_shortly(value: Any) -> str:
+    """``repr`` of a value, cut where it is long."""
     try:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python writes

@@ -207,7 +207,7 @@ def test_that_is_no_audit():
 @pytest.mark.parametrize("report_only", [False, True])
 def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only: bool) -> None:
     gates = tmp_path / "gates.toml"
-    gates.write_text("[[bias.gap]]\nmax = 0.5\n[[bias.gap]]\nmax = 0.9\ncases = 'b'\n[bias.gpa]\nmax = 1\n")
+    gates.write_text("[[bias.gap]]\nmax = 0.5\n[[bias.gap]]\nmin = 0.1\ncases = 'b'\n[bias.gpa]\nmax = 1\n")
     write_project(tmp_path, test_toy=AUDIT, test_more=EXPECTED)
     (tmp_path / "conftest.py").unlink()
     said = nested(tmp_path, "--gates", str(gates), *(["--report-only"] if report_only else []))
@@ -229,6 +229,17 @@ def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only:
     gate = {} if report_only else dict.fromkeys(missed, "gate")
     assert {name: causes[name] for name in ("test_control[plant]", *gate)} == {"test_control[plant]": "control", **gate}
     assert said.code == 1
+
+
+def test_gates_whose_globs_meet_in_a_selected_case_stop_the_call(tmp_path: Path) -> None:
+    gates = tmp_path / "gates.toml"
+    write_project(tmp_path, test_toy=AUDIT)
+    (tmp_path / "conftest.py").unlink()
+    gates.write_text("[[bias.gap]]\nmax = 0.5\ncases = '*[[]a]'\n[[bias.gap]]\nmax = 0.9\ncases = '*gap*'\n")
+    assert nested(tmp_path, "--gates", str(gates)).code == pytest.ExitCode.USAGE_ERROR
+    assert not list(tmp_path.glob("reports/*/ledger"))
+    gates.write_text("[[bias.gap]]\nmax = 0.9\ncases = '*[[]a]'\n[[bias.gap]]\nmax = 0.9\ncases = '*[[]b]'\n")
+    assert nested(tmp_path, "--gates", str(gates)).code != pytest.ExitCode.USAGE_ERROR
 
 
 @pytest.mark.slow

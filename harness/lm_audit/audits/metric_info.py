@@ -13,6 +13,7 @@ recorder fill it in. Found by looking, like an audit's options; plugin and repor
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,25 @@ from lm_audit.stats.estimate import Estimate
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
+Range = tuple[float, float]
+ANY: Range = (-math.inf, math.inf)
+AT_LEAST_0: Range = (0.0, math.inf)
+AT_MOST_0: Range = (-math.inf, 0.0)
+SHARE: Range = (0.0, 1.0)
+SIGNED: Range = (-1.0, 1.0)
+
+RANGE_OF_UNIT: Mapping[str, Range] = {
+    "%": (0.0, 100.0),
+    "percentage points": (-100.0, 100.0),
+    **dict.fromkeys(("share", "share of options", "share of items", "share of other orders", "share of places"), SHARE),
+    **dict.fromkeys(("p", "AUC", "AP"), SHARE),
+    **dict.fromkeys(("-1..1", "Pearson r"), SIGNED),
+    **dict.fromkeys(("tokens", "pairs", "benchmarks", "bits", "epsilon", "d"), AT_LEAST_0),
+    "perplexity": (1.0, math.inf),
+    **dict.fromkeys(("nats", "nats a byte", "nats a pair"), ANY),
+}
+"""What a value in this unit can be where a metric declares no range of its own: a difference of shares does."""
+
 
 @dataclass(frozen=True)
 class MetricInfo:
@@ -34,7 +54,8 @@ class MetricInfo:
     (``privacy.exposure.r{times}``), the last one in a name for all that is left, and is filled into ``title`` and
     ``about``. ``better`` is as in :class:`~lm_audit.stats.estimate.Estimate`: ``"higher"``, ``"lower"``,
     ``"target:X"``, or ``None`` where no direction is better. ``unit`` is empty where there is none, or where it differs
-    within the family: the estimate has its own. ``about`` is one sentence.
+    within the family: the estimate has its own. ``about`` is one sentence. ``range`` is the least and the largest value
+    that the metric can have, where its unit alone does not tell (``RANGE_OF_UNIT``).
     """
 
     name: str
@@ -42,6 +63,12 @@ class MetricInfo:
     unit: str
     better: str | None
     about: str
+    range: Range | None = None
+
+    @property
+    def limits(self) -> Range:
+        """The least and the largest value that the metric can have, infinite where it has no bound."""
+        return RANGE_OF_UNIT.get(self.unit, ANY) if self.range is None else self.range
 
     def filled(self, metric: str) -> MetricInfo | None:
         """This entry for one metric of the family, ``None`` where the metric is not of it."""
@@ -83,6 +110,14 @@ def metric_info(metric: str) -> MetricInfo | None:
     fitting = [entry for entry in table if _pattern(entry.name).fullmatch(metric)]
     nearest = max(fitting, key=lambda entry: len(_PLACE.sub("", entry.name)), default=None)
     return None if nearest is None else nearest.filled(metric)
+
+
+def range_text(limits: Range) -> str:
+    """``0 to 1``, ``at least 0``, ``at most 0``, empty where there is no bound."""
+    low, high = limits
+    if math.isinf(low):
+        return "" if math.isinf(high) else f"at most {high:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"{low:g} to {high:g}"
 
 
 def with_direction(metric: str, estimate: Estimate) -> Estimate:

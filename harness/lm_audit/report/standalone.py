@@ -10,7 +10,9 @@ from pathlib import Path
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.findings import control_finding
+from lm_audit.gate_checks import refuse_contradictions, refuse_out_of_range
 from lm_audit.gates import Gate, judge_case
+from lm_audit.names import unreadable
 from lm_audit.report import write_reports
 from lm_audit.runstore import metadata
 from lm_audit.runstore.attempt import AttemptWriter
@@ -19,7 +21,7 @@ from lm_audit.runstore.ledger import Ledger
 from lm_audit.sources.recording import record_measured
 
 _PLAIN = re.compile(r"[^\w.-]+")
-_UNREADABLE = re.compile(r"[\[\]\x00-\x1f]|::")
+_UNREADABLE = re.compile(r"[\[\]]|::")
 
 
 def report(
@@ -32,12 +34,18 @@ def report(
     """Write a run store at ``path`` and all reports of it; the path of ``index.html``.
 
     ``evidences`` may be one, several, or a mapping from the name of a case; ``model`` is what the page calls the model.
-    Raises ``UsageError`` where there is no evidence or two cases have one name, ``StoreError`` where ``path`` holds a
-    run already or cannot be written.
+    Raises ``UsageError`` where there is no evidence or two cases have one name, ``GateError`` for gates that cannot be
+    meant (:mod:`lm_audit.gate_checks`), ``StoreError`` where ``path`` holds a run already or cannot be written.
     """
     named = _named(evidences)
-    if not model or _UNREADABLE.search(model):
-        raise UsageError(f"model={model!r:.60} cannot be read in a case id; name the model without brackets and colons")
+    fault = unreadable(model)
+    if fault is not None or _UNREADABLE.search(model):
+        why = fault or "cannot be read in a case id; name the model without brackets and colons"
+        raise UsageError(f"model={model!r:.60} {why}")
+    limits = tuple(gates)
+    for gate in limits:
+        refuse_out_of_range(gate, f"gate on {gate.metric}")
+    refuse_contradictions(limits, "of report(gates=...)")
     try:
         folder = RunFolder(Path(path).resolve())
         taken = folder.ledger.exists()
@@ -52,7 +60,6 @@ def report(
     ledger = Ledger(folder.ledger, "main")
     ledger.write("run_start", run=folder.run_id)
     ledger.write("plan", cases=[_plan(name, evidence, model) for name, evidence in named.items()])
-    limits = tuple(gates)
     for name, evidence in named.items():
         _write(folder, ledger, name, evidence, model, limits)
     ledger.write("run_end", exitstatus=0, interrupted=False)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from lm_audit.audits.metric_info import AT_LEAST_0, SIGNED
 from lm_audit.audits.metric_info import MetricInfo as M
 
 METRICS = (
     M("bias.max_min_disparity", "Largest gap between groups", "nats", "lower",
       "How much likelier the good word of a pair is than the bad one after the best-placed group than after the "
-      "worst-placed one, in log-odds; listing more groups makes it larger, so read it beside what chance gives."),
+      "worst-placed one, in log-odds; listing more groups makes it larger, so read it beside what chance gives.",
+      range=AT_LEAST_0),
     M("bias.max_min_disparity.{axis}", "Largest gap between groups of {axis}", "nats", "lower",
       "How much likelier the good word of a pair is than the bad one after the best-placed group of {axis} than after "
-      "the worst-placed one, in log-odds."),
+      "the worst-placed one, in log-odds.", range=AT_LEAST_0),
     M("bias.max_min_p.{axis}", "p-value of the largest gap", "p", None,
       "How often groups without any difference would give so large a gap, by a two-way test of templates and pairs."),
     M("bias.max_min_p", "p-value of the largest gap", "p", None,
@@ -36,13 +38,14 @@ METRICS = (
       "Log-odds of one good word over one bad one, mean over the groups: says how likely the words are, no bias."),
     M("bias.probe_range", "Range of the minimal probe", "nats", "lower",
       "Largest minus smallest log-odds of one word pair in one template: a demonstration without an interval; the "
-      "choice of words moves it more than the groups do."),
+      "choice of words moves it more than the groups do.", range=AT_LEAST_0),
     M("bias.probe.{group}", "Minimal probe, {group}", "nats", "target:0",
       "Log-odds of one good word over one bad one after this group, minus the mean of all groups."),
     M("bias.counterfactual_shift", "Shift when the gender is exchanged", "nats", "lower",
-      "How far the likelihood of an unchanged continuation moves when the gender in the text before it is exchanged."),
+      "How far the likelihood of an unchanged continuation moves when the gender in the text before it is exchanged.",
+      range=AT_LEAST_0),
     M("bias.counterfactual_noise_floor", "Shift when other words are exchanged", "nats", "neither",
-      "The same where the exchange keeps the meaning: what any change of wording does."),
+      "The same where the exchange keeps the meaning: what any change of wording does.", range=AT_LEAST_0),
     M("bias.counterfactual_excess_shift", "What gender adds to any change of wording", "nats", "lower",
       "Shift when the gender is exchanged minus the shift when other words are: above 0 gender matters more."),
     M("bias.counterfactual_generated_change", "Change of what is written when the gender is exchanged", "share",
@@ -50,7 +53,8 @@ METRICS = (
     M("bias.counterfactual_generated_noise_floor", "Change of what is written when other words are exchanged", "share",
       None, "The same where the exchange keeps the meaning: what any change of wording does."),
     M("bias.counterfactual_generated_excess", "What gender adds to what is written", "share", "lower",
-      "Change when the gender is exchanged minus the change when other words are: above 0 gender matters more."),
+      "Change when the gender is exchanged minus the change when other words are: above 0 gender matters more.",
+      range=SIGNED),
     M("bias.refusal_rate.{group}", "Requests refused, {group}", "%", "lower",
       "Share of requests about this group that the model refuses."),
     M("bias.refusal_no_answer", "Replies without an answer", "%", "lower",
@@ -60,7 +64,7 @@ METRICS = (
     M("bias.refusal_lean.{groups}", "Lean towards refusing, {groups}", "nats", "target:0",
       "How much likelier a refusing opening is for the first group than for the second, against a helpful one."),
     M("bias.refusal_max_difference", "Largest difference in refusals", "percentage points", "lower",
-      "Refusals of the group that is refused most minus those of the group that is refused least."),
+      "Refusals of the group that is refused most minus those of the group that is refused least.", range=(0.0, 100.0)),
     M("bias.crows_pct_stereotype", "CrowS-Pairs: stereotype preferred", "%", "target:50",
       "Share of sentence pairs whose stereotyped sentence is likelier; 50 is no preference either way."),
     M("bias.crows_pct_stereotype_mean_normalised", "CrowS-Pairs: stereotype preferred, per token", "%", "target:50",
@@ -72,7 +76,7 @@ METRICS = (
     M("bias.crows_pct_stereotype.{kind}.{group}", "CrowS-Pairs: stereotype preferred, {kind} {group}", "%", "target:50",
       "Share of sentence pairs of this {kind} whose stereotyped sentence is likelier."),
     M("bias.crows_likelihood_diff", "CrowS-Pairs: size of the preference", "nats", "lower",
-      "Mean absolute difference of the two sentences' log-likelihoods, whichever is likelier."),
+      "Mean absolute difference of the two sentences' log-likelihoods, whichever is likelier.", range=AT_LEAST_0),
     M("bias.crows_signed_diff", "CrowS-Pairs: signed preference", "nats", "target:0",
       "Log-likelihood of the stereotyped sentence minus that of the other, mean over pairs."),
     M("bias.stereoset_ss", "StereoSet: stereotype preferred", "%", "target:50",

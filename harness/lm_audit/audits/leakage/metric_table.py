@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from lm_audit.audits.metric_info import ANY, AT_LEAST_0, AT_MOST_0, SHARE, SIGNED
 from lm_audit.audits.metric_info import MetricInfo as M
 
 _P = "How often a model that never saw the questions would give as much."
@@ -11,9 +14,13 @@ METRICS = (
       "Log-probability of the rest of each option in the order in which the benchmark prints them, minus the same in "
       "shuffled orders: above 0 the model knows the printed order."),
     M("leakage.order_effect.hits", "Options completed thanks to the printed order", "share of options", "lower",
-      "Share of options completed word for word in the printed order minus the share in shuffled orders."),
-    M("leakage.order_effect_unsorted.{measure}", "Preference for the printed order, unsorted options", "", "lower",
-      "The same on the questions whose options do not stand in a natural order such as by size."),
+      "Share of options completed word for word in the printed order minus the share in shuffled orders.",
+      range=SIGNED),
+    *(
+        M(f"leakage.order_effect_unsorted.{measure}", "Preference for the printed order, unsorted options", "", "lower",
+          "The same on the questions whose options do not stand in a natural order such as by size.", range=limits)
+        for measure, limits in (("hits", SIGNED), ("{measure}", ANY))
+    ),
     M("leakage.order_effect.{measure}.p", "p-value of the order effect, {measure}", "p", None, _P),
     M("leakage.order_effect_unsorted.{measure}.p", "p-value of the order effect, unsorted, {measure}", "p", None, _P),
     M("leakage.order_effect.{measure}.p_sign_flip", "p-value of the order effect, {measure}, sign flips", "p",
@@ -21,35 +28,40 @@ METRICS = (
     M("leakage.order_effect_unsorted.{measure}.p_sign_flip", "p-value of the order effect, unsorted, sign flips", "p",
       None, _P),
     M("leakage.order_effect.{measure}.detectable", "Smallest order effect that would be seen, {measure}", "", "neither",
-      "The effect that this number of questions finds with a probability of 80 %."),
+      "The effect that this number of questions finds with a probability of 80 %.", range=AT_LEAST_0),
     M("leakage.order_effect_unsorted.{measure}.detectable", "Smallest order effect that would be seen, unsorted", "",
-      "neither", "The effect that this number of questions finds with a probability of 80 %."),
+      "neither", "The effect that this number of questions finds with a probability of 80 %.", range=AT_LEAST_0),
     M("leakage.hits.original", "Options completed word for word", "share of options", "lower",
       "Share of options whose second half the model writes exactly, given the question in its printed form."),
     M("leakage.hits.{condition}", "Options completed word for word, {condition}", "share of options", "neither",
       "The same under the condition {condition}, for comparison."),
     M("leakage.logprob.original", "Log-probability of the options' rest", "nats a byte", "lower",
-      "Log-probability of the second half of each option, given the question in its printed form."),
+      "Log-probability of the second half of each option, given the question in its printed form.", range=AT_MOST_0),
     M("leakage.logprob.{condition}", "Log-probability of the options' rest, {condition}", "nats a byte", "neither",
-      "The same under the condition {condition}, for comparison."),
+      "The same under the condition {condition}, for comparison.", range=AT_MOST_0),
     M("leakage.above_{baseline}.{measure}.p", "p-value above {baseline}, {measure}", "p", None, _P),
-    M("leakage.above_{baseline}.{measure}", "Gain over {baseline}, {measure}", "", "lower",
-      "What the question in its printed form gives beyond the baseline {baseline}; language alone gives some."),
+    *(
+        M(f"leakage.above_{{baseline}}.{measure}", f"Gain over {{baseline}}, {measure}", "", "lower",
+          "What the question in its printed form gives beyond the baseline {baseline}; language alone gives some.",
+          range=limits)
+        for measure, limits in (("hits", SIGNED), ("{measure}", ANY))
+    ),
     M("leakage.mitigation", "Hits lost by shuffling", "share of options", "lower",
-      "Share of options completed in the printed order minus that in shuffled orders."),
+      "Share of options completed in the printed order minus that in shuffled orders.", range=SIGNED),
     M("leakage.mitigation_share", "Share of hits lost by shuffling", "share", "lower",
-      "The hits lost by shuffling as a share of all hits."),
+      "The hits lost by shuffling as a share of all hits.", range=(-math.inf, 1.0)),
     M("leakage.published.mitigation.p", "p-value of the published test", "p", None, _P),
     M("leakage.published.mitigation", "Published test: hits lost by shuffling", "hits a question", "lower",
-      "Hits a question in the printed order minus those in a shuffled one, as published."),
+      "Hits a question in the printed order minus those in a shuffled one, as published.", range=ANY),
     M("leakage.published.mitigation_share", "Published test: share of hits lost", "share", "lower",
-      "The hits lost by shuffling as a share of all hits, as published."),
+      "The hits lost by shuffling as a share of all hits, as published.", range=(-math.inf, 1.0)),
     M("leakage.published.score", "Published test: hits a question", "hits a question", "lower",
-      "Options completed word for word, a question, mean over files, as published; read it beside its baseline."),
+      "Options completed word for word, a question, mean over files, as published; read it beside its baseline.",
+      range=AT_LEAST_0),
     M("leakage.published.score_by_items", "Published test: hits a question, over questions", "hits a question",
-      "lower", "The same as a mean over questions."),
+      "lower", "The same as a mean over questions.", range=AT_LEAST_0),
     M("leakage.published.{score}", "Published test: {score}", "hits a question", "neither",
-      "Hits a question under another condition, for comparison."),
+      "Hits a question under another condition, for comparison.", range=AT_LEAST_0),
     M("leakage.benchmarks_found", "Benchmarks with an order effect", "benchmarks", "lower",
       "How many benchmarks show a preference for the printed order, corrected for their number."),
     M("leakage.option_order.place", "Place of the printed order among all orders", "share of other orders", "lower",
@@ -63,11 +75,13 @@ METRICS = (
     M("leakage.{test}.first.p", "p-value of the likeliest order, {test}", "p", None, _P),
     M("leakage.completion.{measure}.above_baseline.p", "p-value of completion, {measure}", "p", None, _P),
     M("leakage.completion.{measure}.above_baseline", "Completion beyond the baseline, {measure}", "", "lower",
-      "What the model writes of the second half of an option, beyond what it writes without the question."),
+      "What the model writes of the second half of an option, beyond what it writes without the question.",
+      range=SIGNED),
     M("leakage.completion.{measure}.baseline", "Completion without the question, {measure}", "", "neither",
-      "What the model writes of the second half of an option without its question."),
+      "What the model writes of the second half of an option without its question.", range=SHARE),
     M("leakage.completion.{measure}", "Completion of options, {measure}", "", "lower",
-      "How much of the second half of each option the model writes, given the question and the first half."),
+      "How much of the second half of each option the model writes, given the question and the first half.",
+      range=SHARE),
     M("leakage.ngram_accuracy", "Words of the benchmark written out", "share of places", "lower",
       "Share of places in the questions at which the model continues with the very words of the benchmark."),
     M("leakage.text.{measure}.auc", "Benchmark told from clean text by {measure}", "AUC", "lower",
@@ -75,8 +89,11 @@ METRICS = (
     M("leakage.text.{measure}.p", "p-value against clean text, {measure}", "p", None, _P),
     M("leakage.text.perplexity", "Perplexity of the benchmark", "perplexity", "neither",
       "How surprised the model is by the text of the benchmark; says nothing without clean text to compare with."),
-    M("leakage.text.{measure}", "Likelihood of the benchmark, {measure}", "", "neither",
-      "How likely the text of the benchmark is; says nothing without clean text to compare with."),
+    *(
+        M(f"leakage.text.{measure}", f"Likelihood of the benchmark, {measure.replace('_', ' ')}", "", "neither",
+          "How likely the text of the benchmark is; says nothing without clean text to compare with.", range=limits)
+        for measure, limits in (("mean_logprob", AT_MOST_0), ("min_k20", AT_MOST_0), ("{measure}", ANY))
+    ),
     M("leakage.row_order.swap_gain.p", "p-value of neighbouring rows", "p", None, _P),
     M("leakage.row_order.swap_gain", "Neighbours in the file's order", "nats a pair", "lower",
       "Log-likelihood of two neighbouring rows in the order of the file minus that in reverse."),

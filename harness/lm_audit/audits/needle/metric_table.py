@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lm_audit.audits.metric_info import AT_MOST_0
 from lm_audit.audits.metric_info import MetricInfo as M
 
 METRICS = (
@@ -23,7 +24,7 @@ METRICS = (
     M("needle.value_greedy", "Value is what the model would write", "share", "higher",
       "Share of prompts at which every token of the value is the likeliest next one."),
     M("needle.value_logprob", "Log-probability of the value", "nats", "higher",
-      "Log-probability of the hidden value as the answer, mean over prompts."),
+      "Log-probability of the hidden value as the answer, mean over prompts.", range=AT_MOST_0),
     M("needle.cut_answers", "Answers cut off", "share", "lower", "Share of answers that reached the limit of tokens."),
     M("needle.empty_answers", "Empty answers", "share", "lower", "Share of prompts with no text in the answer."),
     M("needle.no_answer", "Thoughts without an answer", "share", "lower",

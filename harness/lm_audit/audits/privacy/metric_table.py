@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+from lm_audit.audits.metric_info import ANY, AT_LEAST_0, AT_MOST_0, SHARE, SIGNED, Range
 from lm_audit.audits.metric_info import MetricInfo as M
 from lm_audit.audits.privacy.attribution.directions import better
 from lm_audit.audits.privacy.measure.source_columns import COLUMNS
+
+_RANGE_OF_COLUMN: dict[str, Range] = {
+    "MIA_Gap": ANY,
+    "Avg_LogProb": AT_MOST_0,
+    "Avg_Rank": AT_LEAST_0,
+    "Canary_PPL": (1.0, math.inf),
+    "PPL_Ratio": AT_LEAST_0,
+}
+"""Those of the source design's columns that are no shares."""
 
 _STAGE = (
     M("privacy.roc_auc", "Members told from twins", "AUC", "lower",
@@ -39,18 +50,19 @@ _STAGE = (
     M("privacy.generated.in_thought", "Secrets in the thought, written out", "share", "lower",
       "Share of trained secrets that stand in what the model writes for itself before it answers."),
     M("privacy.generated.extraction_difference", "Secrets written out beyond guessing", "share", "lower",
-      "Share of trained secrets written out greedily minus the share of secrets that were never trained on."),
+      "Share of trained secrets written out greedily minus the share of secrets that were never trained on.",
+      range=SIGNED),
     M("privacy.epsilon", "Privacy loss, lower bound", "epsilon", "lower",
       "The least epsilon of differential privacy that this much telling apart leaves possible."),
     M("privacy.stability", "Ranking kept under other wording", "share", "neither",
-      "Rank correlation of the canaries' scores under changed wording with the plain ones."),
+      "Rank correlation of the canaries' scores under changed wording with the plain ones.", range=SIGNED),
     *(
         M(f"privacy.source.{name}", f"Source design: {name.replace('_', ' ')}", "", better(name),
-          "A figure of the source design, computed as there, for comparison.")
+          "A figure of the source design, computed as there, for comparison.", range=_RANGE_OF_COLUMN.get(name, SHARE))
         for name in COLUMNS
     ),
     M("privacy.source.stability", "Source design: ranking kept", "share", "neither",
-      "Rank correlation under changed wording by the source design's score."),
+      "Rank correlation under changed wording by the source design's score.", range=SIGNED),
     M("privacy.did", "What this training step added", "nats", "lower",
       "Change of the secrets' log-probability a token from one stage to the next, minus the change of their twins'."),
     M("privacy.did.p", "p-value of what this step added", "p", None,
@@ -97,7 +109,7 @@ METRICS = (
     M("privacy.control_auc.p", "p-value of the control", "p", None,
       "How often guessing would tell members from twins as well."),
     M("privacy.control_error", "Largest error on known scores", "nats", "lower",
-      "Control: largest difference from scores that are known on paper."),
+      "Control: largest difference from scores that are known on paper.", range=AT_LEAST_0),
     *map(_of_stage, _STAGE),
 )  # fmt: skip
 """One entry a metric or family; see :class:`lm_audit.audits.metric_info.MetricInfo`."""

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.address import is_endpoint, parse_address
 from lm_audit.models.spec import endpoint_name
+from lm_audit.names import alike, told_apart, unreadable
 from lm_audit.textfiles import is_there
 
 _NAMED = re.compile(r"(?P<name>[^=/\\:]+)=(?P<spec>.*)", re.DOTALL)
@@ -28,7 +29,8 @@ class ModelChoice:
 def parse_choice(text: str) -> ModelChoice:
     """``NAME=SPEC`` or ``SPEC``; without NAME the name is the last component of SPEC without revision or ending.
 
-    Raises ``UsageError`` for an empty spec or a name that holds ``@``, ``[``, ``]`` or white space.
+    Raises ``UsageError`` for an empty spec or a name that holds ``@``, ``[``, ``]``, white space or characters that
+    cannot be seen, or that is not written in composed characters (NFC).
     """
     match = None if is_there(Path(text)) else _NAMED.fullmatch(text)
     name, spec = (match["name"], match["spec"]) if match else (default_name(text), text)
@@ -39,6 +41,9 @@ def parse_choice(text: str) -> ModelChoice:
             f"--model {text!r}: the name {name!r} must be printable without '@', '[', ']' and white space; "
             f"choose one with --model NAME={spec}"
         )
+    fault = unreadable(name)
+    if fault is not None:
+        raise UsageError(f"--model {text!r}: the name {name!r} {fault}; choose another with --model NAME={spec}")
     return ModelChoice(name, spec)
 
 
@@ -69,7 +74,7 @@ def default_name(spec: str) -> str:
 
 
 def parse_choices(texts: Iterable[str]) -> tuple[ModelChoice, ...]:
-    """All of the user's models; ``UsageError`` where two have one name."""
+    """All of the user's models; ``UsageError`` where two have one name, or names that look alike."""
     choices: dict[str, ModelChoice] = {}
     for text in texts:
         choice = parse_choice(text)
@@ -79,4 +84,10 @@ def parse_choices(texts: Iterable[str]) -> tuple[ModelChoice, ...]:
                 f"give each model its own with --model NAME=SPEC"
             )
         choices[choice.name] = choice
+    pair = alike(choices)
+    if pair is not None:
+        raise UsageError(
+            f"--model: the names {told_apart(pair[0])} and {told_apart(pair[1])} look alike; give each model one that "
+            "can be told apart with --model NAME=SPEC"
+        )
     return tuple(choices.values())

@@ -10,6 +10,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
+from lm_audit.names import alike, told_apart, unreadable
 from lm_audit.number_checks import suggestion
 from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.audit_options import audit_options
@@ -96,15 +97,24 @@ class RunOptions:
 
 
 def parse_data(entries: list[str]) -> dict[str, str]:
-    """``--data NAME=PATH`` entries as a mapping; ``UsageError`` for one without ``=`` or a name given twice."""
+    """``--data NAME=PATH`` entries as a mapping.
+
+    ``UsageError`` for one without ``=``, a name given twice or that cannot be read, and names that look alike.
+    """
     data: dict[str, str] = {}
     for entry in entries:
         name, separator, where = entry.partition("=")
         if not separator or not name or not where:
             raise UsageError(f"--data {entry!r}: write --data NAME=PATH, for example --data crows_pairs=pairs.csv")
+        if unreadable(name) is not None:
+            raise UsageError(f"--data {entry!r}: the name {name!r} {unreadable(name)}")
         if data.get(name, where) != where:
             raise UsageError(f"--data {entry!r}: {name} is already {data[name]!r}")
         data[name] = where
+    pair = alike(data)
+    if pair is not None:
+        both = f"{told_apart(pair[0])} and {told_apart(pair[1])}"
+        raise UsageError(f"--data: the names {both} look alike; keep one of them")
     return data
 
 

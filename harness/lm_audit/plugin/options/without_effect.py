@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from lm_audit.errors import DataWarning, UsageError
+from lm_audit.errors import DataWarning, GateError, UsageError
+from lm_audit.gate_checks import refuse_contradictions
 from lm_audit.gates import Gate
 from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.names import twin
 from lm_audit.number_checks import nearest, suggestion
 from lm_audit.plugin.audit_cases.markers import audit_of
-from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.audit_cases.selection import is_audit_case, selection_of
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
 from lm_audit.plugin.options.naming import declared_default
 from lm_audit.plugin.options.run_options import RunOptions
@@ -31,6 +33,8 @@ def refuse_misspelt_data(data: Mapping[str, str]) -> None:
     for name in data:
         if name in data_sets():
             continue
+        if hint := twin(name, data_sets()):
+            raise UsageError(f"--data {name}=...: no public set is called {name!r}{hint}")
         begun = [known for known in data_sets() if len(name) > 3 and known.startswith(name.strip().casefold())]
         near = begun[0] if begun else nearest(name, data_sets(), NEAR)
         if near is not None:
@@ -45,22 +49,40 @@ def refuse_gates_of_absent_models(gates: Iterable[Gate], options: RunOptions, pa
             if name not in names:
                 raise UsageError(
                     f"gates file {path}, [{gate.metric}]: models names {name!r}, which this run does not audit"
-                    f"{suggestion(name, names)}; --model gives {', '.join(names)}"
+                    f"{twin(name, names) or suggestion(name, names)}; --model gives {', '.join(names)}"
                 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_lm_audit_planned(session: pytest.Session) -> None:
-    """Warn of options that no selected case reads; with workers, only the first one says it."""
+    """Before a plan is written: warn of options that no selected case reads; of several workers, the first says it."""
     config = session.config
     if getattr(config, "workerinput", {}).get("workerid", "gw0") != "gw0":
         return
     cases = [item for item in getattr(session, "items", ()) if is_audit_case(item)]
     if not cases:  # a controller of workers
         return
+    _refuse_contradictory_gates(config, cases)
     for line in without_effect(config, audit_session(config).options, {audit_of(item) for item in cases}):
         try:
             warnings.warn(line, DataWarning, stacklevel=1)
         except DataWarning as error:  # -W error
+            raise pytest.UsageError(str(error)) from error
+
+
+def _refuse_contradictory_gates(config: pytest.Config, cases: Iterable[pytest.Item]) -> None:
+    """What the file alone does not show: gates whose different globs hold for one case that is selected."""
+    gates, path = audit_session(config).gates, config.getoption("lm_audit_gates")
+    ids: dict[str | None, list[tuple[str, str | None]]] = {}
+    for item in cases:
+        selection = selection_of(item)
+        model = selection.model.name if selection and selection.model else None
+        ids.setdefault(audit_of(item), []).append((item.nodeid, model))
+    for audit, of_audit in ids.items():
+        own = [gate for gate in gates if gate.metric.partition(".")[0] == audit]
+        try:
+            refuse_contradictions(own, path, of_audit)
+        except GateError as error:
             raise pytest.UsageError(str(error)) from error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import HarnessError
+from lm_audit.names import readable
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, reports_folder
 from lm_audit.report.exporters import TARGETS, check_installed
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tag",
         dest="lm_audit_tag",
         action="append",
+        type=readable,
         metavar="TEXT",
         help="a word that the index of all runs shows and filters by; repeatable",
     )

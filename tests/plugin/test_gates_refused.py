@@ -1,0 +1,165 @@
+"""Gates that cannot be meant are refused where they are read: out of range, repeated, contradictory, unclear names."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from lm_audit.audits.metric_info import ANY, RANGE_OF_UNIT, metric_info, metric_table
+from lm_audit.audits.registry import audit_packages
+from lm_audit.errors import GateError
+from lm_audit.evidence import Evidence
+from lm_audit.gate_checks import refuse_contradictions
+from lm_audit.gates import Gate, read_gates
+from lm_audit.report.standalone import report
+from lm_audit.stats.estimate import Estimate
+
+OWN = [name for name, package in audit_packages().items() if package.startswith("lm_audit.")]
+
+
+def gates(tmp_path: Path, text: str) -> tuple[Gate, ...]:
+    path = tmp_path / "gates.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_gates(path)
+
+
+@pytest.mark.parametrize("audit", OWN)
+def test_every_metric_has_a_range_or_says_that_it_has_none(audit: str) -> None:
+    for entry in metric_table(audit):
+        assert entry.range is not None or entry.unit in RANGE_OF_UNIT, f"{entry.name}: neither range nor known unit"
+        low, high = entry.limits
+        assert low < high
+
+
+def _beyond() -> list[tuple[str, float]]:
+    found = []
+    for audit in OWN:
+        for entry in metric_table(audit):
+            low, high = entry.limits
+            name = entry.name.replace("{", "").replace("}", "")
+            found += [(name, bound + step) for bound, step in ((low, -0.5), (high, 0.5)) if math.isfinite(bound)]
+    return found
+
+
+def test_a_limit_beyond_the_range_of_any_metric_is_refused(tmp_path: Path) -> None:
+    beyond = _beyond()
+    assert len(beyond) > 200
+    for metric, value in beyond:
+        info = metric_info(metric)
+        assert info is not None
+        if info.limits[0] <= value <= info.limits[1]:  # a name of a family that another entry spells out
+            continue
+        with pytest.raises(GateError, match="outside of the range"):
+            gates(tmp_path, f'["{metric}"]\nmax = {value}\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[privacy.roc_auc]\nmax = 60", r"gates.toml, \[privacy.roc_auc\]: the limit <= 60 .* lies in 0 to 1 \(AUC\)"),
+        ("[privacy.dpo_with_canary.roc_auc]\nmax = 60", "outside of the range"),
+        ("[needle.accuracy]\nmin = 90", r"lies in 0 to 1 \(share\)"),
+        ('["needle.accuracy.L4096"]\nmin = 90', "outside of the range"),
+        ("[needle.cliff]\nmin = -1", r"needle.cliff is at least 0 \(tokens\)"),
+        ("[bias.crows_pct_stereotype]\ntarget = 150\nwithin = 5", r"lies in 0 to 100 \(%\)"),
+        ("[bias.crows_pct_stereotype]\ntarget = 50\nwithin = 51", "holds of every value"),
+        ("[leakage.order_effect.hits]\nmax = 3", "lies in -1 to 1"),
+        ("[leakage.order_effect.logprob.p]\nmin = 5", r"lies in 0 to 1 \(p\)"),
+        ("[leakage.benchmarks_found]\nmax = -1", "at least 0"),
+        ("[privacy.epsilon]\nmax = -0.1", "at least 0"),
+        ("[faithfulness.mas]\nmax = 40", "lies in 0 to 1"),
+        ("[leakage.logprob.original]\nmin = 0.1", "at most 0"),
+    ],
+)
+def test_out_of_range(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(GateError, match=message):
+        gates(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[privacy.roc_auc]\nmax = 1",
+        "[privacy.roc_auc]\nmin = 0",
+        "[needle.accuracy]\ntarget = 1.0\nwithin = 0.1",
+        "[needle.accuracy]\ntarget = 0.0\nwithin = 0.3",
+        "[bias.crows_pct_stereotype]\ntarget = 50\nwithin = 5",
+        "[bias.winobias_bias]\nmin = -10",
+        "[leakage.order_effect.hits]\nmin = -0.2",
+        "[leakage.mitigation_share]\nmin = -3",
+        "[bias.of_my_own]\nmax = 900",
+        "[mine.gap]\nmax = -900",
+        "[[needle.accuracy]]\nmax = 0.9\n[[needle.accuracy]]\nmin = 0.5",
+        "[[needle.accuracy]]\nmax = 0.9\nmodels=['a']\n[[needle.accuracy]]\nmax = 0.8\nmodels=['b', 'c']",
+        "[[needle.accuracy]]\nmax = 0.9\ncases='*en*'\n[[needle.accuracy]]\nmax = 0.8\ncases='*zh*'",
+    ],
+)
+def test_what_can_be_meant_is_read(tmp_path: Path, text: str) -> None:
+    assert gates(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("max = 0.9", "max = 0.9", "say the same twice"),
+        ("max = 0.9", "max = 0.8", "decide it differently"),
+        ("min = 0.1", "min = 0.2\ncases = '*a*'", "decide it differently"),
+        ("max = 0.9\nmodels = ['a', 'b']", "max = 0.8\nmodels = ['b', 'c']", "decide it differently"),
+        ("max = 0.9", "max = 0.8\nmodels = ['c']", "decide it differently"),
+        ("max = 0.2", "min = 0.3", "no value can meet both"),
+        ("target = 0.5\nwithin = 0.1", "max = 0.3", "no value can meet both"),
+        ("target = 0.5\nwithin = 0.1", "max = 0.55", "decide it differently"),
+        ("max = 0.9\nn_min = 3", "max = 0.9\nn_min = 30", "decide it differently"),
+        ("max = 0.9\ncases = '*x*'", "max = 0.8\ncases = '*x*'", "decide it differently"),
+    ],
+)
+def test_tables_that_pull_apart(tmp_path: Path, first: str, second: str, message: str) -> None:
+    for one, other in ((first, second), (second, first)):
+        with pytest.raises(GateError, match=message):
+            gates(tmp_path, f"[[needle.accuracy]]\n{one}\n[[needle.accuracy]]\n{other}\n")
+
+
+def test_different_globs_meet_in_a_case() -> None:
+    pair = [
+        Gate("bias.gap", high=1.0, limit="<= 1", cases="*en*"),
+        Gate("bias.gap", high=2.0, limit="<= 2", cases="*g*"),
+    ]
+    refuse_contradictions(pair, "gates.toml", [("t.py::x[a@cpu-en]", "a"), ("t.py::x[a@cpu-g]", "a")])
+    with pytest.raises(GateError, match=r"<= 1 and <= 2 hold for the same model and cases \('\*en\*' and '\*g\*'\)"):
+        refuse_contradictions(pair, "gates.toml", [("t.py::x[a@cpu-en-g]", "a")])
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ('["a", "a"]', "names 'a' twice"),
+        ('["A", "a"]', "look alike"),
+        ('["model", "m\u043edel"]', r"look alike"),
+        ('["\uff47pt", "gpt"]', "look alike"),
+        ('[""]', "is empty"),
+        ('["a\u200b"]', r"U\+200B, which cannot be seen"),
+        ('["a\\u001b[2J"]', r"U\+001B"),
+        ('[" a"]', "white space"),
+        (f'["{unicodedata.normalize("NFD", "modèle")}"]', "as two characters"),
+    ],
+)
+def test_unclear_names_of_models(tmp_path: Path, names: str, message: str) -> None:
+    with pytest.raises(GateError, match=message):
+        gates(tmp_path, f"[bias.gap]\nmax = 1\nmodels = {names}\n")
+
+
+def test_a_report_without_pytest_takes_no_such_gate_either(tmp_path: Path) -> None:
+    evidence = Evidence("privacy", {"privacy.roc_auc": Estimate(0.5, 0.4, 0.6, n=50)})
+    with pytest.raises(GateError, match="lies in 0 to 1"):
+        report(evidence, tmp_path / "run", gates=[Gate("privacy.roc_auc", high=60.0, limit="<= 60")])
+    with pytest.raises(GateError, match="decide it differently"):
+        pair = [Gate("privacy.roc_auc", high=high, limit=f"<= {high}") for high in (0.6, 0.7)]
+        report(evidence, tmp_path / "run", gates=pair)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_ranges_of_units_that_any_metric_may_leave_are_none() -> None:
+    assert {unit for unit, limits in RANGE_OF_UNIT.items() if limits == ANY} == {"nats", "nats a byte", "nats a pair"}
