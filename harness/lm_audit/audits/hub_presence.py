@@ -8,17 +8,15 @@ from pathlib import Path
 
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.files.hub import hub_cache_dir, is_offline
+from lm_audit.models.files.hub import hub_home, is_offline, repo_folder
 
-_TRUE = {"1", "on", "yes", "true"}
 _SECONDS = 10.0
 """For the hub's answer; a hub that does not answer is left to the case that reads the set."""
 
 
 def is_settled(source: HubSet) -> bool:
     """Whether reading the set needs no download: it is cached, or the network is forbidden and reading fails now."""
-    offline = is_offline() or os.environ.get("HF_DATASETS_OFFLINE", "").lower() in _TRUE
-    return offline or _prepared(source) or _downloaded(source)
+    return is_offline("HF_DATASETS_OFFLINE") or _prepared(source) or _downloaded(source)
 
 
 def refuse_absent(source: HubSet) -> None:
@@ -50,8 +48,7 @@ def refuse_absent(source: HubSet) -> None:
 
 def _prepared(source: HubSet) -> bool:
     """Whether ``datasets`` keeps the set's tables; its folders are named in another case, with underscores."""
-    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    folder = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
+    folder = Path(os.environ.get("HF_DATASETS_CACHE") or hub_home() / "datasets").expanduser()
     owner, name = source.repo.split("/")
     try:
         return any(_plain(path.name) == _plain(owner + name) for path in folder.iterdir() if path.is_dir())
@@ -60,7 +57,7 @@ def _prepared(source: HubSet) -> bool:
 
 
 def _downloaded(source: HubSet) -> bool:
-    return (hub_cache_dir() / ("datasets--" + source.repo.replace("/", "--")) / "snapshots").is_dir()
+    return (repo_folder(source.repo, "datasets") / "snapshots").is_dir()
 
 
 def _plain(text: str) -> str:

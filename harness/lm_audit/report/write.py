@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lm_audit.errors import StoreError
@@ -20,6 +17,7 @@ from lm_audit.report.tables.summary import FILE as SUMMARY
 from lm_audit.report.tables.summary import run_summary
 from lm_audit.report.tables.tidy import write_metrics
 from lm_audit.runstore.run import read_run
+from lm_audit.textfiles import replacing
 
 
 def write_all(folder: Path) -> Path:
@@ -52,17 +50,3 @@ def write_text(path: Path, text: str) -> Path:
     with replacing(path) as draft:
         draft.write_bytes(text.encode("utf-8", "backslashreplace"))
     return path
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A draft to write that takes the place of ``path`` once it is whole; a link there is replaced, not followed."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    try:
-        yield draft
-        draft.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise

@@ -17,6 +17,7 @@ from lm_audit.errors import StoreError
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
+from lm_audit.textfiles import replacing
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 """Packages that run cases; those on which numbers hang are :data:`lm_audit.code_version.PACKAGES`."""
@@ -62,11 +63,9 @@ def _read(folder: RunFolder) -> dict[str, Any] | None:
 
 
 def _replace(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a file so that a reader sees the old content or the new, never half of it."""
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        draft.write_text(json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
-        draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 

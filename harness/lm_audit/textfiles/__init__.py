@@ -2,13 +2,14 @@
 
 UTF-8 (with or without BOM), UTF-16 with its mark and GB18030 are read, everything else is refused by name. A line ends
 in LF or CRLF and nowhere else. JSON is strict. Each error is a ``DataError`` that names file and row. Nothing here
-knows what a row means.
+knows what a row means. What is written anew takes the place of what was there whole.
 """
 
 from lm_audit.textfiles.encodings import encoding_of
 from lm_audit.textfiles.json_text import json_lines, objects_of_lines, parse_json, read_json_object
 from lm_audit.textfiles.paths import is_file, is_folder, is_there, readable_file
 from lm_audit.textfiles.plain import text_of
+from lm_audit.textfiles.replacing import replacing
 from lm_audit.textfiles.tables import table_records, table_rows
 from lm_audit.textfiles.toml_text import read_toml
 
@@ -23,6 +24,7 @@ __all__ = [
     "read_json_object",
     "read_toml",
     "readable_file",
+    "replacing",
     "table_records",
     "table_rows",
     "text_of",

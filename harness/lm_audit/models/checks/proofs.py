@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,7 @@ import torch
 from lm_audit.models.compat import attention_of
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.placement import places
+from lm_audit.textfiles import replacing
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -42,9 +41,8 @@ class Proofs:
         known = {**self._read(), name: found}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as scratch:
-                json.dump(known, scratch)
-            os.replace(scratch.name, self._path)
+            with replacing(self._path) as draft:
+                draft.write_text(json.dumps(known), encoding="utf-8")
         except OSError:
             return
 

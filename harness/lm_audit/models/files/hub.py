@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.files.json_file import one_line
@@ -27,13 +28,19 @@ def hub_cache_dir() -> Path:
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if os.environ.get(variable):
             return Path(os.environ[variable]).expanduser()
+    return hub_home() / "hub"
+
+
+def hub_home() -> Path:
+    """The folder of everything that comes from the hub: ``$HF_HOME``, else in the user's cache folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return Path(os.environ.get("HF_HOME") or cache / "huggingface").expanduser() / "hub"
+    return Path(os.environ.get("HF_HOME") or cache / "huggingface").expanduser()
 
 
-def is_offline() -> bool:
-    """Whether the user forbade the network by ``HF_HUB_OFFLINE`` or ``TRANSFORMERS_OFFLINE``."""
-    return any(os.environ.get(name, "").lower() in _TRUE for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+def is_offline(*also: str) -> bool:
+    """Whether ``HF_HUB_OFFLINE``, ``TRANSFORMERS_OFFLINE`` or another variable named forbids the network."""
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", *also)
+    return any(os.environ.get(name, "").lower() in _TRUE for name in names)
 
 
 def find_snapshot(spec: ModelSpec) -> Path:
@@ -82,9 +89,9 @@ def _read_reference(path: Path) -> str:
     return commit
 
 
-def repo_folder(repo: str) -> Path:
-    """Where the hub cache keeps one model."""
-    return hub_cache_dir() / ("models--" + repo.replace("/", "--"))
+def repo_folder(repo: str, kind: Literal["models", "datasets"] = "models") -> Path:
+    """Where the hub cache keeps one model or data set, whether it is there or not; its snapshots in ``snapshots``."""
+    return hub_cache_dir() / f"{kind}--{repo.replace('/', '--')}"
 
 
 def cached_revisions(repo: str) -> dict[str, str]:

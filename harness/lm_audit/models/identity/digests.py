@@ -13,6 +13,7 @@ import numpy as np
 
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+from lm_audit.textfiles import replacing
 
 _BLOCK = 1 << 22
 
@@ -113,9 +114,8 @@ def _remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
         answer = compute()
     try:  # A cache that cannot be written costs time, not correctness.
         record.parent.mkdir(parents=True, exist_ok=True)
-        scratch = record.with_name(f".{key}-{os.getpid()}")
-        scratch.write_text(answer, encoding="utf-8")
-        scratch.replace(record)
+        with replacing(record) as draft:
+            draft.write_text(answer, encoding="utf-8")
     except OSError:
         pass
     return answer

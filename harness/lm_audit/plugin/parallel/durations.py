@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.parallel.costs import CostModel
 from lm_audit.plugin.parallel.crashes import planned_ids
 from lm_audit.plugin.record.audit_session import reports_folder
+from lm_audit.textfiles import replacing
 
 FILE = "durations.json"
 
@@ -94,10 +94,8 @@ class DurationRecorder:
         cases, loads = read_durations(self.file)
         content = {"cases": cases | self.cases, "loads": loads | self.loads}
         rounded = {part: {key: round(value, 4) for key, value in table.items()} for part, table in content.items()}
-        partial = self.file.with_name(f"{FILE}.{os.getpid()}.partial")
-        with contextlib.suppress(OSError):
-            partial.write_text(json.dumps(rounded, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-            partial.replace(self.file)
+        with contextlib.suppress(OSError), replacing(self.file) as draft:
+            draft.write_text(json.dumps(rounded, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

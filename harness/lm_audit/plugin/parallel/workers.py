@@ -60,8 +60,9 @@ def weights_bytes(spec: str) -> int:
 
 def _cached_bytes(repository: str) -> int:
     """The largest snapshot of a hub id in the local cache."""
-    hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser() / "hub"
-    snapshots = Path(hub) / f"models--{repository.replace('/', '--')}" / "snapshots"
+    from lm_audit.models.files.hub import repo_folder
+
+    snapshots = repo_folder(repository) / "snapshots"
     sizes = [weights_bytes(str(folder)) for folder in snapshots.iterdir()] if snapshots.is_dir() else []
     return max(sizes, default=0)
 

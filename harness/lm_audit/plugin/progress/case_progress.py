@@ -7,6 +7,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lm_audit.textfiles import replacing
+
 _WRITE_EVERY_S = 0.5
 
 
@@ -75,9 +77,8 @@ class Reporter:
         if self._file is None or (not force and time.monotonic() - self._written < _WRITE_EVERY_S):
             return
         self._written = time.monotonic()
-        draft = self._file.with_suffix(".tmp")
         try:
-            draft.write_text(json.dumps(asdict(self.now)), encoding="utf-8")
-            draft.replace(self._file)
+            with replacing(self._file) as draft:
+                draft.write_text(json.dumps(asdict(self.now)), encoding="utf-8")
         except OSError:
             self._file = None  # A disk that is full is the ledger's to tell.

@@ -8,8 +8,9 @@ from pathlib import Path
 from lm_audit.errors import HarnessError, StoreError
 from lm_audit.report.charts import vega
 from lm_audit.report.names import anchor, visible
-from lm_audit.report.write import replacing, write_text
+from lm_audit.report.write import write_text
 from lm_audit.runstore.records import Run
+from lm_audit.textfiles import replacing
 
 FOLDER = "plots"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +19,7 @@ from lm_audit.audits.needle.haystack.text import Haystack
 from lm_audit.audits.needle.samples.building import build_sample
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.errors import DataError
+from lm_audit.textfiles import replacing
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -92,9 +92,8 @@ class Book:
         key = self._key(model, plan, cell)
         self._scored[key] = scored
         self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = self._file(key).with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps([asdict(one) for one in scored]), encoding="utf-8")
-        temporary.replace(self._file(key))
+        with replacing(self._file(key)) as draft:
+            draft.write_text(json.dumps([asdict(one) for one in scored]), encoding="utf-8")
 
 
 def _scored(record: dict[str, Any]) -> Scored:

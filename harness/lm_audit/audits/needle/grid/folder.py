@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.audits.needle.samples.sequences import basis_points
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import is_folder, is_there, json_lines, read_json_object
+from lm_audit.textfiles import is_folder, is_there, json_lines, read_json_object, replacing
 
 METADATA, SUMMARY = "metadata.json", "summary.json"
 
@@ -40,18 +39,12 @@ def cell_file(length: int, depth: float) -> str:
 def write_atomically(path: Path, lines: Iterable[str]) -> str:
     """Write lines under a temporary name, then rename; the SHA-256 of the file. A torn file never bears its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    digest, temporary = hashlib.sha256(), path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            for line in lines:
-                data = line.encode("utf-8") + b"\n"
-                digest.update(data)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    digest = hashlib.sha256()
+    with replacing(path, synced=True) as draft, draft.open("wb") as file:
+        for line in lines:
+            data = line.encode("utf-8") + b"\n"
+            digest.update(data)
+            file.write(data)
     return digest.hexdigest()
 
 

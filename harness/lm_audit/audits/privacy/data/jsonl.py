@@ -6,12 +6,12 @@ Reading is :mod:`lm_audit.textfiles`.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
+from lm_audit.textfiles import replacing
 
 
 def dump_line(record: Mapping[str, Any]) -> str:
@@ -26,14 +26,9 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file atomically; ``StoreError`` names the file when the disk is full or not writable."""
-    partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
+        with replacing(path, synced=True) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import ModelError, StoreError
 from lm_audit.models.toy.training import TrainingSettings, lr_factor
+from lm_audit.textfiles import replacing
 
 LossOf = Callable[[list[int]], torch.Tensor]
 
@@ -96,16 +96,11 @@ def finite_loss(loss: torch.Tensor, stage: str, step: int, earlier: Sequence[flo
 def save_checkpoint(path: Path, module: Any, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
     """Replace the checkpoint whole; on a full disk the earlier one stays and ``StoreError`` says so."""
     state = {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "progress": vars(progress)}
-    partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as stream:
+        with replacing(path, synced=True) as draft, draft.open("wb") as stream:
             torch.save(state, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
     except (OSError, RuntimeError) as error:
-        partial.unlink(missing_ok=True)
         kept = "the earlier one is kept" if path.is_file() else "there is no earlier one"
         where = f"stage {progress.stage}, step {progress.step}"
         raise StoreError(
