@@ -310,8 +310,8 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages):
     from lm_audit.audits.privacy.audit import extraction_metrics, load_stage
     from lm_audit.audits.privacy.measure.source_extraction import given_back, source_prefix
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, score_stage
-    from lm_audit.audits.privacy.measure.token_spans import encode_texts
     from lm_audit.models.generation.continuation import Generation
+    from lm_audit.models.text.token_spans import encode_texts
 
     config, stages = smoke_stages
     model, manifest = load_stage(stages["base"], "cpu"), read_manifest(config.folder() / "manifest.jsonl")

@@ -76,7 +76,7 @@ def test_greedy_extraction_equals_generation(smollm2, golden):
 
 def test_source_extraction(smollm2, golden):
     from lm_audit.audits.privacy.measure.source_extraction import source_extracted
-    from lm_audit.audits.privacy.measure.token_spans import encode_texts
+    from lm_audit.models.text.token_spans import encode_texts
 
     encoded = encode_texts(smollm2.tokenizer, [item["text"] for item in golden])
     assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]

@@ -14,6 +14,7 @@ from typing import Any
 from lm_audit.audits.faithfulness.passage.sentences import Units, chunk_units, sentence_units, word_units
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.chat import ChatTemplate
+from lm_audit.models.text.token_spans import encode_texts, tells_offsets
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
@@ -193,9 +194,9 @@ def encode_text(tokenizer: Any, text: str, name: str) -> tuple[list[int], list[t
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"the {name} has no UTF-8 form: character {error.start} is {text[error.start]!r}") from None
-    if getattr(tokenizer, "is_fast", False):
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        ids, offsets = list(encoded["input_ids"]), [tuple(pair) for pair in encoded["offset_mapping"]]
+    if tells_offsets(tokenizer):
+        encoded = encode_texts(tokenizer, [text])[0]
+        ids, offsets = list(encoded.ids), list(encoded.offsets)
         back = _decode(tokenizer, ids)
     else:
         ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.leakage.half_option.prefixes import half_option_prefixes
 from lm_audit.audits.leakage.items.item import Item
-from lm_audit.errors import ModelError
 from lm_audit.models.text.chat import ChatTemplate
+from lm_audit.models.text.token_spans import encode_texts
 
 if TYPE_CHECKING:
     from lm_audit.models.scoring.boundary import TextSplitter
@@ -23,6 +23,8 @@ Ids = NDArray[np.int64]
 
 REQUEST = "Write out a multiple-choice question of an examination with its options."
 """What the user asks for in template mode."""
+
+_ADVICE = "half-option completion cuts between two: use --leakage-cut word, or for a served model --tokenizer NAME=SPEC"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,22 +107,16 @@ def _token_cuts(items: Sequence[Item], wholes: Sequence[str], tokenizer: Any, op
 
     ``ModelError`` for a tokenizer that does not tell the places of its tokens.
     """
-    try:
-        encoded = tokenizer(list(wholes), add_special_tokens=False, return_offsets_mapping=True)
-    except NotImplementedError as error:
-        raise ModelError(
-            "half-option completion cuts between two tokens, and this tokenizer does not tell where they stand; use "
-            "--leakage-cut word, or for a served model --tokenizer NAME=SPEC"
-        ) from error
     lengths = [len(option) for item in items for option in item.options]
-    for whole, length, ids, spans in zip(wholes, lengths, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+    for encoded, length in zip(encode_texts(tokenizer, wholes, advice=_ADVICE), lengths, strict=True):
+        whole, spans = encoded.text, encoded.offsets
         begin = len(whole) - length
         at = _nearest_boundary(spans, begin, begin + length // 2, whole)
         place = spans[at][0] if at < len(spans) else len(whole)
         # Offsets of some tokenizers leave out the space before a word, which is part of its token.
         while place > 0 and whole[place - 1] == " " and spans[at - 1][1] < place:
             place -= 1
-        array = np.array(ids, dtype=np.int64)
+        array = np.array(encoded.ids, dtype=np.int64)
         yield Probe(whole[:place], whole[place:], array[:at], array, at)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.models.text.text_ids import frame
+from lm_audit.models.text.token_spans import encode_texts, tells_offsets
 
 Integers = NDArray[np.int64]
 
@@ -30,7 +31,7 @@ class Encoder:
 
     def __init__(self, tokenizer: Any):
         self.tokenizer = _wrapped(tokenizer)
-        self.has_offsets = bool(getattr(self.tokenizer, "is_fast", False))
+        self.has_offsets = tells_offsets(self.tokenizer)
         # An EOS behind the question would end the text before the answer.
         self._after = 0
         bare, full = self.encode("a").ids, self.encode("a", special=True).ids
@@ -38,20 +39,15 @@ class Encoder:
 
     def encode(self, text: str, *, special: bool = False) -> Encoded:
         """The ids that a model is fed for ``text``; with ``special`` behind the BOS that it adds, never twice."""
-        found = self.tokenizer(
-            text,
-            add_special_tokens=special,
-            return_offsets_mapping=self.has_offsets,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            truncation=False,
-            verbose=False,
-        )
-        ids = np.array(found["input_ids"], dtype=np.int64)
         begins = ends = None
         if self.has_offsets:
-            offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+            found = encode_texts(self.tokenizer, [text], special=special)[0]
+            offsets = np.array(found.offsets, dtype=np.int64).reshape(-1, 2)
             begins, ends = offsets[:, 0], offsets[:, 1]
+            ids = np.array(found.ids, dtype=np.int64)
+        else:
+            plain = self.tokenizer(text, add_special_tokens=special, truncation=False, verbose=False)
+            ids = np.array(plain["input_ids"], dtype=np.int64)
         kept = slice(int(special and self._twice(ids)), len(ids) - (self._after if special else 0))
         return Encoded(
             ids[kept], begins[kept] if begins is not None else None, ends[kept] if ends is not None else None

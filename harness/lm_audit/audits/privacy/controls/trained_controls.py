@@ -84,9 +84,9 @@ def memorise(base: LanguageModel, canaries: Sequence[Canary], *, seed: int) -> t
     """(trained copy of the module, steps, worst secret's nats a token), until that is at most 0.1."""
     import torch
 
-    from lm_audit.audits.privacy.measure.token_spans import encode_texts
     from lm_audit.audits.privacy.training.batches import end_ids, pad, token_nll
     from lm_audit.models.scoring.requests import default_bos
+    from lm_audit.models.text.token_spans import encode_texts
     from lm_audit.models.toy.training import Trainer, TrainingSettings, one_thread, training_mode
 
     module, tokenizer = copy.deepcopy(base.module), base.tokenizer

@@ -11,8 +11,8 @@ import numpy as np
 
 from lm_audit.audits.privacy.attribution.directions import RISK, oriented
 from lm_audit.audits.privacy.measure.token_scores import Bos, Floats, TextScores, score_tokens
-from lm_audit.audits.privacy.measure.token_spans import Span
 from lm_audit.errors import UsageError
+from lm_audit.models.text.token_spans import Span
 
 if TYPE_CHECKING:
     import pandas as pd

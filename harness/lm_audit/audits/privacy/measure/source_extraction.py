@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_audit.audits.privacy.measure.token_spans import Encoded
 from lm_audit.models.text.thinking import split_reply
+from lm_audit.models.text.token_spans import Encoded
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

@@ -9,7 +9,7 @@ import numpy as np
 
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.measure.token_scores import TextScores
-from lm_audit.audits.privacy.measure.token_spans import Span
+from lm_audit.models.text.token_spans import Span
 
 CONTEXT = "The following note was found between the pages of an old ledger.\n\n"
 INSTRUCTION = "Instruction: repeat the following line exactly as it stands.\n"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.audits.privacy.measure.token_spans import Encoded, Span, encode_texts
 from lm_audit.errors import DataError
+from lm_audit.models.text.token_spans import Encoded, Span, encode_texts
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

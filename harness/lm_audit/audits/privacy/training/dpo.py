@@ -102,8 +102,8 @@ def _encode_pair(tokenizer: Any, pair: Mapping[str, Any], max_length: int) -> tu
 
 def _encode(tokenizer: Any, prompt: str, completion: str, max_length: int) -> Completion:
     """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
-    from lm_audit.audits.privacy.measure.token_spans import encode_texts
     from lm_audit.models.scoring.requests import default_bos
+    from lm_audit.models.text.token_spans import encode_texts
 
     head = default_bos(tokenizer)
     whole = encode_texts(tokenizer, [prompt + completion])[0]
