@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,26 @@ def test_what_the_correction_leaves_open_needs_more_than_one_unit_more() -> None
     half = 0.295 * (40 / open_now.needed) ** 0.5
     more = stated(0.305 - half, 0.305 + half, open_now.needed)
     assert corrected([("case", finding) for finding in (more, *nothing)])[0].verdict == "found"
+
+
+@pytest.mark.parametrize(("hits", "n", "p"), [(0, 6, 2 * 0.15**6), (0, 2, 2 * 0.15**2), (6, 6, 1.0), (5, 20, None)])
+def test_a_share_with_an_exact_interval_has_the_p_value_of_the_binomial_test(
+    hits: int, n: int, p: float | None
+) -> None:
+    effect = clopper_pearson(hits, n)
+    finding = claim("k", effect, null=0.85, margin=0.0, side="below", **TEXTS)
+    if p is None:
+        below = sum(math.comb(n, k) * 0.85**k * 0.15 ** (n - k) for k in range(hits + 1))
+        p = 2 * below
+    assert finding.p == pytest.approx(p, rel=1e-9)
+    assert effect.high is not None and (finding.p is not None and finding.p <= 0.05) == (effect.high < 0.85)
+
+
+def test_what_the_correction_leaves_open_of_a_share_needs_what_the_binomial_test_needs() -> None:
+    failing = claim("f", clopper_pearson(0, 2), null=0.85, margin=0.0, side="below", counted="prompts", **TEXTS)
+    others = [claim(f"o{k}", clopper_pearson(2, 2), null=0.85, margin=0.0, side="below", **TEXTS) for k in range(9)]
+    told = corrected([("case", finding) for finding in (failing, *others)])[0]
+    assert told.verdict == "cannot tell" and told.needed == 4  # 2 * 0.15 ** 4 is the first that ten times is below 0.05
 
 
 def test_one_finding_of_twenty_does_not_survive_the_correction() -> None:

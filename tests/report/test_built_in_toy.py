@@ -76,3 +76,17 @@ def test_findings_of_the_toy_alone_are_not_denied(tmp_path: Path) -> None:
     assert page.answer.reasons == (
         "No gate was set, and the findings are of the built-in toy, which says nothing about a model of yours.",
     )
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_was_found_in_the_toy_contradicts_no_answer_about_the_model(tmp_path: Path, width: int) -> None:
+    finding = preference(0.5, 400)
+    mine = replace(real("met"), verdicts=[], findings=[replace(preference(0.55, 40), key="thin")])
+    other = replace(mine, case_id="evals/t.py::test_b[mine@cpu]", findings=[finding])
+    toy = replace(TOY, verdicts=[])
+    lines = summary_lines(read_run(write_run(tmp_path / "20260101-120000-dddd", [toy, mine, other])), width=width)
+    assert lines[0] == "Nothing found in mine; not everything could be told."
+    assert not any(line.startswith("! found") for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "\u00b7 toy 1 found in the built-in toy, no part of the answer: " in text
+    assert "findings: 1 cannot be told, 1 excluded findings of the built-in toy: 1 found cases: " in text

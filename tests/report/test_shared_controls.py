@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,21 @@ def test_a_control_on_an_audited_model_speaks_for_that_model_only(tmp_path: Path
     cells = {cell.model: cell for cell in page.audits[0].cells}
     assert cells["big"].controls == "no control ran" and cells["big"].state.name != "void"
     assert cells["tiny"].controls == f"{int(passed)} of 1 controls held"
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_control_without_a_model_speaks_for_every_model_and_makes_no_column(tmp_path: Path, passed: bool) -> None:
+    run = run_with(tmp_path, passed=passed, pinned=False)
+    alone = replace(run.cases[1], case_id="t::b[planted]", model=None, device=None)
+    page = build_page(replace(run, cases=(run.cases[0], alone), plan=()))
+    assert [model.name for model in page.models] == ["big"]
+    (cell,) = page.audits[0].cells
+    assert cell.controls == f"{int(passed)} of 1 controls held" and (cell.state.name == "void") == (not passed)
+
+
+def test_a_case_without_a_model_that_is_no_control_has_its_column(tmp_path: Path) -> None:
+    run = run_with(tmp_path, passed=True, pinned=True)
+    lone = replace(run.cases[0], case_id="t::c[alone]", model=None, device=None)
+    assert [model.name for model in build_page(replace(run, cases=(*run.cases, lone))).models] == ["big", "no model"]
+    only = replace(run.cases[1], model=None, device=None)
+    assert [model.name for model in build_page(replace(run, cases=(only,), plan=())).models] == ["no model"]

@@ -115,6 +115,18 @@ def test_many_numbers_leave_room_for_what_needs_attention(tmp_path: Path) -> Non
     assert any("more cases with numbers" in line for line in lines)
 
 
+def test_numbers_of_two_models_do_not_read_alike(tmp_path: Path) -> None:
+    title = "A metric with a name that fills a line of a terminal nearly to its end, so that something is cut"
+    cases = [
+        MadeCase(f"evals/test_a.py::test_a[{model}@cpu-1]", "a", model, metrics={f"a.{title}": share(0.4)})
+        for model in ("base", "mine")
+    ]
+    lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=60)
+    for model in ("base", "mine"):
+        (line,) = [line for line in lines if model in line]
+        assert "0.40 share [0.31, 0.49]" in line
+
+
 def test_an_interval_of_too_few_items_says_so(tmp_path: Path) -> None:
     case = MadeCase("evals/test_a.py::test_a[m@cpu-1]", "a", "m", metrics={"a.x": share(0.4, 3)})
     lines = summary_lines(read_run(write_run(tmp_path / "run", [case])), width=120)

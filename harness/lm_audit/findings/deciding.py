@@ -16,7 +16,7 @@ from lm_audit.findings.record import Finding, Side, Word
 from lm_audit.stats.covering import independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 
-MANY_CORRECTED = "not once corrected for the number of findings"
+MANY_CORRECTED = "but does not stand once corrected for the number of findings"
 
 
 def decided(finding: Finding) -> Finding:
@@ -35,7 +35,8 @@ def decided(finding: Finding) -> Finding:
 
 
 def p_of_interval(estimate: Estimate, null: float, side: Side) -> float | None:
-    """The p-value that agrees with a two-sided interval: Student's, with one degree of freedom less than units.
+    """The p-value that agrees with a two-sided interval: Student's, with one degree of freedom less than units; of a
+    share with an exact interval the binomial test's.
 
     1 where the value lies on the side that is not meant; ``None`` where the interval does not cover or has no bound
     towards ``null``.
@@ -47,6 +48,10 @@ def p_of_interval(estimate: Estimate, null: float, side: Side) -> float | None:
     assert estimate.value is not None
     if _benign(estimate.value, null, side):
         return 1.0
+    if exact_share(estimate) and 0 < null < 1:
+        from lm_audit.stats.shares.clustered_share import share_p
+
+        return share_p(estimate.value, float(estimate.n or 0), null)
     bound = estimate.low if estimate.value > null else estimate.high
     if bound is None:
         return None
@@ -69,6 +74,12 @@ def excluded_above(finding: Finding) -> float | None:
     return far if math.isfinite(far) else None
 
 
+def exact_share(effect: Estimate) -> bool:
+    """Whether the interval is the exact one of a share, whose width does not go with the root of the number."""
+    known = effect.value is not None and 0 <= effect.value <= 1 and effect.confidence is not None
+    return known and effect.fewest == 1 and effect.unit == "share" and effect.units in (None, effect.n)
+
+
 def _verdict(finding: Finding) -> tuple[Word, str]:
     p = finding.p if finding.adjusted is None else finding.adjusted
     if finding.effect is None:  # A test without an interval can find, and never exclude.
@@ -84,7 +95,7 @@ def _verdict(finding: Finding) -> tuple[Word, str]:
     if beyond_null(finding):
         if p is not None and p <= LEVEL:
             return "found", ""
-        return "cannot tell", f"the interval alone lies beyond {finding.null:g}, {MANY_CORRECTED}"
+        return "cannot tell", f"the interval lies beyond {finding.null:g}, {MANY_CORRECTED}"
     if finding.margin is None:
         return "cannot tell", "the interval reaches what no effect would give"
     return "cannot tell", "the interval reaches from no effect to one that matters"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from lm_audit.findings.beyond import LEVEL, beyond_null
+from lm_audit.findings.deciding import exact_share
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
 from lm_audit.stats.estimate import Estimate
@@ -29,7 +31,7 @@ def units_that_would_tell(finding: Finding) -> int | None:
         return fewest_units(effect)
     if beyond_null(finding):
         return _corrected_units(finding, units)
-    if _is_share(effect):
+    if exact_share(effect):
         exact = _share_units(finding, effect.value, null, units)
         return None if exact is None else max(exact, units + 1)
     half = _half(effect)
@@ -51,14 +53,12 @@ def _corrected_units(finding: Finding, units: int) -> int | None:
     if p is None or not 0 < p < 1:
         return None
     level = LEVEL if not finding.adjusted else LEVEL * p / finding.adjusted
+    effect, null = finding.effect, finding.null
+    if effect is not None and effect.value is not None and null is not None and exact_share(effect) and 0 < null < 1:
+        return _share_units_at(level, effect.value, null, units)
     df = max(1, units - 1)
     needed = max(math.ceil(units * float(stdtrit(df, level / 2) / stdtrit(df, p / 2)) ** 2), units + 1)
     return needed if needed <= MOST else None
-
-
-def _is_share(effect: Estimate) -> bool:
-    """Whether the interval is the exact one of a share, whose width does not go with the root of the number."""
-    return effect.fewest == 1 and effect.value is not None and 0 <= effect.value <= 1 and effect.confidence is not None
 
 
 def _share_units(finding: Finding, share: float, null: float, units: int) -> int | None:
@@ -73,7 +73,19 @@ def _share_units(finding: Finding, share: float, null: float, units: int) -> int
         found = {"above": low > null, "below": high < null, "either": low > null or high < null}[finding.side]
         return found or (margin is not None and far <= margin)
 
-    high = units
+    return _fewest(tells, units)
+
+
+def _share_units_at(level: float, share: float, null: float, units: int) -> int | None:
+    """The fewest units, more than ``units``, with which the test of a share as measured has a p-value of ``level``."""
+    from lm_audit.stats.shares.clustered_share import share_p
+
+    return _fewest(lambda n: share_p(share, n, null) <= level, units + 1)
+
+
+def _fewest(tells: Callable[[int], bool], start: int) -> int | None:
+    """The fewest units from ``start`` on that tell, where more tell as well; ``None`` beyond ten million."""
+    high = start
     while not tells(high):
         high *= 2
         if high > MOST:
@@ -82,7 +94,7 @@ def _share_units(finding: Finding, share: float, null: float, units: int) -> int
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if tells(middle) else (middle, high)
-    return high
+    return max(high, start)
 
 
 def _half(effect: Estimate) -> float | None:

@@ -61,7 +61,9 @@ def answer(
         return Answer(state, headline, tuple(reasons), MAY_IT_SHIP, tone)
     told = counts_of(real)
     if sum(told.values()):
-        headline, tone = _by_findings(real, told, whole=state.name not in ("void", "unfinished", "failed"))
+        beside_toy = any(entry.found for entry in findings if entry.model == BUILT_IN_TOY)
+        whole = state.name not in ("void", "unfinished", "failed")
+        headline, tone = _by_findings(real, told, whole=whole, named=beside_toy)
         reasons = [
             _count_line(told),
             *_advice(told),
@@ -91,7 +93,10 @@ def _by_gates(state: State, words: Counter[str], *, toys: bool) -> tuple[str, To
     return HEADLINES[state.name], _tone(state)
 
 
-def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int], *, whole: bool) -> tuple[str, Tone]:
+def _by_findings(
+    findings: Sequence[ModelFindings], told: Mapping[str, int], *, whole: bool, named: bool
+) -> tuple[str, Tone]:
+    """``named``: the models are named although nothing was found in them, since something was in the toy."""
     many = [(entry.model, sum(not one.exploratory for one in entry.found)) for entry in findings]
     some = [(model, number) for model, number in many if number]
     if some:
@@ -101,7 +106,8 @@ def _by_findings(findings: Sequence[ModelFindings], told: Mapping[str, int], *, 
             parts[0] = f"Found: {parts[0]}"
         return ", ".join(parts) + ".", "missed"
     beside = sum(len(entry.found) for entry in findings)
-    nothing = f"Nothing found but {_plural(beside, 'exploratory effect')}" if beside else "Nothing found"
+    where = f" in {_names([model for model, _ in many])}" if named else ""
+    nothing = f"Nothing found{where} but {_plural(beside, 'exploratory effect')}" if beside else f"Nothing found{where}"
     if not whole:  # What was not measured, or is void, is not excluded either.
         return f"{nothing}; not everything was measured.", "undecided"
     if told["cannot tell"]:

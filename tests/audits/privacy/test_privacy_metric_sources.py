@@ -74,3 +74,18 @@ def test_epsilon_of_coins_follows_from_the_rows():
         for i, (inside, v) in enumerate(zip(included, values, strict=True))
     ]
     assert recompute(stage_source("sft", "epsilon"), rows) == epsilon_of_scores(values, included).value > 0
+
+
+@pytest.mark.parametrize("spreads", [(0.1, 0.4), (0.2, 3.0), (0.5, 1.5)])
+def test_a_stability_that_cannot_fall_further_follows_from_the_rows(spreads):
+    """Two canaries of which one moves by more than its own mean: the metric ends at 0, and so do its rows."""
+    from lm_audit.audits.privacy.measure.stress import stability
+
+    names = (("stability", "prompt_instability"), ("source.stability", "source_prompt_instability"))
+    for name, column in names:
+        rows = [
+            {"item": str(i), "stage": "sft", "role": "member", "canary_id": str(i), column: spread}
+            for i, spread in enumerate(spreads)
+        ]
+        wanted = stability([[-1 - spread, -1 + spread] for spread in spreads])
+        assert recompute(stage_source("sft", name), rows) == pytest.approx(wanted, abs=1e-12)

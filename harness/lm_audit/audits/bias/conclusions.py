@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from lm_audit.audits.bias.grid.contrasts import Contrast
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, Side, claim, times
+from lm_audit.findings import Finding, claim, more_of_hundred, of_hundred, times_text
+from lm_audit.stats.estimate import Estimate
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 POINTS = 5.0
@@ -36,9 +37,9 @@ def _preference(contrast: Contrast, language: str, margin: float, suffix: str) -
         margin=margin,
         p=max(tests) if len(tests) == 2 else None,
         metric=f"bias.contrast.{label}{suffix}",
-        size=f"the odds of the good word of a pair are {times(abs(value)):.3g} times as high after {favoured!r} "
+        size=f"the odds of the good word of a pair are {times_text(abs(value))} times as high after {favoured!r} "
         f"as after {other!r}",
-        counted="templates, and as many word pairs",
+        counted="templates and as many word pairs",
         look="the templates and word pairs in which the difference is largest (items), and the forest of contrasts",
         page="bias.md#how-to-read-it",
     )
@@ -59,8 +60,8 @@ def swap_findings(evidence: Evidence, margin: float) -> list[Finding]:
             margin=margin,
             side="above",
             metric=name,
-            size=f"the odds move {times(effect.value or 0.0):.3g} times as far as under other changes",
-            counted="texts, and as many control texts",
+            size=f"the odds move {times_text(effect.value or 0.0)} times as far as under other changes",
+            counted="texts and as many control texts",
             look="the texts with the largest shift (items)",
             page="bias.md#how-to-read-it",
         )
@@ -88,7 +89,7 @@ def refusal_findings(
                 margin=POINTS,
                 p=p,
                 metric=name,
-                size=f"{abs(value):.3g} more refusals in 100 requests",
+                size=f"{more_of_hundred(abs(value) / 100, 'requests')} are refused",
                 counted="requests",
                 look="the requests that are refused for one group only (items)",
                 page="bias.md#how-to-read-it",
@@ -97,94 +98,112 @@ def refusal_findings(
     return found
 
 
+@dataclass(frozen=True)
+class _PublicSet:
+    """How the headline of a public set is told.
+
+    ``above`` and ``below`` are the sentences for an effect on either side of chance, ``size`` those of how much it is;
+    in each ``{set}`` stands for name and language, ``{what}`` for what is counted and ``{amount}`` for how much.
+    """
+
+    metric: str
+    name: str
+    what: str
+    above: str
+    below: str
+    size: tuple[str, str] = ("", "")
+    absent: str = "The model shows no stereotype in the {what} of {set}"
+    unknown: str = "Whether the model follows stereotypes in the {what} of {set} cannot be told"
+    margin: float = POINTS
+
+
 _STEREOTYPED = (
     "The model prefers stereotyped {what} of {set}",
     "The model prefers the {what} of {set} that go against the stereotype",
 )
-_BENCHMARKS: dict[str, tuple[str, str, tuple[str, str], str, float, Side]] = {
-    "crows_pairs": ("bias.crows_pct_stereotype", "CrowS-Pairs", _STEREOTYPED, "sentences", POINTS, "either"),
-    "stereoset": ("bias.stereoset_ss", "StereoSet", _STEREOTYPED, "continuations", POINTS, "either"),
-    "winobias": (
+_NAMED = (
+    "{amount} answers name the stereotyped group than the other one",
+    "{amount} answers name the other group than the stereotyped one",
+)
+_BENCHMARKS = {
+    "crows_pairs": _PublicSet("bias.crows_pct_stereotype", "CrowS-Pairs", "sentences", *_STEREOTYPED),
+    "stereoset": _PublicSet("bias.stereoset_ss", "StereoSet", "continuations", *_STEREOTYPED),
+    "winobias": _PublicSet(
         "bias.winobias_bias",
         "WinoBias",
-        (
-            "The model resolves pronouns of {set} better where they fit the occupation's stereotype",
-            "The model resolves pronouns of {set} worse where they fit the occupation's stereotype",
-        ),
         "pronouns",
-        POINTS,
-        "either",
+        "The model resolves pronouns of {set} better where they fit the occupation's stereotype",
+        "The model resolves pronouns of {set} worse where they fit the occupation's stereotype",
+        (
+            "{amount} pronouns are right where they fit the stereotype than where they go against it",
+            "{amount} pronouns are right where they go against the stereotype than where they fit it",
+        ),
     ),
-    "winogender": (
+    "winogender": _PublicSet(
         "bias.winogender_male_female_gap",
         "Winogender",
-        (
-            "The model resolves male pronouns of {set} better than female ones",
-            "The model resolves female pronouns of {set} better than male ones",
-        ),
         "pronouns",
-        POINTS,
-        "either",
+        "The model resolves male pronouns of {set} better than female ones",
+        "The model resolves female pronouns of {set} better than male ones",
+        (
+            "{amount} male pronouns are resolved rightly than of female ones",
+            "{amount} female pronouns are resolved rightly than of male ones",
+        ),
+        absent="The model resolves male pronouns of {set} as well as female ones",
+        unknown="Whether the model resolves male or female pronouns of {set} better cannot be told",
     ),
-    "bbq": (
+    "bbq": _PublicSet(
         "bias.bbq_bias_ambig",
         "BBQ",
-        (
-            "Where the context of {set} does not tell, the model answers with the stereotyped group",
-            "Where the context of {set} does not tell, the model answers against the stereotype",
-        ),
         "answers",
-        POINTS / 100,
-        "either",
+        "Where the context of {set} does not tell, the model answers with the stereotyped group",
+        "Where the context of {set} does not tell, the model answers against the stereotype",
+        _NAMED,
+        margin=POINTS / 100,
     ),
-    "bbq_generated": (
+    "bbq_generated": _PublicSet(
         "bias.bbq_generated_bias_ambig",
         "BBQ, choice generated",
-        (
-            "Where the context of {set} does not tell, the model writes the stereotyped group's letter",
-            "Where the context of {set} does not tell, the model writes the letter against the stereotype",
-        ),
         "answers",
-        POINTS / 100,
-        "either",
+        "Where the context of {set} does not tell, the model writes the stereotyped group's letter",
+        "Where the context of {set} does not tell, the model writes the letter against the stereotype",
+        _NAMED,
+        margin=POINTS / 100,
     ),
 }
-"""Public set: metric, name, sentences for an effect above and below chance, what is counted, margin, side."""
 
 
 def benchmark_findings(evidence: Evidence, benchmark: str, language: str = "English") -> list[Finding]:
     """What one public set shows by its headline."""
-    metric, name, sentences, what, margin, side = _BENCHMARKS[benchmark]
-    if metric not in evidence.metrics:
+    known = _BENCHMARKS[benchmark]
+    if known.metric not in evidence.metrics:
         return []
-    effect = evidence.metrics[metric]
+    effect = evidence.metrics[known.metric]
     chance = effect.chance or 0.0
-    above, below = (sentence.format(set=f"{name} ({language})", what=what) for sentence in sentences)
-    fields: dict[str, Any] = {"size": _points(effect.value, chance, effect.unit, what)}
+    below = (effect.value or 0.0) < chance
+    words = {"set": f"{known.name} ({language})", "what": known.what}
     return [
         claim(
             f"bias.benchmark.{benchmark}.{language}",
             effect,
-            found=above if (effect.value or 0.0) >= chance else below,
-            absent=f"The model shows no stereotype in the {what} of {name} ({language})",
-            unknown=f"Whether the model follows stereotypes in the {what} of {name} ({language}) cannot be told",
+            found=(known.below if below else known.above).format(**words),
+            absent=known.absent.format(**words),
+            unknown=known.unknown.format(**words),
             null=chance,
-            margin=margin,
-            side=side,
-            metric=metric,
-            counted=f"independent {what}",
+            margin=known.margin,
+            metric=known.metric,
+            size=_size(known, effect, chance, below),
+            counted=f"independent {known.what}",
             look="the categories in the forest, and the items with the largest differences",
             page="bias.md#how-to-read-it",
-            **fields,
         )
     ]
 
 
-def _points(value: float | None, chance: float, unit: str | None, what: str) -> str:
-    if value is None:
+def _size(known: _PublicSet, effect: Estimate, chance: float, below: bool) -> str:
+    if effect.value is None:
         return ""
-    if unit == "%":
-        return f"{value:.3g} of 100 {what}, {chance:g} without a stereotype"
-    if unit == "percentage points":
-        return f"{abs(value):.3g} more of 100 {what} are right"
-    return f"{100 * abs(value):.3g} more of 100 {what} on one side than without a stereotype"
+    if not known.size[below]:
+        return f"{effect.value:.3g} of 100 {known.what}, {chance:g} without a stereotype"
+    share = abs(effect.value) / (100 if effect.unit == "percentage points" else 1)
+    return known.size[below].format(amount=f"{of_hundred(share)} more of 100")

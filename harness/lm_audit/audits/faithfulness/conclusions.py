@@ -41,7 +41,7 @@ def _gain(estimate: Estimate, p: float | None, method: str, place: str, rows: Se
     size = ""
     if known:
         own, random = (sum(row[column] for row in known) / len(known) for column in ("mas", "mas_random"))
-        size = f"area under the deletion curve {own:.3g}, of random orders {random:.3g}"
+        size = f"area under the deletion curve {own:.3g}, of random orders {random:.3g}; lower is better"
     return claim(
         f"faithfulness.{method}.{place}",
         estimate,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim, times
+from lm_audit.findings import Finding, claim, more_of_hundred, of_hundred, times_text
 
 NATS_A_BYTE = 0.05
 """A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
@@ -20,8 +20,8 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     name = "leakage.order_effect.logprob"
     effect, hits = evidence.metrics[name], evidence.metrics["leakage.order_effect.hits"]
     placed = evidence.metrics.get(f"{name}.p")
-    share = "" if hits.value is None else f"; {100 * hits.value:+.3g} of 100 options are completed word for word"
-    factor = times(BYTES * (effect.value or 0.0))
+    share = "" if hits.value is None else f", and {more_of_hundred(hits.value, 'options')} are completed word for word"
+    factor = times_text(BYTES * (effect.value or 0.0))
     return [
         claim(
             f"leakage.order.{benchmark}",
@@ -34,7 +34,7 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             side="above",
             p=None if placed is None else placed.value,
             metric=name,
-            size=f"{BYTES} bytes of an option are {factor:.3g} times as likely in the printed order{share}",
+            size=f"{BYTES} bytes of an option are {factor} times as likely in the printed order as in others{share}",
             counted="questions",
             look="the questions with the largest difference between orders (items); then option order and completion",
             page=_PAGE,
@@ -59,7 +59,7 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             side="above",
             p=p,
             metric=name,
-            size=f"{100 * (effect.value or 0.0):.3g} of 100 options more than with another question before them",
+            size=f"{more_of_hundred(effect.value or 0.0, 'options')} than with another question before them",
             counted="questions",
             look="what the model wrote beside what stands in the benchmark (items)",
             page=_PAGE,
@@ -82,7 +82,7 @@ def place_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             margin=PLACE,
             side="above",
             metric=name,
-            size=f"likelier than {100 * (effect.value or 0.0):.3g} of 100 other orders, 50 by chance",
+            size=f"likelier than {of_hundred(effect.value or 0.0)} of 100 other orders, 50 by chance",
             counted="questions",
             look="the questions whose printed order is the likeliest of all (items), those with sorted options apart",
             page=_PAGE,
@@ -94,7 +94,7 @@ def row_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model know which row follows which?"""
     name = "leakage.row_order.swap_gain"
     effect = evidence.metrics[name]
-    odds = times(effect.value or 0.0)
+    odds = times_text(effect.value or 0.0)
     return [
         claim(
             f"leakage.rows.{benchmark}",
@@ -107,7 +107,7 @@ def row_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             side="above",
             p=evidence.metrics[f"{name}.p"].value,
             metric=name,
-            size=f"two neighbours are {odds:.3g} times as likely in the order of the file",
+            size=f"two neighbours are {odds} times as likely in the order of the file as exchanged",
             counted="pairs of neighbouring rows",
             look="the pairs with the largest gain (items)",
             page=_PAGE,
@@ -133,7 +133,7 @@ def text_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             side="above",
             p=evidence.metrics[name.removesuffix(".auc") + ".p"].value,
             metric=name,
-            size=f"in {100 * (effect.value or 0.0):.3g} of 100 pairs the benchmark's text is the more familiar one",
+            size=f"in {of_hundred(effect.value or 0.0)} of 100 pairs the benchmark's text is the more familiar one",
             counted="questions of each set",
             look="whether both sets are alike in length and subject: a difference in kind shows here too",
             page=_PAGE,

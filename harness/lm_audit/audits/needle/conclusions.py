@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim
+from lm_audit.findings import Finding, claim, of_hundred
 from lm_audit.stats import Estimate
 
 _PAGE = "needle.md#how-to-read-it"
@@ -31,8 +31,8 @@ def _at(length: int) -> str:
 
 
 def _fails(key: str, place: str, effect: Estimate, threshold: float, metric: str, *, headline: bool = True) -> Finding:
-    asked = f"{100 * threshold:.3g}"
-    share = "" if effect.value is None else f"{100 * effect.value:.3g} of 100 needles are found"
+    asked = of_hundred(threshold)
+    share = "" if effect.value is None else f"{of_hundred(effect.value)} of 100 needles are found"
     return claim(
         key,
         effect,

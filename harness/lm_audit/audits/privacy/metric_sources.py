@@ -35,7 +35,8 @@ def stage_source(stage: str, name: str) -> MetricSource | None:
     here = {"stage": stage}
     head, _, rest = name.partition(".")
     if name in INSTABILITY:
-        return MetricSource.mean(INSTABILITY[name], here | MEMBER, scale=-1.0, offset=1.0)
+        column = INSTABILITY[name]
+        return MetricSource("privacy.stability", column, here | MEMBER, options={"column": column})
     if head == "source":
         return _design_source(here, rest)
     if head == "tpr_at_0":

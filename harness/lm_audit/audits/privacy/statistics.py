@@ -52,8 +52,15 @@ def _direction_consistency(rows: Rows, options: Mapping[str, Any]) -> float | No
     return max(up, down) / (up + down) if up + down else None
 
 
+def _stability(rows: Rows, options: Mapping[str, Any]) -> float | None:
+    """1 minus the mean instability, which counts as 1 at most."""
+    values = [row[options["column"]] for row in rows]
+    return 1 - min(float(np.mean(values)), 1.0) if values and None not in values else None
+
+
 STATISTICS: Mapping[str, Callable[[Rows, Mapping[str, Any]], float | None]] = {
     "privacy.epsilon": _epsilon,
     "privacy.ppl_ratio": _ppl_ratio,
     "privacy.direction_consistency": _direction_consistency,
+    "privacy.stability": _stability,
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lm_audit.report.answer import gate_parts, overall
 from lm_audit.report.names import case_label, tail, visible
 from lm_audit.report.numbers import few_text, interval_text, is_p_value, sample_size, value_text
+from lm_audit.report.page.columns import BUILT_IN_TOY
 from lm_audit.report.page.states import SEVERITY, State, case_state
 from lm_audit.report.page.view import FindingView, ModelFindings
 from lm_audit.report.titles import metric_title
@@ -84,16 +85,20 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     voids = Voids(run)
     states = [(case, case_state(case, void=case in voids)) for case in run.cases]
     answer, findings = overall(run)
+    # What was found in the built-in toy is told apart, unless nothing else was asked.
+    real = [entry for entry in findings if entry.model != BUILT_IN_TOY] or findings
+    toy = [entry for entry in findings if entry not in real]
     sections = [
         _section([Entry("", "", answer.headline, style="answer")], "", 1),
         _section(_gates(run, "missed"), "more gates missed", 6),
-        _section(_found(findings), "more found", 6),
+        _section(_found(real), "more found", 6),
         _section(_gates(run, "undecided"), "more gates undecided", 4),
-        _section(_unknown(findings), "", 1),
+        _section(_unknown(real), "", 1),
+        _section(_found_in_toy(toy), "", 1),
         _section(_void(voids), "more audits void", 6),
         _section(_broken(states), "more that broke", 4),
         _section(_skipped(states), "more reasons to skip", 2),
-        _section([Entry("", "", line) for line in (*_gaps(run), *_totals(states, findings))], "", 9),
+        _section([Entry("", "", line) for line in (*_gaps(run), *_totals(states, real, toy))], "", 9),
     ]
     wide = max(40, width)
     # Where there is room nothing is cut; where there is none, a text gets fewer lines before another goes unsaid.
@@ -172,6 +177,13 @@ def _found(findings: Sequence[ModelFindings]) -> Iterable[Entry]:
             )
 
 
+def _found_in_toy(toy: Sequence[ModelFindings]) -> Iterable[Entry]:
+    for entry in toy:
+        if entry.found:
+            text = f"{len(entry.found)} found in the {entry.model}, no part of the answer: {entry.found[0].statement}"
+            yield Entry("\u00b7", "toy", text, style="skipped")
+
+
 def _facts(one: FindingView) -> str:
     value = " ".join(part for part in (one.value, one.unit, one.interval) if part)
     word = "exploratory" if one.exploratory else ""
@@ -222,11 +234,13 @@ def _numbers(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
         estimate = metrics[name]
         if estimate.value is None or is_p_value(estimate):
             continue
-        model = f", {case.model}" if case.model else ""
+        model = f"{case.model}, " if case.model else ""
         parts = (value_text(estimate), estimate.unit or "", interval_text(estimate))
         number = " ".join(part for part in parts if part)
-        text = f"{metric_title(name, case.audit)} {number}, n {sample_size(estimate)} ({case_label(case)}{model})"
-        rows.append((bool(few_text(estimate)) or not interval_text(estimate), Entry(state.symbol, "", visible(text))))
+        # The line may be cut: what tells rows apart comes first.
+        text = f"{model}{case_label(case)}: {number}, n {sample_size(estimate)}: {metric_title(name, case.audit)}"
+        thin = bool(few_text(estimate)) or not interval_text(estimate)
+        rows.append(((case.toy, thin), Entry(state.symbol, "", visible(text))))
     return [entry for _, entry in sorted(rows, key=lambda row: row[0])]
 
 
@@ -246,26 +260,31 @@ def _gaps(run: Run) -> Iterable[str]:
         yield f"{many} skipped, the first in {where}"
 
 
-def _totals(states: Sequence[tuple[CaseRecord, State]], findings: Sequence[ModelFindings]) -> Iterable[str]:
-    told = [
-        f"{number} {word}"
-        for word, number in (
-            ("found", sum(len(entry.found) for entry in findings)),
-            ("cannot be told", sum(len(entry.unknown) for entry in findings)),
-            ("excluded", sum(len(entry.absent) for entry in findings)),
-            ("void", sum(entry.void for entry in findings)),
-        )
-        if number
-    ]
-    if told:
-        beside = sum(entry.exploratory for entry in findings)
-        yield f"findings: {', '.join(told)}" + (f" ({beside} of them exploratory)" if beside else "")
+def _totals(
+    states: Sequence[tuple[CaseRecord, State]], findings: Sequence[ModelFindings], toy: Sequence[ModelFindings]
+) -> Iterable[str]:
+    for name, entries in (("findings", findings), (f"findings of the {BUILT_IN_TOY}", toy)):
+        if told := _counts(entries):
+            yield f"{name}: {told}"
     verdicts = Counter(verdict.word for case, _ in states for verdict in case.verdicts)
     if verdicts:
         words = ", ".join(f"{verdicts[word]} {word}" for word in ("missed", "undecided", "met") if verdicts[word])
         yield f"gates: {words}"
     counts = Counter(state.name for _, state in states)
     yield "cases: " + (", ".join(f"{counts[name]} {State(name).label}" for name in SEVERITY if counts[name]) or "none")
+
+
+def _counts(findings: Sequence[ModelFindings]) -> str:
+    """``2 found, 20 cannot be told (3 of them exploratory)``; empty without any."""
+    numbers = {
+        "found": sum(len(entry.found) for entry in findings),
+        "cannot be told": sum(len(entry.unknown) for entry in findings),
+        "excluded": sum(len(entry.absent) for entry in findings),
+        "void": sum(entry.void for entry in findings),
+    }
+    beside = sum(entry.exploratory for entry in findings)
+    told = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    return f"{told} ({beside} of them exploratory)" if told and beside else told
 
 
 def _render(sections: Sequence[Section], layout: Layout, color: bool) -> list[str]:

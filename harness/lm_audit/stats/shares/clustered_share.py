@@ -98,5 +98,19 @@ def share_limits(mean: float, n: float, confidence: float = 0.95) -> tuple[float
     return min(low, mean), max(high, mean)
 
 
+def share_p(mean: float, n: float, expected: float) -> float:
+    """Two-sided p-value of "the share is ``expected``", twice the smaller binomial tail; neither number need be whole.
+
+    At most alpha exactly where :func:`share_limits` with confidence 1 - alpha exclude ``expected`` (between 0 and 1,
+    both excluded).
+    """
+    from scipy.special import betainc
+
+    k = mean * n
+    above = float(betainc(k, n - k + 1, expected)) if k > 0 else 1.0
+    below = 1 - float(betainc(k + 1, n - k, expected)) if n - k > 0 else 1.0
+    return min(1.0, 2 * min(above, below))
+
+
 def _unit(scale: float) -> str:
     return "%" if scale == 100 else "share"

@@ -47,7 +47,12 @@ def counterfactual_continuations(
     control = np.array([item.control for item in items])
     evidence = Evidence("bias", headline="bias.counterfactual_generated_excess")
     evidence.parameters.update(
-        {"n": int((~control).sum()), "n_control": int(control.sum()), "seed": seed, "max_new_tokens": MAX_NEW_TOKENS}
+        {
+            "n": int((measured & ~control).sum()),
+            "n_control": int((measured & control).sum()),
+            "seed": seed,
+            "max_new_tokens": MAX_NEW_TOKENS,
+        }
     )
     for name, side in (("change", False), ("noise_floor", True)):
         estimate = mean_interval(change[measured & (control == side)], confidence=confidence, seed=seed)

@@ -1,4 +1,4 @@
-"""Do scores tell two groups of canaries apart that they should not? The blind baseline of a model that saw none."""
+"""Do scores tell two groups apart that they should not? The blind baseline of a model that saw no canary."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ EXACT_BELOW = 20
 
 @dataclass(frozen=True)
 class Separation:
-    """AUC of the first group against the second, its Mann-Whitney p-value, and the AUC that these sizes notice."""
+    """AUC of the first group against the second, its Mann-Whitney p-value, and the AUC that these sizes notice.
+
+    ``counted`` names what the groups are made of, in the plural.
+    """
 
     auc: Estimate
     p: Estimate
     noticed: float | None
+    counted: str = "canaries"
 
     @property
     def shown(self) -> bool:
@@ -45,16 +49,17 @@ class Separation:
     def reach(self) -> str:
         """What the sizes can and cannot show, in words."""
         if self.noticed is None:
-            return "so few canaries cannot show any AUC at the level of one in a thousand"
+            return f"so few {self.counted} cannot show any AUC at the level of one in a thousand"
         return f"an AUC of {self.noticed:.2f} or more (or its mirror image) is noticed in 99 of 100 audits of this size"
 
 
-def separation(first: ArrayLike, second: ArrayLike) -> Separation:
-    """Compare two groups of scores; higher is more member-like."""
+def separation(first: ArrayLike, second: ArrayLike, *, counted: str = "canaries") -> Separation:
+    """Compare two groups of scores; higher is more member-like. ``counted`` is for the words of the answer."""
     return Separation(
         replace(roc_auc(first, second), better="target:0.5"),
         separation_p(first, second),
         noticed_auc(np.size(first), np.size(second)),
+        counted,
     )
 
 

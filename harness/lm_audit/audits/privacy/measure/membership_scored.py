@@ -173,7 +173,7 @@ def _source(statistic: str, column: str, **options: Any) -> MetricSource:
 
 
 def _judge(evidence: Evidence, rows: Sequence[dict[str, Any]]) -> None:
-    found = separation(*_sides(rows, "text_alone"))
+    found = separation(*_sides(rows, "text_alone"), counted="texts")
     above = found.shown and (found.auc.value or 0.5) > 0.5
     method = f"{found.auc.method}; out-of-fold scores of a classifier of character n-grams"
     evidence.metric("privacy.scored.text_alone", replace(found.auc, method=method), _source("auc", "text_alone"))
