@@ -171,6 +171,86 @@ def test_the_command_exits_with_one_on_a_regression_and_writes_the_page(
     assert "no run 'nowhere'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("outcome", "state"), [("crashed", "crashed"), ("error", "error"), (None, "unfinished"), ("failed", "error")]
+)
+def test_what_was_measured_and_broke_since_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: str | None, state: str
+) -> None:
+    other = replace(case(hits(0.4)), case_id="evals/test_bias.py::test_x[m@cpu-other]")
+    broken = MadeCase(CASE, "bias", "m", outcome=outcome, message="boom", cause="exception")
+    write_run(tmp_path / "good", [case(hits(0.4)), other])
+    write_run(tmp_path / "part", [broken, other])
+    assert main(["compare", "--reports", str(tmp_path), "good", "part"]) == 1
+    told = capsys.readouterr().out
+    assert f"not measured now: {CASE}: {state}" in told and "1 case that was measured before broke" in told
+    assert main(["compare", "--reports", str(tmp_path), "part", "good"]) == 0
+    comparison = compare_runs(*(read_run(tmp_path / name) for name in ("good", "part")))
+    assert "Worse: 1 case measured before broke." in render_comparison(comparison)
+
+
+def test_a_case_that_was_skipped_or_not_selected_is_told_and_fails_nothing(tmp_path: Path) -> None:
+    other = replace(case(hits(0.4)), case_id="evals/test_bias.py::test_x[m@cpu-other]")
+    skipped = MadeCase(CASE, "bias", "m", outcome="skipped", message="needs the data")
+    for k, after in enumerate(([skipped, other], [other])):
+        found = compared(tmp_path / str(k), [case(hits(0.4)), other], after)
+        assert not found.failed and found.unmeasured == () and len(found.states) + len(found.vanished) == 1
+
+
+def test_a_killed_run_has_not_measured_what_it_planned(tmp_path: Path) -> None:
+    other = replace(case(hits(0.4)), case_id="evals/test_bias.py::test_x[m@cpu-other]")
+    before = read_run(write_run(tmp_path / "a", [case(hits(0.4)), other]))
+    after = read_run(write_run(tmp_path / "b", [other], planned=[CASE], finished=False))
+    found = compare_runs(before, after)
+    assert [one.case_id for one in found.unmeasured] == [CASE] and found.failed
+
+
+@pytest.mark.parametrize("after", ["nothing", "another model", "no value"])
+def test_where_nothing_can_be_compared_nothing_is_said_to_be_no_regression(tmp_path: Path, after: str) -> None:
+    none = MadeCase(CASE, "bias", "m", metrics={"bias.hit": Estimate.not_estimable("too few items")})
+    moved = replace(case(hits(0.4)), model="v2", case_id=CASE.replace("m@", "v2@"))
+    found = compared(tmp_path, [case(hits(0.3))], {"nothing": [], "another model": [moved], "no value": [none]}[after])
+    text = "\n".join(comparison_lines(found))
+    assert found.failed and "nothing could be compared" in text and "regression" not in text
+    assert "Nothing could be compared." in render_comparison(found)
+    nothing_before = compared(tmp_path / "2", [], [moved])
+    assert not nothing_before.failed
+
+
+def test_what_another_processor_computes_is_no_change(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(-3, 1, 40)
+    for k, (shift, word) in enumerate(((4e-4, "same"), (0.05, "worse"))):
+        sides = [
+            [{"item": f"i{j}", "x": float(v + add * (1 + 0.1 * (j % 3)))} for j, v in enumerate(values)]
+            for add in (0.0, shift)
+        ]
+        cases = [
+            MadeCase(
+                CASE, "bias", "m", rows=rows, sources={"bias.x": MetricSource.mean("x")},
+                metrics={"bias.x": Estimate(float(np.mean([r["x"] for r in rows])), -4, -2, 40, better="lower")},
+            )
+            for rows in sides
+        ]  # fmt: skip
+        change = only(compared(tmp_path / str(k), cases[:1], cases[1:]))
+        assert change.direction == word and change.difference.value == pytest.approx(shift * 1.1, rel=0.1)
+
+
+def test_options_on_which_numbers_depend_are_told_where_they_differ(tmp_path: Path) -> None:
+    base = {"size": "smoke", "limit": None, "seed": 0, "data": {"crows_pairs": "a.csv"}, "audit": {"bias_margin": 0.5}}
+    other = {"size": "smoke", "limit": 12, "seed": 0, "data": {"crows_pairs": "b.csv"}, "audit": {"bias_margin": 0.2}}
+    runs = [
+        read_run(write_run(tmp_path / f"r{k}", [case(hits(0.4))], options=options | {"workers": k}))
+        for k, options in enumerate((base, other, {**base, "size": "standard"}))
+    ]
+    assert compare_runs(runs[0], runs[0]).remarks == ()
+    assert compare_runs(runs[0], runs[1]).remarks == (
+        "the runs differ in limit: none and 12",
+        "the runs differ in crows pairs: a.csv and b.csv",
+        "the runs differ in bias margin: 0.5 and 0.2",
+    )
+    assert compare_runs(runs[0], runs[2]).remarks == ("the runs differ in size: smoke and standard",)
+
+
 def test_the_same_run_twice_shows_no_change(shown: Path) -> None:
     run = read_run(shown)
     comparison = compare_runs(run, run)

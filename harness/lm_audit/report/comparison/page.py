@@ -53,13 +53,14 @@ def render_comparison(comparison: RunComparison) -> str:
 
 
 def _headline(comparison: RunComparison) -> str:
-    count, lost = len(comparison.regressions), len(comparison.lost)
-    if comparison.failed:
+    count, lost, broke = len(comparison.regressions), len(comparison.lost), len(comparison.unmeasured)
+    if count or lost or broke:
         parts = [f"{count} significant regression{'' if count == 1 else 's'}"] if count else []
         parts += [f"{lost} audit{'' if lost == 1 else 's'} void that were measured before"] if lost else []
+        parts += [f"{broke} case{'' if broke == 1 else 's'} measured before broke"] if broke else []
         return f"Worse: {', '.join(parts)}."
-    if not comparison.changes:
-        return "Nothing to compare."
+    if comparison.incomparable or not comparison.changes:
+        return "Nothing could be compared."
     return "No significant regression."
 
 

@@ -7,13 +7,14 @@ Headlines are decided, all other metrics are exploratory (:mod:`lm_audit.report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lm_audit.report.comparison.deciding import adjusted, decides, resolution_of
 from lm_audit.report.comparison.finding_change import FindingChange, finding_changes
 from lm_audit.report.comparison.matching import keyed
 from lm_audit.report.comparison.metric_change import Comparing, MetricChange, Outcome
+from lm_audit.report.comparison.remarks import remarks_on
 from lm_audit.report.page.states import State, case_state
 from lm_audit.report.tables.items import case_rows
 from lm_audit.report.voids import Voids
@@ -43,6 +44,14 @@ class LostAudit:
 
 
 @dataclass(frozen=True)
+class Unmeasured:
+    """A case that was measured in the first run and in the second broke, crashed or never ended."""
+
+    case_id: str
+    state: State
+
+
+@dataclass(frozen=True)
 class RunComparison:
     """All that differs between run ``a`` (before) and run ``b`` (after)."""
 
@@ -55,6 +64,8 @@ class RunComparison:
     remarks: tuple[str, ...] = ()
     lost: tuple[LostAudit, ...] = ()
     findings: tuple[FindingChange, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    incomparable: bool = False
 
     @property
     def regressions(self) -> tuple[MetricChange, ...]:
@@ -63,8 +74,12 @@ class RunComparison:
 
     @property
     def failed(self) -> bool:
-        """Whether run ``b`` is worse: a regression, or an audit whose numbers are void now and were not before."""
-        return bool(self.regressions or self.lost)
+        """Whether run ``b`` is worse or cannot be said not to be.
+
+        A regression, an audit whose numbers are void now and were not before, a case that was measured and broke since;
+        or nothing that the first run measured could be compared.
+        """
+        return bool(self.regressions or self.lost or self.unmeasured or self.incomparable)
 
 
 def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) -> RunComparison:
@@ -92,8 +107,11 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         states=tuple(_state_changes(cases_a, cases_b, both, voids_a, voids_b)),
         appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
         vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),
-        remarks=tuple(_remarks(a, b, cases_a, cases_b, both)),
+        remarks=tuple(remarks_on(a, b, cases_a, cases_b)),
         lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
+        unmeasured=tuple(_unmeasured(cases_a, cases_b, b)),
+        incomparable=any(_measured(case) for case in cases_a.values())
+        and all(change.direction == "not comparable" for change in changes),
     )
     # Runs are matched by what they recorded; what is told of them is made safe to show.
     return shown(comparison)
@@ -118,6 +136,24 @@ def _case_changes(
     tables = RowTable(case_rows(a, before).rows), RowTable(case_rows(b, after).rows)
     comparing = Comparing(before, after, *tables, resolution=resolution, seed=seed)
     return [comparing.change(name) for name in shared]
+
+
+def _measured(case: CaseRecord) -> bool:
+    return not _is_control(case) and any(metric.value is not None for metric in case.last.metrics.values())
+
+
+def _unmeasured(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord], b: Run) -> Iterator[Unmeasured]:
+    """Cases without a value of any metric, because what ran them broke; one that was skipped is no such case."""
+    never_ended = set(b.missing)
+    for key, before in cases_a.items():
+        after = cases_b.get(key)
+        if not _measured(before):
+            continue
+        if after is None:
+            if before.case_id in never_ended:
+                yield Unmeasured(before.case_id, State("unfinished"))
+        elif after.outcome not in ("passed", "skipped") and not _measured(after):
+            yield Unmeasured(after.case_id, case_state(after, void=False))
 
 
 def _lost(cases: list[tuple[CaseRecord, CaseRecord]], voids_a: Voids, voids_b: Voids) -> list[LostAudit]:
@@ -145,18 +181,3 @@ def _state_changes(
         if before != after:
             found.append(StateChange(cases_b[key].case_id, before, after))
     return found
-
-
-def _remarks(
-    a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord], both: list[str]
-) -> list[str]:
-    remarks = []
-    if cases_a and cases_b and not both:
-        remarks.append("no case is in both runs; --across-models matches cases without their model and device")
-    for run in (a, b):
-        if run.missing:
-            remarks.append(f"{run.run_id} is incomplete: {len(run.missing)} planned cases never ended")
-    sizes = a.metadata.get("size"), b.metadata.get("size")
-    if sizes[0] != sizes[1]:
-        remarks.append(f"the runs differ in size: {sizes[0]} and {sizes[1]}")
-    return remarks
