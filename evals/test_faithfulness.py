@@ -29,10 +29,19 @@ pytestmark = pytest.mark.faithfulness
 
 WEIGHTS = (Capability.GRADIENTS, Capability.HIDDEN_STATES)
 
-SMOKE = ("flashtrace", "ifr", "attnlrp", "input_x_gradient", "attention", "ablation")
-STANDARD = (*SMOKE, "ft_ifr", "ft_attnlrp", "integrated_gradients", "rollout", "ablation_clp", "leave_one_out")
+SMOKE = ("flashtrace", "ifr", "attnlrp", "attention", "ablation")
+STANDARD = (
+    *SMOKE,
+    "input_x_gradient",
+    "ft_ifr",
+    "ft_attnlrp",
+    "integrated_gradients",
+    "rollout",
+    "ablation_clp",
+    "leave_one_out",
+)
 COUNTS = {"smoke": 2, "standard": 12, "full": 50}
-STEPS = {"smoke": 5, "standard": 20, "full": 20}
+STEPS = {"smoke": 4, "standard": 20, "full": 20}
 UNITS = ("token", "sentence")
 
 
