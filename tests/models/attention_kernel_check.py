@@ -1,10 +1,11 @@
-"""Runs the attention kernels and compares them with masks in float64; in Triton's interpreter where there is no GPU.
+"""Runs the attention kernels and compares them with masks in float64; in Triton's interpreter where that is asked for.
 
 A script: ``TRITON_INTERPRET=1 python -m tests.models.attention_kernel_check``.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from lm_audit.models.kernels import attention as kernels
 from tests.triton_interpreter import mend
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DEVICE = "cuda" if torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1" else "cpu"
 SHAPES = [(2, 4, 2, 70, 150, 16), (1, 8, 2, 40, 40, 32), (2, 4, 4, 33, 100, 64)]
 """Rows, heads, key heads, queries, keys, width of a head."""
 ON_A_GPU = [(2, 32, 8, 700, 1900, 128), (1, 8, 1, 300, 300, 256)]

@@ -1,17 +1,25 @@
-"""Runs the GPU kernels in Triton's interpreter on the CPU and compares them with plain sums; run as a script."""
+"""Runs the GPU kernels, in Triton's interpreter where that is asked for, and compares them with plain sums.
+
+A script: ``TRITON_INTERPRET=1 python -m tests.audits.faithfulness.kernel_check``.
+"""
 
 from __future__ import annotations
+
+import os
 
 import torch
 
 from lm_audit.audits.faithfulness.methods.ifr import kernels
 from tests.triton_interpreter import mend
 
+DEVICE = "cuda" if torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1" else "cpu"
 SHAPES = (
     # heads, KV heads, length, rows, head width, model width, window
     (4, 2, 150, 70, 16, 96, None),
     (4, 2, 150, 70, 16, 96, 20),
     (6, 2, 90, 40, 32, 80, None),
+    (2, 1, 330, 300, 16, 48, None),  # blocks that need no mask, between others
+    (2, 1, 256, 256, 16, 48, None),
 )
 
 
@@ -19,7 +27,7 @@ def plain_attention(queries, keys, first, window):
     """Probabilities H x R x T."""
     heads, rows, width = queries.shape
     scores = torch.einsum("hre,hte->hrt", queries, keys.repeat_interleave(heads // keys.shape[0], 0)) * width**-0.5
-    distance = first + torch.arange(rows)[:, None] - torch.arange(keys.shape[1])[None]
+    distance = first + torch.arange(rows, device=DEVICE)[:, None] - torch.arange(keys.shape[1], device=DEVICE)[None]
     seen = (distance >= 0) if window is None else (distance >= 0) & (distance < window)
     return scores.masked_fill(~seen, -torch.inf).softmax(-1)
 
@@ -32,9 +40,10 @@ def plain_proximity(part, whole):
 def check(heads, kv_heads, length, rows, width, model, window):
     """Largest differences of the kernels."""
     queries, keys, values = (
-        torch.randn(n, t, width) for n, t in ((heads, rows), (kv_heads, length), (kv_heads, length))
+        torch.randn(n, t, width, device=DEVICE) for n, t in ((heads, rows), (kv_heads, length), (kv_heads, length))
     )
-    output, weights, first = 0.1 * torch.randn(model, heads * width), torch.rand(rows), length - rows
+    output = 0.1 * torch.randn(model, heads * width, device=DEVICE)
+    weights, first = torch.rand(rows, device=DEVICE), length - rows
     attention = plain_attention(queries, keys, first, window)
     pooled, sums = kernels.pooled_attention(queries, keys, first, weights, width**-0.5, window)
     again, _ = kernels.pooled_attention(queries, keys, first, weights, width**-0.5, window, sums)
@@ -42,7 +51,7 @@ def check(heads, kv_heads, length, rows, width, model, window):
     messages = torch.einsum(
         "hje,dhe->hjd", values.repeat_interleave(heads // kv_heads, 0), output.view(model, heads, width)
     )
-    whole, wholes = 3 * torch.randn(model), 3 * torch.randn(rows, model)
+    whole, wholes = 3 * torch.randn(model, device=DEVICE), 3 * torch.randn(rows, model, device=DEVICE)
     span = kernels.span_proximities(values, output, expected, whole, length)
     sinks = kernels.sink_proximities(values, output, attention, wholes, first)
     return (

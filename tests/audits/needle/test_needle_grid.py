@@ -17,6 +17,7 @@ from lm_audit.audits.needle import NeedleConfig, grid_samples, read_folder, writ
 from lm_audit.cli import main
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
+from tests.models.small_models import save_small_llama
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
 
@@ -194,7 +195,9 @@ def test_command_line_reports_bad_input(tmp_path, capsys):
 
 def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path):
     """A real ``needle build`` with two workers, killed in the middle, then run again."""
-    words = ["needle", "build", "--tokenizer", "smollm2"]
+    folder = save_small_llama(tmp_path / "model")
+    small_tokenizer("byte-level").save_pretrained(folder)
+    words = ["needle", "build", "--tokenizer", str(folder)]
     words += ["--target-length", "4000", "--length-interval", "1000", "--num-positions", "5", "--num-samples", "8"]
     arguments = [sys.executable, "-m", "lm_audit.cli", *words, "--workers", "2"]
     root = Path(__file__).resolve().parents[3]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydoc_data import topics
+
 import numpy as np
 import pytest
 
 from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
+from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_whole
 from lm_audit.audits.needle.samples.sample import hash_ids
 from lm_audit.errors import DataError, UsageError
@@ -84,6 +87,19 @@ def test_reading_seams_gives_the_ids_of_the_whole_prompt(kind):
             by_seams = build_sample(haystack, **arguments)
             whole = build_sample(haystack, verify="whole", **arguments)
             assert by_seams == whole
+
+
+def test_the_essay_is_read_by_its_seams_whatever_python_it_comes_with(monkeypatch):
+    """From Python 3.12 on its text has borders of tables that are longer than any word."""
+    border = "   +" + "-" * 105 + "+\n"
+    table = f"A table:\n\n{border}   | {'one':50s} | {'two':50s} |\n{border}" * 12
+    some = {name: topics.topics[name] for name in sorted(topics.topics)[:12]} | {"tables": table}
+    monkeypatch.setattr(topics, "topics", some)
+
+    essay = embedded_essay().text
+
+    assert border.strip() not in essay and essay.count("| one") == 12
+    assert is_additive(Haystack(ESSAY, small_tokenizer("byte-level")))
 
 
 def test_seams_across_repeated_copies_of_a_short_text():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
@@ -12,6 +14,9 @@ from lm_audit.textfiles import is_folder, is_there, text_of
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 _BLOCKS = 512
+# Borders of tables, from Python 3.12 on: longer than any word, they would be cut, and their pieces read otherwise each
+# by itself, so that no prompt of the essay could be measured by its seams.
+_BORDER = re.compile(rf"^ *[-+=|~]{{{LONGEST_WORD + 1},}} *\n", re.MULTILINE)
 KINDS = ("essay", "noise", "needle")
 
 
@@ -42,10 +47,10 @@ def read_source(source: str | Path | SourceText) -> SourceText:
 
 
 def embedded_essay() -> SourceText:
-    """The English text that comes with every Python: the topics of ``help()``, some 460 KB."""
+    """The English text that comes with every Python: the topics of ``help()``, some 460 KB, another in each release."""
     from pydoc_data.topics import topics
 
-    return SourceText("essay", "\n\n".join(topics[name] for name in sorted(topics)))
+    return SourceText("essay", _BORDER.sub("", "\n\n".join(topics[name] for name in sorted(topics))))
 
 
 def distractors(count: int, key_type: str, value_type: str, seed: int, language: str = "en") -> SourceText:

@@ -33,17 +33,26 @@ def _row_sums_kernel(  # type: ignore[no-untyped-def]
     e = tl.arange(0, E)
     position = first + m
     q = tl.load(queries + head * query_head + m[:, None] * query_row + e[None, :], mask=m[:, None] < rows, other=0.0)
+    place = keys + (head // groups) * key_head + e[:, None]
     top = tl.full([BM], -1.0e30, tl.float32)
     total = tl.zeros([BM], tl.float32)
     begin = 0
     if WINDOW:
         begin = tl.maximum(0, first + tl.program_id(0) * BM - window + 1) // BN * BN
     end = tl.minimum(length, first + tl.program_id(0) * BM + BM)
-    for start in range(begin, end, BN):
+    # Up to here every row of the block sees every column: no mask is asked for. Within a window none is so.
+    whole = begin
+    if not WINDOW:
+        whole = tl.minimum(length, first + tl.program_id(0) * BM + 1) // BN * BN
+    for start in range(begin, whole, BN):
         n = start + tl.arange(0, BN)
-        k = tl.load(
-            keys + (head // groups) * key_head + n[None, :] * key_row + e[:, None], mask=n[None, :] < length, other=0.0
-        )
+        scores = tl.dot(q, tl.load(place + n[None, :] * key_row), input_precision=PRECISION)
+        higher = tl.maximum(top, tl.max(scores, 1) * scale)
+        total = total * tl.exp2(top - higher) + tl.sum(tl.exp2(scores * scale - higher[:, None]), 1)
+        top = higher
+    for start in range(whole, end, BN):
+        n = start + tl.arange(0, BN)
+        k = tl.load(place + n[None, :] * key_row, mask=n[None, :] < length, other=0.0)
         scores = tl.dot(q, k, input_precision=PRECISION) * scale
         seen = n[None, :] <= position[:, None]
         if WINDOW:
@@ -61,28 +70,57 @@ def _column_sums_kernel(  # type: ignore[no-untyped-def]
     query_head, query_row, key_head, key_row,
     E: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Weighted sum over query rows of the probability that each column receives."""
+    """Weighted sum over query rows of the probability that each column receives.
+
+    Sums over rows are taken at the end: a sum in every step would be one across threads.
+    """
     head = tl.program_id(1)
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     e = tl.arange(0, E)
     k = tl.load(
         keys + (head // groups) * key_head + n[None, :] * key_row + e[:, None], mask=n[None, :] < length, other=0.0
     )
-    total = tl.zeros([BN], tl.float32)
+    place = queries + head * query_head + e[None, :]
+    total = tl.zeros([BM, BN], tl.float32)
     begin = tl.maximum(0, tl.program_id(0) * BN - first) // BM * BM
-    for start in range(begin, rows, BM):
+    # From here to the last whole block every row sees every column: no mask is asked for. Within a window none is so.
+    free, stop = rows, rows
+    if not WINDOW:
+        free = tl.minimum(rows, (tl.maximum(0, tl.program_id(0) * BN + BN - 1 - first) + BM - 1) // BM * BM)
+        stop = tl.maximum(free, rows // BM * BM)
+    for start in range(begin, free, BM):
+        total = _masked_rows(
+            total, place, k, sums, weights, head, start, n, rows, first, scale, window, query_row, BM, WINDOW, PRECISION
+        )
+    for start in range(free, stop, BM):
         m = start + tl.arange(0, BM)
-        inside = m < rows
-        q = tl.load(queries + head * query_head + m[:, None] * query_row + e[None, :], mask=inside[:, None], other=0.0)
-        scores = tl.dot(q, k, input_precision=PRECISION) * scale
-        position = first + m
-        seen = (n[None, :] <= position[:, None]) & inside[:, None]
-        if WINDOW:
-            seen = seen & (n[None, :] > position[:, None] - window)
-        row_sum = tl.load(sums + head * rows + m, mask=inside, other=0.0)
-        weight = tl.load(weights + m, mask=inside, other=0.0)
-        total += tl.sum(tl.where(seen, tl.exp2(scores - row_sum[:, None]), 0.0) * weight[:, None], 0)
-    tl.store(pooled + head * length + n, total, mask=n < length)
+        scores = tl.dot(tl.load(place + m[:, None] * query_row), k, input_precision=PRECISION)
+        row_sum, weight = tl.load(sums + head * rows + m), tl.load(weights + m)
+        total += tl.exp2(scores * scale - row_sum[:, None]) * weight[:, None]
+    for start in range(stop, rows, BM):
+        total = _masked_rows(
+            total, place, k, sums, weights, head, start, n, rows, first, scale, window, query_row, BM, WINDOW, PRECISION
+        )
+    tl.store(pooled + head * length + n, tl.sum(total, 0), mask=n < length)
+
+
+@triton.jit
+def _masked_rows(  # type: ignore[no-untyped-def]
+    total, place, k, sums, weights, head, start, n, rows, first, scale, window, query_row,
+    BM: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """``total`` and the weighted probabilities of a block of rows of which some do not see all columns."""
+    m = start + tl.arange(0, BM)
+    inside = m < rows
+    q = tl.load(place + m[:, None] * query_row, mask=inside[:, None], other=0.0)
+    scores = tl.dot(q, k, input_precision=PRECISION)
+    position = first + m
+    seen = (n[None, :] <= position[:, None]) & inside[:, None]
+    if WINDOW:
+        seen = seen & (n[None, :] > position[:, None] - window)
+    row_sum = tl.load(sums + head * rows + m, mask=inside, other=0.0)
+    weight = tl.load(weights + m, mask=inside, other=0.0)
+    return total + tl.where(seen, tl.exp2(scores * scale - row_sum[:, None]), 0.0) * weight[:, None]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
