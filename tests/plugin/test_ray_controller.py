@@ -56,9 +56,9 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
     return write_project(folder, test_toy=source)
 
 
-def on_cluster(folder: Path, *arguments: str, **variables: str) -> Outcome:
+def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = (), **variables: str) -> Outcome:
     words = ("--ray", "auto", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments)
-    return run_pytest(folder, *words, plugins=PLUGINS, timeout=60, **PLACES, **variables)
+    return run_pytest(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=60, **PLACES, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +147,10 @@ def test_a_node_that_is_gone_unnoticed_does_not_end_the_waiting(tmp_path) -> Non
     assert outcome.code == 0, outcome.output
     assert outcome.counts == {"passed": 9}
     assert outcome.output.count("host-n1 (n1) is given no cases: the node is gone") == 1
+
+
+def test_sessions_start_beside_the_plugins_that_expect_xdist(tmp_path) -> None:
+    folder = project_in(tmp_path / "project")
+    outcome = on_cluster(folder, "-k", "c1 or c2", more_plugins=("xdist", "rerunfailures", "allure_pytest"))
+    assert outcome.code == 0, outcome.output
+    assert outcome.counts["passed"] == 2 and "failed" not in outcome.counts

@@ -25,6 +25,7 @@ import pytest
 
 from lm_audit import code_version
 from lm_audit.plugin.cluster.orders import Message, Order, Ready, compared_versions
+from lm_audit.plugin.compat import place_for_reruns
 from lm_audit.plugin.record.audit_session import audit_session
 
 _PR_SET_PDEATHSIG = 1
@@ -64,7 +65,7 @@ class FedSession:
             "testrunuid": self._order.run_id,
             "mainargv": list(sys.argv),
             "lm_audit": dict(self._order.session) | {"clock": self._order.clock},
-            **_rerun_port(config),
+            **place_for_reruns(config),
         }
         vars(config)["workeroutput"] = {}
 
@@ -173,17 +174,6 @@ class FedSession:
     def _say(self, *message: Any) -> None:
         with self._sending:
             self._connection.send(message)
-
-
-def _rerun_port(config: pytest.Config) -> dict[str, Any]:
-    """pytest-rerunfailures wants a place to count the reruns of crashed workers; that of a session is its own."""
-    if not config.pluginmanager.hasplugin("rerunfailures"):
-        return {}
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        from pytest_rerunfailures import ServerStatusDB
-
-        return {"sock_port": ServerStatusDB().sock_port}
-    return {}
 
 
 def arguments(order: Order, root: Path) -> list[str]:
