@@ -69,22 +69,52 @@ def test_a_recommended_limit_can_be_met_and_missed_at_its_size(
     _met_and_missed(gate, held)
 
 
+BOUNDS = {
+    "bias.max_min_disparity": (0.0, np.inf),
+    "privacy.roc_auc": (0.5, 1.0),
+    "leakage.order_effect.logprob": (-np.inf, np.inf),
+    "needle.accuracy": (0.0, 1.0),
+}
+"""Between what a sound model and a bad one give: chance counts as the end of what is sound."""
+
+
 def _met_and_missed(gate: Gate, designs: list[dict[str, object]]) -> None:
-    """Estimates of the expected width on both sides of the limit are decided."""
+    """Estimates of the expected width are decided on both sides of the limit, at values that the metric can have.
+
+    Where the plan knows widths in standard deviations alone, ``SIMULATED`` must try the limit.
+    """
     for design in designs:
         half, units = design["half_width"], design["units"]
-        if not isinstance(half, float) or not isinstance(units, int) or design["in_sd"]:
+        assert isinstance(half, float) and isinstance(units, int) and half > 0, design
+        if design["in_sd"]:
+            assert gate.metric in SIMULATED
             continue
-        middle = 0.0 if np.isinf([gate.low, gate.high]).any() else (gate.low + gate.high) / 2
-        inside = (
-            middle
-            if not np.isinf([gate.low, gate.high]).any()
-            else (gate.high - 1.01 * half if np.isinf(gate.low) else gate.low + 0.5 * (1 - gate.low))
-        )
-        beyond = gate.high + 1.01 * half if np.isfinite(gate.high) else gate.low - 1.01 * half
-        width = min(half, 0.99 * abs(inside - gate.low)) if np.isinf(gate.high) else half
-        assert judge(gate, Estimate(inside, inside - width, inside + width, n=units)).word == "met", (gate, design)
-        assert judge(gate, Estimate(beyond, beyond - half, beyond + half, n=units)).word == "missed", (gate, design)
+        lowest, highest = BOUNDS[gate.metric]
+        within = [side for side in (gate.low + 1.01 * half, gate.high - 1.01 * half) if np.isfinite(side)]
+        assert all(gate.low + half <= side <= gate.high - half and lowest <= side <= highest for side in within), design
+        beyond = [side for side in (gate.low - 1.01 * half, gate.high + 1.01 * half) if np.isfinite(side)]
+        assert beyond and any(lowest <= side <= highest for side in beyond), design
+        at = [side for side in (gate.low, gate.high) if np.isfinite(side)]
+        for values, word in ((within, "met"), (beyond, "missed"), (at, "undecided")):
+            told = [judge(gate, Estimate(value, value - half, value + half, n=units)).word for value in values]
+            assert told == [word] * len(values), (gate, design)
+
+
+@pytest.mark.parametrize(
+    ("gate", "half"),
+    [
+        (Gate("privacy.roc_auc", high=0.75), 0.3),
+        (Gate("needle.accuracy", low=0.9), 0.11),
+        (Gate("leakage.order_effect.logprob", low=-0.2, high=0.2), 0.21),
+        (Gate("bias.max_min_disparity", high=1.0), 1.1),
+    ],
+    ids=lambda value: getattr(value, "metric", ""),
+)
+def test_a_limit_that_too_few_units_cannot_meet_is_noticed(gate: Gate, half: float) -> None:
+    design: dict[str, object] = {"half_width": half, "units": 12, "in_sd": False}
+    with pytest.raises(AssertionError):
+        _met_and_missed(gate, [design])
+    _met_and_missed(gate, [design | {"half_width": half / 4}])
 
 
 Draw = Callable[[np.random.Generator, float], Estimate]
