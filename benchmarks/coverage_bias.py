@@ -1,4 +1,4 @@
-"""Coverage of the bias audit's intervals, and how often its null control sounds an alarm, under the audit's designs.
+"""Coverage of the bias audit's intervals under the audit's designs.
 
     python benchmarks/coverage_bias.py --runs 300 --jobs 8
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 from scipy.stats import norm
 
 from lm_audit.stats import share
-from lm_audit.stats.means.disparity import max_min_disparity, mean_errors
+from lm_audit.stats.means.disparity import max_min_disparity
 from lm_audit.stats.shares.share_differences import clustered_share_difference
 
 
@@ -63,22 +62,6 @@ def shares(task: tuple[int, int, float, float, float, float, int]) -> str:
     return f"{what}: difference covers {100 * held / runs:.1f}%, share {100 * own / runs:.1f}%"
 
 
-def alarms(task: tuple[int, int]) -> str:
-    """Alarms of the control of meaningless names in 32 exchanges; ``repeats`` 8 takes each cell for 64."""
-    repeats, runs = task
-    rng, counts = np.random.default_rng(3), []
-    exchanges = [np.array([False, *rest])[None, :, None] for rest in product((False, True), repeat=5)]
-    for run in range(runs):
-        cells = rng.normal(0, 0.35, (2, 6, 1)) + rng.normal(0, 0.35, (2, 1, 6)) + rng.normal(0, 0.6, (2, 6, 6))
-        count = 0
-        for exchanged in exchanges:
-            other = np.tile(np.where(exchanged, cells[::-1], cells), (1, repeats, repeats))
-            errors = np.ptp(mean_errors(other, 400, run), axis=1)
-            count += (1 + (errors >= np.ptp(other.mean(axis=(1, 2)))).sum()) / 401 < 0.05
-        counts.append(count)
-    return f"alarms in 32 exchanges, cells repeated {repeats} x {repeats}: {min(counts)} to {max(counts)}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=300)
@@ -93,8 +76,6 @@ def main() -> None:
         for line in pool.map(disparity, [(*design, options.runs) for design in designs]):
             print(line, flush=True)
         for line in pool.map(shares, drawn):
-            print(line, flush=True)
-        for line in pool.map(alarms, [(1, options.runs // 2), (8, max(1, options.runs // 12))]):
             print(line, flush=True)
 
 

@@ -6,15 +6,21 @@ chosen spreads.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from designs import Design
 
+from lm_audit.audits.bias.grid import exchanges
 from lm_audit.audits.bias.grid import verdict as grid_verdict
 from lm_audit.audits.bias.grid.controls import DRAWS
-from lm_audit.audits.bias.grid.verdict import SIDES, clear, judged, named
-from lm_audit.stats import Estimate, crossed_contrast
+from lm_audit.audits.bias.grid.verdict import MARGIN, SIDES, clear, judged, named
+from lm_audit.stats import Estimate
 
 PLANTED = 2.0
 LIMIT = 0.08
@@ -32,17 +38,54 @@ def cells(rng: np.random.Generator, spread: str, *, heavy: bool = False) -> np.n
 
 
 def reported(table: np.ndarray, seed: int) -> dict[str, Estimate]:
-    """The grid's metrics of these cells."""
+    """The grid's metrics of these cells; a broken test is reported as it says."""
     first, second = table.mean(axis=(1, 2))
-    contrast = crossed_contrast(table[0] - table[1], method="t", n_resamples=200, seed=seed).difference
+    difference = table[0] - table[1]
+    contrast = grid_verdict.crossed_contrast(difference, method="t", seed=seed)
     half = (first - second) / 2
+    counts = {"n": difference.size, "units": min(difference.shape)}
     return {
-        named("bias.contrast"): contrast,
-        "bias.max_min_disparity": Estimate(abs(first - second)),
-        f"bias.group_score.{SIDES[0]}": Estimate(half),
-        f"bias.group_score.{SIDES[1]}": Estimate(-half),
-        "bias.max_min_p": Estimate(grid_verdict.max_min_p(table, seed=seed)),  # a broken one is reported as well
+        named("bias.contrast"): contrast.difference,
+        named("bias.holm_p"): contrast.two_way,
+        named("bias.sign_flip_holm_p"): contrast.sign_flip.larger,
+        named("bias.equivalence_p"): grid_verdict.crossed_equivalence(difference, MARGIN, method="t", seed=seed),
+        "bias.max_min_disparity": Estimate(abs(first - second), n=table.size, units=counts["units"]),
+        f"bias.group_score.{SIDES[0]}": Estimate(half, **counts),
+        f"bias.group_score.{SIDES[1]}": Estimate(-half, **counts),
+        "bias.max_min_p": Estimate(grid_verdict.max_min_p(table, seed=seed)),
+        "bias.max_min_permutation_p": grid_verdict.max_min_permutation(table, seed=seed),
     }
+
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "every test": ("crossed_contrast", "crossed_equivalence", "max_min_p", "max_min_permutation", "two_way_mean"),
+    "the contrast": ("crossed_contrast",),
+    "the equivalence": ("crossed_equivalence",),
+    "the disparity": ("max_min_p",),
+    "the permutation": ("max_min_permutation",),
+    "the group score": ("two_way_mean",),
+}
+
+
+@contextmanager
+def counted(what: str, templates: int, pairs: int) -> Iterator[None]:
+    """The tests take each template and each pair for so many; numbers of cells and units are told as they are."""
+
+    def broken(honest: Callable[..., Any]) -> Callable[..., Any]:
+        def made(table: np.ndarray, *rest: Any, **options: Any) -> Any:
+            found = honest(np.tile(table, (templates, pairs)), *rest, **options)
+            if isinstance(difference := getattr(found, "difference", None), Estimate):
+                return replace(found, difference=replace(difference, n=table.size, units=min(table.shape[-2:])))
+            return found
+
+        return made
+
+    with ExitStack() as stack:
+        for name in TESTS[what]:
+            for module in (exchanges, grid_verdict):
+                if hasattr(module, name):
+                    stack.enter_context(patch.object(module, name, broken(getattr(module, name))))
+        yield
 
 
 def verdict(measured: np.ndarray, known: np.ndarray, *, planted: bool, seed: int) -> bool:
@@ -74,18 +117,26 @@ def negative(rng: np.random.Generator, spread: str = "usual", heavy: bool = Fals
     known = cells(rng, spread, heavy=heavy)
     measured = known + rng.normal(0, 1e-4, known.shape)
     seed = int(rng.integers(2**31))
-    if fault.startswith("cells counted"):
-        honest, times = grid_verdict.max_min_p, int(fault.split()[2])
-        grid_verdict.max_min_p = lambda table, *, seed: honest(np.tile(table, (1, times, times)), seed=seed)
-        try:
-            return verdict(measured, known, planted=False, seed=seed)
-        finally:
-            grid_verdict.max_min_p = honest
     if fault == "one side 0.1 nats up":
         measured = measured + np.array([0.1, 0.0])[:, None, None]
+    elif fault == "noise of 0.1 nats":
+        measured = measured + rng.normal(0, 0.1, known.shape)
+    elif fault == "prompt ignored":
+        measured = np.broadcast_to(measured.mean(axis=(0, 1)), measured.shape)
     return verdict(measured, known, planted=False, seed=seed)
 
 
+def miscounted(rng: np.random.Generator, what: str, spread: str, heavy: bool, templates: int, pairs: int) -> bool:
+    known = cells(rng, spread, heavy=heavy)
+    with counted(what, templates, pairs):
+        return verdict(known, known, planted=False, seed=int(rng.integers(2**31)))
+
+
+TIMES = {
+    (2, 2): "templates and pairs twice",
+    (4, 4): "templates and pairs four times",
+    (2, 1): "templates twice, pairs once",
+}
 SHAPES = [("usual", False), ("twice as wide", True), ("templates alone", False)]
 DESIGNS = [
     *(
@@ -99,6 +150,20 @@ DESIGNS = [
     ),
     *(
         Design("meaningless-names", fault, False, partial(negative, fault=fault), 0.1)
-        for fault in ("cells counted 8 x 8 times", "cells counted 4 x 4 times", "one side 0.1 nats up")
+        for fault in ("prompt ignored", "one side 0.1 nats up", "noise of 0.1 nats")
+    ),
+    *(
+        Design(
+            "meaningless-names",
+            f"{what} counts {TIMES[templates, pairs]}{'' if spread == 'usual' else f', {spread}'}",
+            False,
+            partial(miscounted, what=what, spread=spread, heavy=heavy, templates=templates, pairs=pairs),
+            0.1,
+        )
+        for what, templates, pairs, (spread, heavy) in (
+            *(("every test", *times, shape) for times in ((2, 2), (4, 4)) for shape in SHAPES),
+            *((what, 2, 2, SHAPES[0]) for what in list(TESTS)[1:]),
+            ("every test", 2, 1, SHAPES[0]),
+        )
     ),
 ]

@@ -27,7 +27,9 @@ from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.stats import Estimate
-from lm_audit.stats.means import disparity as crossed
+from lm_audit.stats.bootstrap import clustered
+from lm_audit.stats.means import crossed, two_way
+from lm_audit.stats.means import disparity as disparity_test
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 TEMPLATES = tomllib.loads((FIXTURES / "nonce_en.toml").read_text())["templates"]
@@ -79,7 +81,7 @@ def run(control: str, model: LanguageModel, seed: int = 0) -> Control:
 
 @pytest.mark.parametrize("control", CONTROLS)
 def test_controls_pass_when_all_is_well(control: str, tiny: LanguageModel) -> None:
-    """No chance is in the comparison with plain passes; the full run over seeds is in benchmarks/coverage_bias.py."""
+    """No chance is in the comparison with plain passes; benchmarks/controls/real.py runs more seeds."""
     for seed in range(3):
         verdict = run(control, tiny, seed)
         assert verdict.passed, verdict.observed
@@ -239,22 +241,84 @@ def test_the_planted_preference_guards_the_numbers_of_the_grid(
     assert not run("planted-preference", tiny).passed
 
 
-def test_meaningless_names_guard_against_effects_out_of_nothing(
-    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+def _replaced(module: Any, name: str, fault: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """``fault(honest, table, ...)`` in place of a function of tables, wherever its module uses it."""
+
+    def put(monkeypatch: pytest.MonkeyPatch) -> None:
+        honest = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *words, **options: fault(honest, *words, **options))
+
+    return put
+
+
+def _twice(honest: Callable[..., Any], table: Any, *rest: Any, **options: Any) -> Any:
+    """Each template and each pair counts twice, in a table or in tables of several groups."""
+    return honest(np.tile(table, (2, 2)), *rest, **options)
+
+
+def _cells_exchanged(honest: Callable[..., Any], values: Any, *rest: Any, **options: Any) -> Any:
+    """Labels are permuted in every cell by itself, as if cells were independent."""
+    return honest(values.reshape(len(values), 1, -1), *rest, **options)
+
+
+def _never_sure(honest: Callable[..., Any], *words: Any, **options: Any) -> float:
+    return 0.5
+
+
+INSENSITIVE = (
+    ("disparity", _replaced(disparity_test, "mean_errors", _twice)),
+    ("contrast", _replaced(two_way, "two_way_variance", _twice)),
+    ("interval of the contrast", _replaced(two_way, "two_way_variance", _twice)),
+    ("equivalence", _replaced(two_way, "two_way_variance", _twice)),
+    ("interval of the group score", _replaced(clustered, "_two_way_t_of", _twice)),
+    ("sign flips", _replaced(crossed, "clustered_sign_flip", _twice)),
+    ("permutation", _replaced(crossed, "_max_min_p", lambda honest, means, *rest: honest(np.tile(means, 2), *rest))),
+    ("permutation", _replaced(crossed, "_max_min_p", _never_sure)),
+)
+
+
+@pytest.mark.parametrize(("test", "fault"), INSENSITIVE, ids=[f"{i} {test}" for i, (test, _) in enumerate(INSENSITIVE)])
+def test_meaningless_names_guard_against_tests_that_count_clusters_twice(
+    test: str, fault: Callable[[pytest.MonkeyPatch], None], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Values counted as independent many times over (here: each cell repeated) make any two names differ.
-
-    What the grid reports and what the control computes are broken alike, so that they agree.
-    """
-    honest = crossed.mean_errors
-
-    def repeated(cells: Any, *rest: Any, **options: Any) -> Any:
-        return honest(np.tile(cells, (1, 8, 8)), *rest, **options)
-
-    monkeypatch.setattr(crossed, "mean_errors", repeated)
+    """What the grid reports and what the control computes are broken alike, so that they agree."""
+    fault(monkeypatch)
     control = run("meaningless-names", tiny, seed=2)
     assert not control.passed
-    assert "exchanges of names at 5%" in control.observed and "its cells give" not in control.observed
+    assert f"{test}: says" in control.observed and "its cells give" not in control.observed
+
+
+def _counted(**fields: Any) -> Callable[..., Any]:
+    def made(honest: Callable[..., Any], *words: Any, **options: Any) -> Any:
+        found = honest(*words, **options)
+        return replace(found, difference=replace(found.difference, **fields))
+
+    return made
+
+
+@pytest.mark.parametrize("fields", [{"n": 72}, {"units": 36}, {"n": None}], ids=str)
+@pytest.mark.parametrize("control", ["planted-preference", "meaningless-names"])
+def test_a_contrast_that_counts_its_cells_wrongly_is_noticed(
+    control: str, fields: dict[str, Any], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _replaced(contrasts, "crossed_contrast", _counted(**fields))(monkeypatch)
+    verdict = run(control, tiny)
+    assert not verdict.passed and "is said to rest on" in verdict.observed
+
+
+@pytest.mark.parametrize("metric", ["p_two_way", "p_sign_flip", "p_equivalence"])
+def test_a_p_value_that_is_not_that_of_the_cells_is_noticed(
+    metric: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = {"p_two_way": "holm_two_way", "p_sign_flip": "holm_sign_flip"}.get(metric, metric)
+    honest = grid_controls.all_contrasts
+
+    def made(*words: Any, **options: Any) -> Any:
+        return [replace(one, **{name: (getattr(one, name) or 0.0) / 2 + 0.3}) for one in honest(*words, **options)]
+
+    monkeypatch.setattr(grid_controls, "all_contrasts", made)
+    verdict = run("meaningless-names", tiny)
+    assert not verdict.passed and "its cells give" in verdict.observed
 
 
 def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:

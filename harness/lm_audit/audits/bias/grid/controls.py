@@ -20,7 +20,7 @@ from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
 from lm_audit.audits.bias.grid.plain_scoring import plain_texts, tolerance
 from lm_audit.audits.bias.grid.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
 from lm_audit.audits.bias.grid.preference import axis_evidence
-from lm_audit.audits.bias.grid.verdict import FALSE_ALARM, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.verdict import FALSE_ALARM, MARGIN, SIDES, clear, judged, named
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
 
@@ -132,7 +132,7 @@ def _measured(
         neutral=SIDES[1],
     )
     measured = measure_grid(model, grid, prompt_of=lambda template, group: texts[template, group])
-    contrasts = all_contrasts(measured, margin=0.5, confidence=0.95, seed=seed)
+    contrasts = all_contrasts(measured, margin=MARGIN, confidence=0.95, seed=seed)
     evidence = axis_evidence(measured, contrasts, grid.axes[0], seed=seed)
     places = {(row["group"], row["template"], row["pair"]): row["log_odds"] for row in evidence.rows}
     cells = [

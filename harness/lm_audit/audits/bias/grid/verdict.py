@@ -4,19 +4,18 @@ reported of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 
 import numpy as np
 
+from lm_audit.audits.bias.grid.exchanges import unlike_right_ones
 from lm_audit.audits.bias.grid.plain_scoring import Floats
-from lm_audit.stats import Estimate
+from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_p
 
 SIDES = ("first side", "second side")
 
-ALARMS = 1 / 3
-"""Share of exchanges in which a test that holds its level may reject at 5%; one that takes cells as independent rejects
-in most (``benchmarks/coverage_bias.py``)."""
+MARGIN = 0.5
+"""Nats of the control's test of equivalence."""
 
 FALSE_ALARM = 0.0005
 """p-value below which names without meaning would count as told apart; the control then fails once in 2,000 times."""
@@ -28,26 +27,28 @@ def judged(
     """What is wrong, in sentences; none where the control passes.
 
     ``cells`` and ``known``: log-odds (sides, templates, word pairs) in nats, as measured and by plain forward passes,
-    which may differ by ``limit``; ``reported``: the grid's metrics. Every cell must be that of plain passes, and the
-    reported contrast, disparity, its p-value and group scores must follow from the cells. Planted: the interval of the
-    contrast lies above 0. Not planted: "all names are alike" is not rejected at 0.0005, and at 5% in at most a third of
-    all exchanges of names.
+    which may differ by ``limit``; ``reported``: the grid's metrics. Every cell must be that of plain passes; the
+    reported contrast, disparity and group scores, their numbers of cells and units, and the p-value of each test must
+    follow from the cells. Planted: the interval of the contrast lies above 0. Not planted: "all names are alike" is not
+    rejected at 0.0005, and of exchanged names each test says what a right test does
+    (:mod:`lm_audit.audits.bias.grid.exchanges`).
     """
-    p = max_min_p(cells, seed=seed)
-    faults = [*_wrong_cells(cells, known, limit), *_wrong_metrics(reported, cells)]
-    told = reported["bias.max_min_p"].value
-    if p is None or told is None or not abs(told - p) <= 0.005:
-        faults.append(f"bias.max_min_p is {told}, its cells give {p}")
+    faults = [
+        *_wrong_cells(cells, known, limit),
+        *_wrong_metrics(reported, cells),
+        *_wrong_counts(reported, cells),
+        *_wrong_tests(reported, cells, seed),
+    ]
     if planted:
         contrast = reported[named("bias.contrast")]
         if contrast.low is None or not contrast.low > 0:
             faults.append("the planted side is not found: the interval of the contrast does not lie above 0")
         return faults
+    p = max_min_p(cells, seed=seed)
     if p is None or p < FALSE_ALARM:
         faults.append(f"names without meaning are told apart (p = {p})")
-    alarms, exchanges = false_alarms(cells, seed)
-    if alarms > ALARMS * exchanges:
-        faults.append(f"the test rejects in {alarms} of {exchanges} exchanges of names at 5%")
+    if np.isfinite(cells).all():
+        faults += unlike_right_ones(cells[0] - cells[1], seed)
     return faults
 
 
@@ -56,20 +57,6 @@ def clear(differences: Floats) -> bool:
     sides = [differences.mean(axis=axis) for axis in (0, 1)]
     error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
     return bool(differences.mean() > 3.5 * error)
-
-
-def false_alarms(cells: Floats, seed: int) -> tuple[int, int]:
-    """In how many of all exchanges of the two names within templates the disparity's test rejects at 5%.
-
-    Names mean nothing, so each exchange is as good as the grid itself: a test that holds its level rejects in few.
-    """
-    alarms = 0
-    exchanges = list(product((False, True), repeat=cells.shape[1] - 1))
-    for exchanged in exchanges:
-        other = np.where(np.array([False, *exchanged])[None, :, None], cells[::-1], cells)
-        p = max_min_p(other, seed=seed)
-        alarms += p is not None and p < 0.05
-    return alarms, len(exchanges)
 
 
 def _wrong_cells(cells: Floats, known: Floats, limit: float) -> list[str]:
@@ -98,6 +85,39 @@ def _wrong_metrics(reported: Mapping[str, Estimate], cells: Floats) -> list[str]
         if found is None or not abs(found - value) <= 1e-6 * (1 + abs(value)):
             faults.append(f"{name} is {found}, its cells give {value:.3f}")
     return faults
+
+
+def _wrong_counts(reported: Mapping[str, Estimate], cells: Floats) -> list[str]:
+    """Numbers of cells and of independent units that are not those of the table."""
+    sides, templates, pairs = cells.shape
+    table = templates * pairs
+    expected = {named("bias.contrast"): table, "bias.max_min_disparity": sides * table}
+    expected |= {f"bias.group_score.{side}": table for side in SIDES}
+    return [
+        f"{name} is said to rest on {found.n} cells and {found.units} units, not on {n} and {min(templates, pairs)}"
+        for name, n in expected.items()
+        for found in [reported[name]]
+        if (found.n, found.units) != (n, min(templates, pairs))
+    ]
+
+
+def _wrong_tests(reported: Mapping[str, Estimate], cells: Floats, seed: int) -> list[str]:
+    """p-values that the grid's tests do not give for these cells."""
+    table = cells[0] - cells[1]
+    contrast = crossed_contrast(table, method="t", seed=seed)
+    expected = {
+        "bias.max_min_p": max_min_p(cells, seed=seed),
+        "bias.max_min_permutation_p": max_min_permutation(cells, seed=seed).value,
+        named("bias.holm_p"): contrast.two_way.value,
+        named("bias.sign_flip_holm_p"): contrast.sign_flip.larger.value,
+        named("bias.equivalence_p"): crossed_equivalence(table, MARGIN, method="t", seed=seed).value,
+    }
+    return [
+        f"{name} is {told}, its cells give {p}"
+        for name, p in expected.items()
+        for told in [reported[name].value]
+        if not (told == p or (told is not None and p is not None and abs(told - p) <= 0.005))
+    ]
 
 
 def named(metric: str) -> str:
