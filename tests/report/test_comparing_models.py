@@ -19,6 +19,7 @@ from lm_audit.report.comparison.page import render_comparison
 from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.report.comparison.text import comparison_lines
 from lm_audit.report.page.build import build_page
+from lm_audit.report.page.rendering import render_page
 from lm_audit.report.tables.summary import run_summary
 from lm_audit.runstore import read_run
 from lm_audit.runstore.attempt import AttemptWriter
@@ -86,6 +87,23 @@ def test_two_models_of_a_run_are_compared_in_its_summary(tmp_path: Path) -> None
     json.dumps(told, allow_nan=False)
     assert any("It leans (not found \u2192 found" in line for line in comparison_lines(comparison))
     assert "It leans" in render_comparison(comparison)
+
+
+def test_the_page_shows_the_models_beside_each_other_with_what_changed_first(tmp_path: Path) -> None:
+    models = [("base", "cpu", 0.0), ("mine", "cpu", 0.5), ("same", "cpu", 0.0)]
+    page = build_page(made(tmp_path, models))
+    mine, same = page.compared
+    assert (mine.comparison.a, mine.comparison.b, same.comparison.b) == ("base", "mine", "same")
+    (row,) = mine.telling
+    assert row["word"] == "worse" and row["case"] == "x \u203a a" and mine.rest == () and same.telling == ()
+    assert [(change.a.verdict, change.b.verdict) for change in mine.moved] == [("not found", "found")]
+    html = render_page(page)
+    assert html.count('<section class="beside"') == 2
+    for text in ("mine beside base", "same beside base", "not found \u2192 <b>found</b>: It leans", "\u2193 worse"):
+        assert text in html, text
+    assert f'href="#{row["anchor"]}"' in html and f'id="{row["anchor"]}"' in html
+    alone = build_page(made(tmp_path / "alone", models[:1]))
+    assert alone.compared == () and '<section class="beside"' not in render_page(alone)
 
 
 def test_one_model_is_compared_with_nothing(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def compared_models(run: Run, *, seed: int = 0) -> list[RunComparison]:
     ]
 
 
-def told_comparisons(run: Run, *, seed: int = 0) -> list[dict[str, Any]]:
+def told_comparisons(comparisons: Iterable[RunComparison]) -> list[dict[str, Any]]:
     """What ``summary.json`` holds of them: every headline, other metrics that changed, and all findings."""
     return [
         {
@@ -39,19 +39,27 @@ def told_comparisons(run: Run, *, seed: int = 0) -> list[dict[str, Any]]:
             "unmeasured": [{"case_id": one.case_id, "state": one.state.name} for one in comparison.unmeasured],
             "remarks": list(comparison.remarks),
         }
-        for comparison in compared_models(run, seed=seed)
+        for comparison in comparisons
     ]
 
 
 def _of_model(run: Run, model: str) -> Run:
     """The run as if it had audited this model only; controls stay, since they say whether an audit is void."""
 
-    def kept(cases: Iterable[CaseRecord]) -> tuple[CaseRecord, ...]:
-        return tuple(case for case in cases if case.model == model or (case.is_control and case.case_id in shared))
+    pinned = {case.case_id for case in run.plan if case.pinned}
 
-    shared = {case.case_id for case in run.plan if case.pinned or case.model is None}
-    plan = tuple(case for case in run.plan if case.model == model or (case.control_role and case.case_id in shared))
-    cases = kept(run.cases)
+    def kept(case: CaseRecord) -> bool:
+        return case.model == model or (case.is_control and (case.model is None or case.case_id in pinned))
+
+    cases = tuple(case for case in run.cases if kept(case))
+    here = {case.case_id for case in cases}
+    left_out = {case.case_id for case in run.cases} - here
+    plan = tuple(
+        case
+        for case in run.plan
+        if case.case_id in here
+        or (case.case_id not in left_out and (case.model == model or (case.control_role and case.pinned)))
+    )
     return replace(run, run_id=model, cases=cases, plan=plan, planned=tuple(case.case_id for case in plan))
 
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from markupsafe import Markup
 
-from lm_audit.report.comparison.runs import MetricChange, RunComparison
-from lm_audit.report.comparison.text import ORDER, change_text, counts_text, lost_text, p_text
-from lm_audit.report.numbers import interval_text, value_text
-from lm_audit.report.page.interval_bar import Scale, bar, common_scale
+from lm_audit.report.comparison.rows import row_of
+from lm_audit.report.comparison.runs import RunComparison
+from lm_audit.report.comparison.text import ORDER, counts_text, lost_text
 from lm_audit.report.page.rendering import environment, policy, resource
-from lm_audit.report.page.states import State
-from lm_audit.report.titles import metric_title
-
-TONES = {
-    "worse": "missed",
-    "better": "met",
-    "changed": "undecided",
-    "same": "reported",
-    "not shown": "reported",
-    "not comparable": "skipped",
-}
 
 
 def render_comparison(comparison: RunComparison) -> str:
@@ -38,7 +24,7 @@ def render_comparison(comparison: RunComparison) -> str:
             headline=_headline(comparison),
             tone="missed" if comparison.failed else "met",
             parts=[
-                (title, [_row(change) for change in changes if change.decided == decided])
+                (title, [row_of(change) for change in changes if change.decided == decided])
                 for title, decided in (("Headlines: decided", True), ("All other metrics: exploratory", False))
             ],
             counts=counts_text(comparison),
@@ -62,27 +48,3 @@ def _headline(comparison: RunComparison) -> str:
     if comparison.incomparable or not comparison.changes:
         return "Nothing could be compared."
     return "No significant regression."
-
-
-def _row(change: MetricChange) -> dict[str, object]:
-    scale = common_scale([change.a, change.b])
-    return {
-        "change": change,
-        "state": State("void") if change.void else State("reported"),
-        "tone": "void" if change.void else TONES[change.direction],
-        "word": "void" if change.void else change.direction,
-        "label": metric_title(change.metric, change.audit),
-        "a": (value_text(change.a), bar(change.a, scale), interval_text(change.a)),
-        "b": (value_text(change.b), bar(change.b, scale), interval_text(change.b)),
-        "difference": value_text(change.difference),
-        "bar": bar(replace(change.difference, chance=0.0), _around_zero(change)),
-        "interval": interval_text(change.difference),
-        "p": p_text(change.adjusted),
-        "basis": change_text(change),
-    }
-
-
-def _around_zero(change: MetricChange) -> Scale | None:
-    ends = [abs(x) for x in (change.difference.value, change.difference.low, change.difference.high) if x is not None]
-    reach = max(ends, default=0.0) * 1.1 or 1.0
-    return Scale(-reach, reach) if ends else None

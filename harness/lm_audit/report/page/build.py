@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.report.answer import answer
 from lm_audit.report.charts import vega
 from lm_audit.report.charts.shown_figures import FigureDrawer
+from lm_audit.report.comparison.models_compared import compared_models
 from lm_audit.report.conclusions import model_findings
 from lm_audit.report.names import anchor, case_label, visible
 from lm_audit.report.numbers import (
@@ -25,6 +26,7 @@ from lm_audit.report.numbers import (
     value_text,
 )
 from lm_audit.report.page.columns import BUILT_IN_TOY, column_of, model_columns, shared_controls
+from lm_audit.report.page.compared import compared_views
 from lm_audit.report.page.interval_bar import Scale, bar, common_scale
 from lm_audit.report.page.overview import case_counts, cell, model_state
 from lm_audit.report.page.packing import PackedRows, pack
@@ -87,6 +89,7 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
         when=moment(_when(run)),
         data=data,
         runtime=vega.runtime() if drawer.charts else None,
+        compared=compared_views(compared_models(run, seed=int(_options(run).get("seed") or 0))),
     )
 
 

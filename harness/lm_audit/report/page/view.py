@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -11,6 +12,10 @@ from lm_audit.report.charts.shown_figures import FigureView
 from lm_audit.report.page.states import State, Tone
 from lm_audit.runstore.records import CaseRecord, Verdict
 from lm_audit.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from lm_audit.report.comparison.finding_change import FindingChange
+    from lm_audit.report.comparison.runs import RunComparison
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,17 @@ class ModelFindings:
     def exploratory(self) -> int:
         """How many are looked at beside the main questions."""
         return sum(view.exploratory for view in (*self.found, *self.unknown, *self.absent))
+
+
+@dataclass(frozen=True)
+class ComparedModels:
+    """Two models of the run in pairs: headlines that changed (``telling``), the others, and findings that moved."""
+
+    comparison: RunComparison
+    counts: tuple[str, ...]
+    telling: tuple[Mapping[str, object], ...]
+    rest: tuple[Mapping[str, object], ...]
+    moved: tuple[FindingChange, ...]
 
 
 @dataclass(frozen=True)
@@ -200,3 +216,4 @@ class PageView:
     when: str
     data: Mapping[str, str] = field(default_factory=dict)
     runtime: str | None = None
+    compared: tuple[ComparedModels, ...] = ()

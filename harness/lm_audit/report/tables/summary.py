@@ -32,7 +32,7 @@ def run_summary(run: Run, page: PageView) -> dict[str, Any]:
         "models": [model.name for model in page.models],
         "cases": len(run.cases),
         "findings": told_findings(run),
-        "comparisons": told_comparisons(run, seed=int(_options(run).get("seed") or 0)),
+        "comparisons": told_comparisons(view.comparison for view in page.compared),
         "headlines": [
             {
                 "audit": cell.audit,
