@@ -12,6 +12,7 @@ import math
 from dataclasses import replace
 
 from lm_audit.findings.beyond import LEVEL, beyond_null
+from lm_audit.findings.exact_shares import exact_share
 from lm_audit.findings.record import Finding, Side, Word
 from lm_audit.stats.covering import independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
@@ -72,12 +73,6 @@ def excluded_above(finding: Finding) -> float | None:
     down = math.inf if effect.low is None else max(0.0, null - effect.low)
     far = {"above": up, "below": down, "either": max(up, down)}[finding.side]
     return far if math.isfinite(far) else None
-
-
-def exact_share(effect: Estimate) -> bool:
-    """Whether the interval is the exact one of a share, whose width does not go with the root of the number."""
-    known = effect.value is not None and 0 <= effect.value <= 1 and effect.confidence is not None
-    return known and effect.fewest == 1 and effect.unit == "share" and effect.units in (None, effect.n)
 
 
 def _verdict(finding: Finding) -> tuple[Word, str]:

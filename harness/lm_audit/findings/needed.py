@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from lm_audit.findings.beyond import LEVEL, beyond_null
-from lm_audit.findings.deciding import exact_share
+from lm_audit.findings.exact_shares import exact_share
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
 from lm_audit.stats.estimate import Estimate
