@@ -39,22 +39,21 @@ class Group:
     only: tuple[str, ...] = ("*",)
 
 
+COMPARING = (
+    "tests/report/test_comparison_rules.py",
+    "tests/report/test_interval_difference.py",
+    "tests/report/test_comparing_runs.py",
+    "tests/report/test_comparing_models.py",
+    "tests/report/test_what_is_decided.py",
+)
+
 GROUPS = {
     "compare": Group(
-        (
-            "report/comparison/runs.py",
-            "report/comparison/metric_change.py",
-            "report/comparison/matching.py",
-            "report/comparison/deciding.py",
-            "report/comparison/interval_difference.py",
-        ),
-        (
-            "tests/report/test_comparison_rules.py",
-            "tests/report/test_interval_difference.py",
-            "tests/report/test_comparing_runs.py",
-            "tests/report/test_comparing_models.py",
-            "tests/report/test_what_is_decided.py",
-        ),
+        ("report/comparison/metric_change.py", "report/comparison/interval_difference.py"),
+        COMPARING,
+    ),
+    "matching": Group(
+        ("report/comparison/runs.py", "report/comparison/matching.py", "report/comparison/deciding.py"), COMPARING
     ),
     "fold": Group(
         ("runstore/fold.py", "runstore/voids.py"),
@@ -67,8 +66,21 @@ GROUPS = {
         ),
     ),
     "gates": Group(
-        ("gates.py", "plugin/record/gating.py", "report/page/states.py", "stats/covering.py"),
+        ("gates.py", "plugin/record/gating.py", "stats/covering.py"),
         ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
+    ),
+    "states": Group(("report/page/states.py",), ("tests/report/test_states.py",)),
+    "bias": Group(
+        ("audits/bias/grid/verdict.py", "audits/bias/grid/exchanges.py"),
+        ("tests/audits/bias/test_bias_exchanges.py", "tests/audits/bias/test_grid_verdicts.py"),
+    ),
+    "needle": Group(
+        ("audits/needle/controls/stubs.py",),
+        ("tests/audits/needle/test_needle_control_verdicts.py",),
+        tuple(
+            f"*stubs.x_{name}_*"
+            for name in ("silent", "_by_chance", "_distance", "_middle", "chance_evidence", "_with_control")
+        ),
     ),
     "controls": Group(
         (

@@ -1,0 +1,127 @@
+"""What decides the controls of the preference grid, tried on cells and reports made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.bias.grid.verdict import MARGIN, SIDES, clear, judged, named
+from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
+from lm_audit.stats.means.disparity import max_min_p
+
+PLANTED = np.array([1.0, -1.0])[:, None, None]
+CONTRAST, HOLM = named("bias.contrast"), named("bias.holm_p")
+
+
+def cells(seed: int = 0, effect: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(0, 0.35, (2, 6, 1)) + rng.normal(0, 0.35, (2, 1, 6)) + rng.normal(0, 0.6, (2, 6, 6))
+    return np.asarray(noise + effect * PLANTED)
+
+
+def reported(table: np.ndarray, seed: int = 0) -> dict[str, Estimate]:
+    first, second = table.mean(axis=(1, 2))
+    contrast = crossed_contrast(table[0] - table[1], method="t", seed=seed)
+    half = (first - second) / 2
+    return {
+        CONTRAST: contrast.difference,
+        HOLM: contrast.two_way,
+        named("bias.sign_flip_holm_p"): contrast.sign_flip.larger,
+        named("bias.equivalence_p"): crossed_equivalence(table[0] - table[1], MARGIN, method="t", seed=seed),
+        "bias.max_min_disparity": Estimate(abs(first - second), n=72, units=6),
+        f"bias.group_score.{SIDES[0]}": Estimate(half, n=36, units=6),
+        f"bias.group_score.{SIDES[1]}": Estimate(-half, n=36, units=6),
+        "bias.max_min_p": Estimate(max_min_p(table, seed=seed)),
+        "bias.max_min_permutation_p": max_min_permutation(table, seed=seed),
+    }
+
+
+def faults(
+    table: np.ndarray, known: np.ndarray | None = None, *, planted: bool = False, **changed: Estimate
+) -> list[str]:
+    known = table if known is None else known
+    told = reported(table) | {name: changed[key] for key, name in NAMES.items() if key in changed}
+    return judged(table, known, told, planted=planted, limit=0.1, seed=0)
+
+
+NAMES = {
+    "contrast": CONTRAST,
+    "holm": HOLM,
+    "flips": named("bias.sign_flip_holm_p"),
+    "equivalence": named("bias.equivalence_p"),
+    "disparity": "bias.max_min_disparity",
+    "first": f"bias.group_score.{SIDES[0]}",
+    "second": f"bias.group_score.{SIDES[1]}",
+    "p": "bias.max_min_p",
+    "permutation": "bias.max_min_permutation_p",
+}
+
+
+def test_a_sound_grid_passes_with_and_without_a_planted_preference() -> None:
+    assert faults(cells()) == []
+    assert faults(cells(effect=1.0), planted=True) == []
+
+
+def test_names_that_are_told_apart_fail_the_control_that_planted_nothing() -> None:
+    assert [one.partition(" (p = ")[0] for one in faults(cells(effect=6.0))] == ["names without meaning are told apart"]
+
+
+@pytest.mark.parametrize("planted", [False, True])
+@pytest.mark.parametrize(("off", "wrong"), [(0.0999, False), (0.1001, True), (-0.11, True), (np.nan, True)])
+def test_a_single_cell_that_plain_passes_do_not_give_is_enough(off: float, wrong: bool, planted: bool) -> None:
+    table = cells(effect=float(planted))
+    known = table.copy()
+    known[1, 2, 3] += off
+    found = faults(table, known, planted=planted)
+    assert [one[:52] for one in found] == ["1 of 72 cells are not those of plain forward passes "] * wrong
+    assert not wrong or np.isnan(off) or found[0].endswith(f"(up to {abs(off):.2f} nats)")
+
+
+@pytest.mark.parametrize("name", list(NAMES))
+@pytest.mark.parametrize("planted", [False, True])
+def test_every_number_that_is_reported_must_follow_from_the_cells(name: str, planted: bool) -> None:
+    table = cells(effect=float(planted))
+    told = reported(table)[NAMES[name]]
+    assert told.value is not None
+    for value in (told.value + 0.0051, told.value - 0.0051, None):
+        wrong = (
+            replace(told, value=value, low=None, high=None, note="lost")
+            if value is None
+            else replace(told, value=value)
+        )
+        if planted and name == "contrast":
+            wrong = replace(wrong, low=1.0, high=3.0)
+        found = faults(table, planted=planted, **{name: wrong})
+        assert [one.partition(" is ")[0] for one in found] == [NAMES[name]]
+        assert f"{NAMES[name]} is {value}, its cells give " in found[0]
+    near = told.value + (0.0049 if NAMES[name].endswith("p") or "_p." in NAMES[name] else 1e-7)
+    assert faults(table, planted=planted, **{name: replace(told, value=near)}) == []
+
+
+@pytest.mark.parametrize("name", ["contrast", "disparity", "first", "second"])
+@pytest.mark.parametrize(("field", "value"), [("n", 37), ("n", None), ("units", 36), ("units", None)])
+def test_numbers_of_cells_and_units_must_be_those_of_the_table(name: str, field: str, value: int | None) -> None:
+    told = reported(cells())[NAMES[name]]
+    found = faults(cells(), **{name: replace(told, **{field: value})})
+    wrong = replace(told, **{field: value})
+    assert found == [f"{NAMES[name]} is said to rest on {wrong.n} cells and {wrong.units} units, not on {told.n} and 6"]
+
+
+@pytest.mark.parametrize("low", [0.0, -0.1, None])
+def test_an_interval_that_does_not_lie_above_0_did_not_find_what_was_planted(low: float | None) -> None:
+    table = cells(effect=1.0)
+    told = reported(table)[CONTRAST]
+    high = told.high if low is not None else None
+    found = faults(table, planted=True, contrast=replace(told, low=low, high=high))
+    assert found == ["the planted side is not found: the interval of the contrast does not lie above 0"]
+
+
+def test_a_preference_is_clear_from_three_and_a_half_standard_errors_on() -> None:
+    """Templates and pairs that differ by half a nat up and down: a standard error of each, added as squares."""
+    ups = np.array([0.5, -0.5, 0.5, -0.5, 0.5, -0.5])
+    table = ups[:, None] + 2 * ups[None, :]
+    error = np.sqrt((1 + 4) * ups.var(ddof=1) / 6)
+    assert clear(table + 3.51 * error) and not clear(table + 3.49 * error)
+    assert not clear(table - 4 * error)
