@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.needle.answers.answerers import Answer
@@ -159,7 +158,7 @@ def chance_evidence(model: LanguageModel | Any, samples: Sequence[Sample]) -> Ev
         f"{hits} of {len(scored)} do, at most {chance.high:.3f} at 95%",
     )
     evidence.metrics, evidence.sources = {}, {}
-    evidence.metric("needle.chance_rate", replace(chance, better="lower"), MetricSource.mean("any"))
+    evidence.metric("needle.chance_rate", chance, MetricSource.mean("any"))
     evidence.headline = "needle.chance_rate"
     evidence.figures = []
     assert evidence.control is not None
