@@ -44,6 +44,7 @@ COMPARING = (
     "tests/report/test_interval_difference.py",
     "tests/report/test_comparing_runs.py",
     "tests/report/test_comparing_models.py",
+    "tests/report/test_comparing_broken_runs.py",
     "tests/report/test_what_is_decided.py",
 )
 
