@@ -16,7 +16,7 @@ WORDS = load_words(Path(__file__).resolve().parents[1] / "fixtures" / "faithfuln
 
 @given(st.sampled_from(["needle", "hops"]), st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
-def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind, seed):
+def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind, seed: int) -> None:
     samples = generated_samples(kind, WORDS, 3, seed)
     assert samples == generated_samples(kind, WORDS, 5, seed)[:3]
     for sample in samples:
@@ -44,7 +44,7 @@ def _random_span_function(columns, prompt, seed):
 
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(2, 8), st.integers(0, 4))
 @settings(deadline=None)
-def test_hops_only_pass_on_mass_they_received(seed, prompt, generation, hops):
+def test_hops_only_pass_on_mass_they_received(seed: int, prompt: int, generation: int, hops: int) -> None:
     columns = prompt + generation
     through, start = (0, generation - 2), (generation - 1, generation - 1)
     mask = observation_mask(columns, prompt, 0, start)
@@ -66,7 +66,7 @@ def test_hops_only_pass_on_mass_they_received(seed, prompt, generation, hops):
 
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(2, 8), st.integers(1, 9))
 @settings(deadline=None)
-def test_split_hops_keep_the_mass_of_the_thinking(seed, prompt, generation, parts):
+def test_split_hops_keep_the_mass_of_the_thinking(seed: int, prompt: int, generation: int, parts: int) -> None:
     """Every segment hands on exactly what arrived, so the first segment's mass ends up on observed columns."""
     columns = prompt + generation
     thinking, start = (0, generation - 2), (generation - 1, generation - 1)
@@ -78,7 +78,7 @@ def test_split_hops_keep_the_mass_of_the_thinking(seed, prompt, generation, part
     np.testing.assert_allclose(observed, arrived, rtol=1e-6)
 
 
-def test_a_dead_end_stops_the_recursion_without_nan():
+def test_a_dead_end_stops_the_recursion_without_nan() -> None:
     found = multi_hop(
         lambda span, weights: np.array([1.0, 0.0, 0.0]), 1, 3, start=(1, 1), through=(0, 0), hops=3,
         mask=observation_mask(3, 1, 0, None),

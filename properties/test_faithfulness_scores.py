@@ -23,7 +23,7 @@ finite = st.floats(-50, 50, width=32)
 
 
 @st.composite
-def paths(draw):
+def paths(draw: st.DrawFn):
     features, steps = draw(st.integers(1, 12)), draw(st.integers(0, 15))
     weights = draw(hnp.arrays(np.float64, features, elements=finite))
     count = len(deletion_groups(range(features), steps)) + 1
@@ -32,7 +32,7 @@ def paths(draw):
 
 
 @given(paths())
-def test_scores_are_finite_and_bounded(path):
+def test_scores_are_finite_and_bounded(path) -> None:
     weights, scores, steps = path
     found = faithfulness_scores(scores, weights, steps)
     assert 0.0 <= found.rise <= 1.0 and 0.0 <= found.mas <= 1.0
@@ -43,7 +43,7 @@ def test_scores_are_finite_and_bounded(path):
 
 
 @given(paths(), st.floats(0.1, 10), st.floats(-100, 100))
-def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path, factor, shift):
+def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path, factor: float, shift: float) -> None:
     weights, scores, steps = path
     assume(abs(scores[0] - scores[-1]) > 1e-3)
     first = faithfulness_scores(scores, weights, steps)
@@ -52,7 +52,7 @@ def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path, factor, shift)
 
 
 @given(paths(), st.floats(0.1, 10))
-def test_scores_do_not_depend_on_the_scale_of_the_attribution(path, factor):
+def test_scores_do_not_depend_on_the_scale_of_the_attribution(path, factor: float) -> None:
     weights, scores, steps = path
     assume(abs(weights.sum()) > 1e-2 and deletion_order(weights * factor) == deletion_order(weights))
     first, second = (faithfulness_scores(scores, w, steps) for w in (weights, weights * factor))
@@ -60,7 +60,7 @@ def test_scores_do_not_depend_on_the_scale_of_the_attribution(path, factor):
 
 
 @given(paths())
-def test_the_order_is_stable_and_complete(path):
+def test_the_order_is_stable_and_complete(path) -> None:
     weights, _, steps = path
     order = deletion_order(weights)
     assert sorted(order) == list(range(len(weights)))
@@ -70,7 +70,7 @@ def test_the_order_is_stable_and_complete(path):
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 5, width=32)), st.data())
-def test_strict_approximations_have_no_error(weights, data):
+def test_strict_approximations_have_no_error(weights, data: st.DataObject) -> None:
     scores = data.draw(hnp.arrays(np.float64, len(weights) + 1, elements=finite))
     strict = curve_from_scores(weights, scores, len(weights))
     for one in approximations(strict, top=(len(weights),), chunks=(len(weights),)):
@@ -78,7 +78,7 @@ def test_strict_approximations_have_no_error(weights, data):
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 30), elements=finite), st.data())
-def test_recovery_is_a_share_bounded_by_what_fits(weights, data):
+def test_recovery_is_a_share_bounded_by_what_fits(weights, data: st.DataObject) -> None:
     gold = data.draw(st.sets(st.integers(0, len(weights) - 1), min_size=1))
     fraction = data.draw(st.floats(0.01, 1.0))
     found = recovery(weights, gold, fraction)
@@ -90,7 +90,7 @@ def test_recovery_is_a_share_bounded_by_what_fits(weights, data):
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_normalised_score_is_0_at_random_and_1_at_the_oracle(value, random, oracle):
+def test_normalised_score_is_0_at_random_and_1_at_the_oracle(value: float, random: float, oracle: float) -> None:
     if abs(random - oracle) < 1e-12:
         assert normalised_score(value, random, oracle) is None
         return

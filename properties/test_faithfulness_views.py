@@ -23,7 +23,7 @@ values = st.one_of(st.just(np.nan), st.floats(-10, 10, width=32))
 
 
 @st.composite
-def matrices(draw, low=0.0):
+def matrices(draw: st.DrawFn, low: float | None = 0.0):
     rows, features = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     cells = values if low is None else st.floats(low, 10, width=32)
     return draw(hnp.arrays(np.float64, (rows, features + rows), elements=cells)), features
@@ -46,13 +46,13 @@ def _slow_rec(matrix, span):
 
 
 @given(matrices(low=None))
-def test_rows_are_shares(case):
+def test_rows_are_shares(case) -> None:
     rows = normalised(case[0])
     assert (rows >= 0).all() and (rows.sum(axis=1) <= 1 + 1e-9).all() and np.isfinite(rows).all()
 
 
 @given(matrices(low=None), st.data())
-def test_rec_equals_the_token_by_token_definition(case, data):
+def test_rec_equals_the_token_by_token_definition(case, data: st.DataObject) -> None:
     matrix, features = case
     matrix[:, features:] = np.tril(np.nan_to_num(matrix[:, features:]))
     first = data.draw(st.integers(0, len(matrix) - 1))
@@ -62,7 +62,7 @@ def test_rec_equals_the_token_by_token_definition(case, data):
 
 
 @given(matrices(low=0.0078125))
-def test_without_a_diagonal_rec_keeps_all_mass(case):
+def test_without_a_diagonal_rec_keeps_all_mass(case) -> None:
     matrix, features = case
     matrix[:, features:] = np.tril(matrix[:, features:], -1)
     span = (0, len(matrix) - 1)
@@ -72,7 +72,7 @@ def test_without_a_diagonal_rec_keeps_all_mass(case):
 
 
 @given(matrices(low=0.0), st.floats(0.1, 100))
-def test_views_do_not_depend_on_scale(case, factor):
+def test_views_do_not_depend_on_scale(case, factor: float) -> None:
     matrix, _ = case
     matrix = matrix + 1.0
     span = (0, len(matrix) - 1)
@@ -80,7 +80,7 @@ def test_views_do_not_depend_on_scale(case, factor):
 
 
 @given(matrices(low=None), st.integers(1, 4))
-def test_unit_sums_add_up_to_what_lies_before_the_unit(case, size):
+def test_unit_sums_add_up_to_what_lies_before_the_unit(case, size: int) -> None:
     matrix, features = case
     prompt = chunk_units(["a"] * features, size).tokens
     generation = chunk_units(["a"] * len(matrix), size).tokens
@@ -92,14 +92,14 @@ def test_unit_sums_add_up_to_what_lies_before_the_unit(case, size):
 
 
 @given(st.text(st.sampled_from("aB .!?\n1é。"), max_size=60))
-def test_sentences_cover_the_text_without_gaps(text):
+def test_sentences_cover_the_text_without_gaps(text: str) -> None:
     bounds = sentence_bounds(text)
     assert "".join(text[first:last] for first, last in bounds) == text
     assert all(first < last for first, last in bounds)
 
 
 @given(st.text(st.sampled_from("aB .!?\n"), min_size=1, max_size=60), st.data())
-def test_every_token_belongs_to_exactly_one_sentence(text, data):
+def test_every_token_belongs_to_exactly_one_sentence(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(text) - 1)), max_size=20)) | {0, len(text)})
     offsets = [(first, last) for first, last in pairwise(cuts) if last > first]
     units = sentence_units(text, offsets)
@@ -108,7 +108,7 @@ def test_every_token_belongs_to_exactly_one_sentence(text, data):
 
 
 @given(st.lists(st.sampled_from(["a", " b", "\n", "c ", ""]), max_size=20))
-def test_words_partition_the_tokens(tokens):
+def test_words_partition_the_tokens(tokens) -> None:
     units = word_units(tokens)
     assert [token for group in units.tokens for token in group] == list(range(len(tokens)))
     assert "".join(units.texts) == "".join(tokens)
@@ -116,7 +116,7 @@ def test_words_partition_the_tokens(tokens):
 
 @given(st.integers(0, 50), st.integers(-3, 60))
 @settings(max_examples=200)
-def test_near_equal_ranges(length, parts):
+def test_near_equal_ranges(length: int, parts: int) -> None:
     ranges = near_equal_ranges(length, parts)
     sizes = [last - first for first, last in ranges]
     assert sum(sizes) == length and all(sizes) and sizes == sorted(sizes, reverse=True)

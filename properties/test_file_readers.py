@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 for _kind in KINDS:
     for _ending in ("csv", "tsv", "json", "jsonl"):
-        READERS[f"{_kind}.{_ending}"] = lambda path, kind=_kind: load_rows(path, kind)
+        READERS[f"{_kind}.{_ending}"] = partial(load_rows, kind=_kind)
 READERS["pro_stereotyped_type1.txt.dev"] = lambda path: load_rows(path, "winobias")
 
 

@@ -61,7 +61,7 @@ haystacks = st.builds(haystack, st.sampled_from(sorted(SOURCES)), st.sampled_fro
 
 @few
 @given(haystacks, prompts)
-def test_prompt_fills_its_length_and_never_exceeds_it(hay, prompt):
+def test_prompt_fills_its_length_and_never_exceeds_it(hay, prompt) -> None:
     sample = build_sample(hay, **prompt)
     tokens = len(hay.encoder.tokenizer(sample.prompt, add_special_tokens=sample.special, verbose=False).input_ids)
     assert prompt["length"] - 2 <= tokens + prompt["tokens_to_generate"] <= prompt["length"]
@@ -70,7 +70,7 @@ def test_prompt_fills_its_length_and_never_exceeds_it(hay, prompt):
 
 @few
 @given(haystacks, prompts)
-def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay, prompt):
+def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay, prompt) -> None:
     sample = build_sample(hay, **prompt)
     assert all(sample.input.count(needle) == 1 for needle in sample.needles)
     assert all(sample.input.count(value) == 1 for value in sample.outputs)
@@ -82,7 +82,7 @@ def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay, prom
 
 @few
 @given(haystacks, prompts)
-def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt):
+def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt) -> None:
     sample = build_sample(hay, **{**prompt, "needle": NeedleTask()})
     start, units = sample.metadata["window_start"], sample.metadata["window_units"]
     places = hay.boundaries(start, units) if prompt["boundary"] == "sentence" else np.arange(units + 1)
@@ -98,7 +98,7 @@ def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt):
 
 @few
 @given(haystacks, prompts)
-def test_same_seed_gives_the_same_bytes(hay, prompt):
+def test_same_seed_gives_the_same_bytes(hay, prompt) -> None:
     first = json_line(build_sample(hay, **prompt))
     build_sample(hay, **{**prompt, "index": prompt["index"] + 1})  # What came before must not matter.
     assert json_line(build_sample(hay, **prompt)) == first
@@ -106,14 +106,14 @@ def test_same_seed_gives_the_same_bytes(hay, prompt):
 
 @few
 @given(haystacks, prompts, st.integers(1, 5))
-def test_another_index_is_another_draw(hay, prompt, step):
+def test_another_index_is_another_draw(hay, prompt, step: int) -> None:
     one, other = build_sample(hay, **prompt), build_sample(hay, **{**prompt, "index": prompt["index"] + step})
     assert one.outputs != other.outputs
 
 
 @settings(deadline=None, max_examples=3)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from(["niah_single_2", "niah_multikey_3"]))
-def test_serial_parallel_and_resumed_grids_are_the_same_bytes(seed, stop_after, name):
+def test_serial_parallel_and_resumed_grids_are_the_same_bytes(seed: int, stop_after: int, name) -> None:
     config = {
         "target_length": 900,
         "length_interval": 450,
@@ -139,7 +139,7 @@ class _Stopped(Exception):
 
 
 def _stop_after(count):
-    def on_cell(cell, done, total):
+    def on_cell(cell, done, total) -> None:
         if done == count:
             raise _Stopped
 
@@ -152,7 +152,7 @@ def _content(root):
 
 
 @given(st.integers(1, 10_000), st.integers(1, 2000), st.integers(1, 5000))
-def test_lengths_step_up_to_the_target(target, interval, start):
+def test_lengths_step_up_to_the_target(target: int, interval: int, start: int) -> None:
     lengths = length_sequence(target, interval, start)
     assert all(b - a == interval for a, b in pairwise(lengths))
     assert not lengths or (lengths[0] == start and target - interval < lengths[-1] <= target)
@@ -160,7 +160,7 @@ def test_lengths_step_up_to_the_target(target, interval, start):
 
 
 @given(st.integers(1, 101), st.sampled_from(["uniform", "inclusive", "open", "random"]), st.integers(0, 2**32))
-def test_depths_ascend_within_0_and_100(n, strategy, seed):
+def test_depths_ascend_within_0_and_100(n: int, strategy, seed: int) -> None:
     depths = depth_sequence(n, strategy, seed=seed)
     assert len(depths) == n
     assert all(0 <= depth <= 100 for depth in depths)
@@ -169,7 +169,7 @@ def test_depths_ascend_within_0_and_100(n, strategy, seed):
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30), st.floats(0, 100))
-def test_no_boundary_is_nearer(counts, depth):
+def test_no_boundary_is_nearer(counts, depth: float) -> None:
     starts = np.concatenate([[0], np.cumsum(counts)])
     found = nearest_boundary(starts, depth)
     distances = np.abs(starts - depth / 100 * starts[-1])
@@ -178,20 +178,20 @@ def test_no_boundary_is_nearer(counts, depth):
 
 
 @given(st.text(), st.lists(st.text(min_size=1), min_size=1, max_size=4))
-def test_scores_are_shares_in_order(prediction, references):
+def test_scores_are_shares_in_order(prediction: str, references) -> None:
     every, some, whole = (score(prediction, references) for score in (score_all, score_any, score_boundary))
     assert 0 <= whole <= 1
     assert 0 <= every <= some <= 1
 
 
 @given(st.integers(1_000_000, 9_999_999), st.integers(0, 9))
-def test_number_within_a_longer_number_is_no_whole_word(value, digit):
+def test_number_within_a_longer_number_is_no_whole_word(value: int, digit: int) -> None:
     assert score_boundary(f"{value}{digit}", [str(value)]) == 0.0
     assert score_boundary(f"{digit} {value}.", [str(value)]) == 1.0
 
 
 @given(st.text(alphabet='ab .?!\n。！Mr“”"', max_size=80))
-def test_sentence_ends_cover_the_text(text):
+def test_sentence_ends_cover_the_text(text: str) -> None:
     ends = sentence_ends(text)
     assert ends == sorted(set(ends))
     assert not text or ends[-1] == len(text)

@@ -28,7 +28,7 @@ COMMON = settings(max_examples=100, deadline=None)
 
 @COMMON
 @given(st.integers(1, 500), seeds, families)
-def test_p1_count_uniqueness_and_no_secret_inside_another_text(n, seed, family):
+def test_p1_count_uniqueness_and_no_secret_inside_another_text(n: int, seed, family) -> None:
     """P1: n canaries; the source's statement says nothing of uniqueness."""
     canaries = generate_canaries(n, seed=seed, family=family)
     assert len(canaries) == n
@@ -49,7 +49,9 @@ texts = st.text(CHARACTERS, min_size=0, max_size=30)
 @given(texts, st.text(CHARACTERS, min_size=1, max_size=20), texts, seeds)
 @example(" \n", "a\nb", "\u2028 ", 0)
 @example("\r\n", "\x85", "\x00", 2)
-def test_p1_manifest_gives_back_any_text_exactly(tmp_path_factory, before, secret, after, seed):
+def test_p1_manifest_gives_back_any_text_exactly(
+    tmp_path_factory: pytest.TempPathFactory, before, secret: str, after, seed
+) -> None:
     """P1: the source's files carry a line prefix, so that what is read is not what was written."""
     text = before + secret + after
     canary = Canary("free-0", "code", text, secret, (len(before), len(before) + len(secret)), "member", 3)
@@ -59,7 +61,7 @@ def test_p1_manifest_gives_back_any_text_exactly(tmp_path_factory, before, secre
     assert read_manifest(path) == manifest
 
 
-def test_p1_half_a_surrogate_pair_is_no_text(tmp_path):
+def test_p1_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
     canary = Canary("free-0", "code", "Canary \ud800", "\ud800", (7, 8), "member", 3)
     path = tmp_path / "manifest.jsonl"
     write_manifest(Manifest((canary,), 0), path)
@@ -69,21 +71,21 @@ def test_p1_half_a_surrogate_pair_is_no_text(tmp_path):
 
 @COMMON
 @given(st.integers(1, 60), st.integers(0, 60), seeds, families)
-def test_p2_same_seed_same_canaries_and_prefix_stability(n, more, seed, family):
+def test_p2_same_seed_same_canaries_and_prefix_stability(n: int, more: int, seed, family) -> None:
     """P2: the source's generator takes no seed; ours is pure, and more canaries never change the first ones."""
     assert generate_canaries(n + more, seed=seed, family=family)[:n] == generate_canaries(n, seed=seed, family=family)
 
 
 @COMMON
 @given(seeds, seeds, families)
-def test_p2_different_seeds_share_no_secret(first, second, family):
+def test_p2_different_seeds_share_no_secret(first, second, family) -> None:
     """P2: another seed is another draw (a shared secret has probability below 1e-5 even in the smallest family)."""
     if first != second:
         one, two = (generate_canaries(5, seed=seed, family=family) for seed in (first, second))
         assert not {c.secret for c in one} & {c.secret for c in two}
 
 
-def test_p2_independent_of_the_hash_seed():
+def test_p2_independent_of_the_hash_seed() -> None:
     """P2: a new process with another PYTHONHASHSEED draws the same canaries."""
     code = """from lm_audit.audits.privacy.data.canaries import generate_canaries
 print(generate_canaries(5, seed=3, family='sentence'))"""
@@ -106,7 +108,7 @@ print(generate_canaries(5, seed=3, family='sentence'))"""
 @given(st.integers(1, 30_000), st.data())
 @example(19_999, None)
 @example(10_199, None)
-def test_p3_gaps_differ_by_at_most_one(n, data):
+def test_p3_gaps_differ_by_at_most_one(n: int, data: st.DataObject) -> None:
     """P3: false for the source's spacing (n=19,999, k=200: tail gap 298 of average 100); true for floor(i n / k)."""
     k = {19_999: 200, 10_199: 102}[n] if data is None else data.draw(st.integers(1, n))
     positions = insertion_positions(n, k)
@@ -120,7 +122,7 @@ def test_p3_gaps_differ_by_at_most_one(n, data):
 
 @COMMON
 @given(st.integers(1, 200), st.integers(1, 5), seeds)
-def test_p3_rows_of_a_corpus_keep_order_and_spacing(n, k, seed):
+def test_p3_rows_of_a_corpus_keep_order_and_spacing(n: int, k: int, seed) -> None:
     """P3: in the file itself, documents keep their order and every member stands where the positions say."""
     documents = [f"document {i}" for i in range(n)]
     canaries = generate_canaries(k, seed=seed)
@@ -141,7 +143,7 @@ def test_p3_rows_of_a_corpus_keep_order_and_spacing(n, k, seed):
 @given(st.integers(1, 10**6), st.integers(0, 10**6))
 @example(124, 1)
 @example(99, 1)
-def test_ratio_limits_follow_the_unique_share(n, k):
+def test_ratio_limits_follow_the_unique_share(n: int, k: int) -> None:
     """The share k / (n + k) binds: ok up to 0.8%, warn up to 1%, refused above; k / n is never below it."""
     share = canary_ratio(n, k)
     assert share <= canary_ratio(n, k, denominator="corpus")
@@ -156,7 +158,7 @@ def test_ratio_limits_follow_the_unique_share(n, k):
 
 @COMMON
 @given(st.lists(st.integers(1, 16), min_size=1, max_size=20), st.integers(0, 40), seeds, families)
-def test_planting_keeps_counts_and_separates_roles(repetitions, controls, seed, family):
+def test_planting_keeps_counts_and_separates_roles(repetitions, controls: int, seed, family) -> None:
     """Roles are shuffled, the multiset of repetitions is kept, twins are never repeated."""
     planted = plant_canaries(repetitions, controls=controls, seed=seed, family=family)
     members = [c for c in planted if c.role == "member"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +25,7 @@ entries = st.dictionaries(st.text().filter(lambda key: key not in RESERVED), val
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _no_git_calls():
+def _no_git_calls() -> Iterator[None]:
     """Two processes an entry would make a hundred examples slow; one example below reads the real state."""
     from lm_audit.audits.privacy.stages import run_metadata as metadata
 
@@ -34,7 +36,9 @@ def _no_git_calls():
 
 @COMMON
 @given(st.lists(st.tuples(st.sampled_from(KINDS), entries), min_size=1, max_size=5), st.data())
-def test_p11_every_entry_reads_back_after_a_torn_line(tmp_path_factory, items, data):
+def test_p11_every_entry_reads_back_after_a_torn_line(
+    tmp_path_factory: pytest.TempPathFactory, items, data: st.DataObject
+) -> None:
     """P11: true of the source only for clean files; after a torn last line its next good entry is lost too."""
     path = tmp_path_factory.mktemp("p11") / "run_metadata.jsonl"
     torn = data.draw(st.integers(0, len(items)))
@@ -55,7 +59,7 @@ def test_p11_every_entry_reads_back_after_a_torn_line(tmp_path_factory, items, d
 
 @COMMON
 @given(st.sampled_from(RESERVED), entries)
-def test_p11_reserved_keys_are_refused_not_overwritten(tmp_path_factory, key, entry):
+def test_p11_reserved_keys_are_refused_not_overwritten(tmp_path_factory: pytest.TempPathFactory, key, entry) -> None:
     """P11: the source overwrites a user's "timestamp"."""
     path = tmp_path_factory.mktemp("p11") / "run_metadata.jsonl"
     with pytest.raises(UsageError, match=key):
@@ -64,7 +68,7 @@ def test_p11_reserved_keys_are_refused_not_overwritten(tmp_path_factory, key, en
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), (1, 2), {1: "a"}, object()])
-def test_p11_values_that_json_does_not_give_back_are_refused(tmp_path, value):
+def test_p11_values_that_json_does_not_give_back_are_refused(tmp_path: Path, value) -> None:
     """P11: NaN, tuples and number keys would come back as something else."""
     with pytest.raises(UsageError, match="plain JSON"):
         append_metadata(tmp_path / "log.jsonl", "audit", {"value": value})

@@ -59,7 +59,7 @@ def outcome(name, content):
 @example(b'{"text": NaN}')
 @example(b'{"text": "a", "text": "b"}')
 @example(b'{"kind": "manifest", "schema": 1, "files": [{}]}\n{"kind": "canary"}')
-def test_any_bytes_give_rows_or_an_error_that_names_the_file(name, content):
+def test_any_bytes_give_rows_or_an_error_that_names_the_file(name, content) -> None:
     outcome(name, content)
 
 
@@ -69,7 +69,7 @@ def test_any_bytes_give_rows_or_an_error_that_names_the_file(name, content):
     st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(str.strip), min_size=1, max_size=5)
 )
 @example(["a\u2028b", "e\u0085", "c\x0bd"])
-def test_texts_are_read_as_a_plain_reader_reads_them(name, texts):
+def test_texts_are_read_as_a_plain_reader_reads_them(name: str, texts) -> None:
     lines = "\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in texts)
     for content in (lines.encode(), b"\xef\xbb\xbf" + lines.encode(), lines.encode("utf-16")):
         assert outcome(name, content) == texts
@@ -84,7 +84,7 @@ def manifest_lines():
 
 @quick
 @given(st.data())
-def test_a_manifest_with_a_changed_value_is_refused_or_the_same(data):
+def test_a_manifest_with_a_changed_value_is_refused_or_the_same(data: st.DataObject) -> None:
     manifest, lines = manifest_lines()
     row = data.draw(st.integers(0, len(lines) - 1))
     record = json.loads(lines[row])
@@ -100,7 +100,7 @@ def test_a_manifest_with_a_changed_value_is_refused_or_the_same(data):
 @quick
 @given(st.data())
 @example(None)
-def test_a_config_with_a_changed_value_is_refused_or_usable(data):
+def test_a_config_with_a_changed_value_is_refused_or_usable(data: st.DataObject) -> None:
     record = smoke_config().to_json()
     if data is not None:
         key = data.draw(st.sampled_from(sorted(record)))
@@ -121,7 +121,7 @@ def test_a_config_with_a_changed_value_is_refused_or_usable(data):
 @given(st.text(max_size=60))
 @example("base=\0,sft=x")
 @example("base=" + "a" * 5000)
-def test_any_stages_option_is_parsed_or_refused(text):
+def test_any_stages_option_is_parsed_or_refused(text: str) -> None:
     try:
         assert "base" in parse_stages(text)
     except HarnessError as error:
@@ -144,7 +144,7 @@ def test_any_stages_option_is_parsed_or_refused(text):
         ({"pair_style": "other"}, "pair_style"),
     ],
 )
-def test_settings_that_cannot_be_are_named(changes, message):
+def test_settings_that_cannot_be_are_named(changes, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         smoke_config(**changes)
 
@@ -161,7 +161,7 @@ def test_settings_that_cannot_be_are_named(changes, message):
         ("sft", {"max_length": 0}, r"sft\.max_length"),
     ],
 )
-def test_training_settings_that_cannot_be_are_named(stage, changes, message):
+def test_training_settings_that_cannot_be_are_named(stage: str, changes, message: str) -> None:
     from dataclasses import replace
 
     settings_ = replace(getattr(smoke_config(), stage), **changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,9 +26,9 @@ class Scheduling(RuleBasedStateMachine):
     def start(self, groups: list[str | None], max_crashes: int) -> None:
         self.works = works_of(groups)
         self.queue = AffinityQueue(self.works, max_crashes=max_crashes)
-        self.finished: Counter[int] = Counter()
-        self.killers: Counter[int] = Counter()
-        self.repeats: Counter[int] = Counter()
+        self.finished: Counter[Hashable] = Counter()
+        self.killers: Counter[Hashable] = Counter()
+        self.repeats: Counter[Hashable] = Counter()
         self.names = 0
 
     @rule()
@@ -91,7 +92,7 @@ TestScheduling = Scheduling.TestCase
 TestScheduling.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def drain(queue: AffinityQueue, nodes: int, seconds: dict[int, float], load_s: float) -> tuple[float, int]:
+def drain(queue: AffinityQueue, nodes: int, seconds: Mapping[Hashable, float], load_s: float) -> tuple[float, int]:
     """Run the queue on simulated nodes: the make-span, and how many loads it took."""
     clock = dict.fromkeys(range(nodes), 0.0)
     loaded: dict[int, str | None] = dict.fromkeys(range(nodes))
@@ -115,7 +116,7 @@ def drain(queue: AffinityQueue, nodes: int, seconds: dict[int, float], load_s: f
 
 @given(groups=st.lists(GROUPS, max_size=60), nodes=st.integers(1, 8), load_s=st.floats(0, 50), seed=st.integers(0, 99))
 @settings(deadline=None)
-def test_every_case_runs_once_and_no_worker_stands_idle_for_long(groups, nodes, load_s, seed) -> None:
+def test_every_case_runs_once_and_no_worker_stands_idle_for_long(groups, nodes: int, load_s: float, seed: int) -> None:
     works = works_of(groups)
     seconds = {work.key: 1.0 + (seed * 7 + work.key * 13) % 10 for work in works}
     models = {work.group for work in works} - {None}
@@ -131,7 +132,7 @@ def test_every_case_runs_once_and_no_worker_stands_idle_for_long(groups, nodes, 
 
 @given(sizes=st.lists(st.integers(1, 15), min_size=1, max_size=6), extra=st.integers(0, 3))
 @settings(deadline=None)
-def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes, extra) -> None:
+def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes, extra: int) -> None:
     works = works_of([f"m{model}@cpu" for model, size in enumerate(sizes) for _ in range(size)])
     costs = CostModel(load_s={work.group: 1e6 for work in works})
     _, loads = drain(AffinityQueue(works, costs), len(sizes) + extra, {work.key: 1.0 for work in works}, 1e6)
@@ -140,7 +141,7 @@ def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes, ext
 
 @given(size=st.integers(2, 40), nodes=st.integers(2, 6))
 @settings(deadline=None)
-def test_a_model_that_loads_for_nothing_is_shared_by_all(size, nodes) -> None:
+def test_a_model_that_loads_for_nothing_is_shared_by_all(size: int, nodes: int) -> None:
     works = works_of(["m@cpu"] * size)
     queue = AffinityQueue(works, CostModel(load_s={"m@cpu": 0.0}))
     span, loads = drain(queue, nodes, {work.key: 1.0 for work in works}, 0.0)
@@ -150,8 +151,8 @@ def test_a_model_that_loads_for_nothing_is_shared_by_all(size, nodes) -> None:
 
 @given(groups=st.lists(GROUPS, max_size=40), nodes=st.integers(1, 4))
 @settings(deadline=None)
-def test_the_same_run_is_dealt_out_the_same_way(groups, nodes) -> None:
-    def deal() -> list[tuple[int, int]]:
+def test_the_same_run_is_dealt_out_the_same_way(groups, nodes: int) -> None:
+    def deal() -> list[tuple[int, Hashable]]:
         queue = AffinityQueue(works_of(groups))
         for node in range(nodes):
             queue.add_node(node)

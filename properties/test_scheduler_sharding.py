@@ -24,28 +24,28 @@ IDS = st.lists(CASES, unique=True, max_size=60)
 
 
 @given(ids=IDS, of=st.integers(1, 80), costs=st.lists(st.floats(0, 1e6), min_size=60, max_size=60))
-def test_every_case_is_in_exactly_one_shard(ids, of, costs) -> None:
+def test_every_case_is_in_exactly_one_shard(ids, of: int, costs) -> None:
     places = assign(ids, of, dict(zip(ids, costs, strict=False)))
     assert set(places) == set(ids)
     assert all(1 <= place <= of for place in places.values())
 
 
 @given(ids=IDS, of=st.integers(1, 10), seed=st.integers(0, 9))
-def test_order_of_collection_does_not_matter(ids, of, seed) -> None:
+def test_order_of_collection_does_not_matter(ids, of: int, seed: int) -> None:
     shuffled = random.Random(seed).sample(ids, len(ids))
     assert assign(ids, of) == assign(shuffled, of)
     assert plan_digest(ids) == plan_digest(shuffled)
 
 
 @given(ids=IDS, of=st.integers(1, 10))
-def test_no_shard_has_more_than_its_due_and_the_tolerance(ids, of) -> None:
+def test_no_shard_has_more_than_its_due_and_the_tolerance(ids, of: int) -> None:
     places = list(assign(ids, of).values())
     due = len(ids) / of
     assert all(places.count(shard) <= due * (1 + 2 * SNAP) + 1 for shard in range(1, of + 1))
 
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=1, max_size=6), of=st.integers(1, 8))
-def test_models_are_split_by_no_more_than_the_cuts(sizes, of) -> None:
+def test_models_are_split_by_no_more_than_the_cuts(sizes, of: int) -> None:
     ids = [f"t.py::test_x[m{model}@cpu-{case}]" for model, size in enumerate(sizes) for case in range(size)]
     places = assign(ids, of)
     loads = {(group_of(case), place) for case, place in places.items()}
@@ -53,7 +53,7 @@ def test_models_are_split_by_no_more_than_the_cuts(sizes, of) -> None:
 
 
 @given(count=st.integers(1, 6), size=st.integers(3, 20))
-def test_as_many_models_of_one_size_as_shards_are_not_split(count, size) -> None:
+def test_as_many_models_of_one_size_as_shards_are_not_split(count: int, size: int) -> None:
     ids = [f"t.py::test_x[m{model}@cpu-{case}]" for model in range(count) for case in range(size)]
     places = assign(ids, count)
     assert len({(group_of(case), place) for case, place in places.items()}) == count
@@ -65,7 +65,7 @@ def test_a_case_added_changes_the_digest(ids) -> None:
 
 
 @given(index=st.integers(-3, 30), of=st.integers(-3, 30))
-def test_a_shard_is_read_or_refused(index, of) -> None:
+def test_a_shard_is_read_or_refused(index: int, of: int) -> None:
     if 1 <= index <= of:
         assert str(parse_shard(f"{index}/{of}")) == f"{index}/{of}"
     else:
@@ -74,6 +74,6 @@ def test_a_shard_is_read_or_refused(index, of) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "a/b", "1/2/3", "1.5/2", "1/"])
-def test_nonsense_is_refused(text) -> None:
+def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="2/8"):
         parse_shard(text)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,14 +32,15 @@ VECTORS = st.one_of(
     st.tuples(NUMBERS, st.integers(1, 8)).map(lambda pair: [pair[0]] * pair[1]),
 )
 COUNTS = st.one_of(st.none(), NUMBERS, st.integers(-3, 60))
-EVERY = {"n_resamples": 29, "seed": 1}
+Calls = dict[str, Callable[..., Any]]
+EVERY: dict[str, Any] = {"n_resamples": 29, "seed": 1}
 
 
 def strict_json(answer: object) -> object:
     if isinstance(answer, Estimate):
         assert answer.value is not None or answer.note
         return answer.to_json()
-    if is_dataclass(answer):
+    if is_dataclass(answer) and not isinstance(answer, type):
         return asdict(answer)
     return [strict_json(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
@@ -49,7 +52,7 @@ def check(call, *arguments: object, **options: object) -> None:
     json.dumps(strict_json(answer), allow_nan=False)
 
 
-ONE_SAMPLE = {
+ONE_SAMPLE: Calls = {
     "bootstrap_ci": lambda x: hs.bootstrap_ci(x, **EVERY),
     "bootstrap_ci median percentile": lambda x: hs.bootstrap_ci(x, "median", method="percentile", **EVERY),
     "bootstrap_ci callable": lambda x: hs.bootstrap_ci(x, lambda s: float(1 / s.sum()), **EVERY),
@@ -63,7 +66,7 @@ ONE_SAMPLE = {
     "benjamini_hochberg": hs.benjamini_hochberg,
     "lira_offline": lambda x: hs.lira_offline(0.5, x),
 }
-TWO_SAMPLE = {
+TWO_SAMPLE: Calls = {
     "roc_auc": hs.roc_auc,
     "pr_auc": hs.pr_auc,
     "tpr_at_fpr": lambda x, y: hs.tpr_at_fpr(x, y, 0.1),
@@ -77,13 +80,13 @@ TWO_SAMPLE = {
     "bootstrap medians": lambda x, y: hs.bootstrap_two_sample(x, y, "median_difference", **EVERY),
     "bootstrap callable": lambda x, y: hs.bootstrap_two_sample(x, y, lambda a, b: a.mean() / b.mean(), **EVERY),
 }
-PAIRED = {
+PAIRED: Calls = {
     "paired_effect": hs.paired_effect,
     "bootstrap_paired": lambda a, b: hs.bootstrap_paired(a, b, **EVERY),
     "mcnemar_exact": hs.mcnemar_exact,
     "mcnemar_exact clusters": lambda a, b: hs.mcnemar_exact(a, b, [i // 2 for i in range(len(a))]),
 }
-TABLES = {
+TABLES: Calls = {
     "bootstrap_crossed": lambda t: hs.bootstrap_crossed(t, **EVERY),
     "bootstrap_crossed callable": lambda t: hs.bootstrap_crossed(t, np.median, **EVERY),
     "crossed_contrast": lambda t: [hs.crossed_contrast(t, **EVERY)],
@@ -94,7 +97,7 @@ TABLES = {
     "max_min_two_way": lambda t: hs.max_min_two_way(np.stack([t, -t]), **EVERY),
     "grid_mean_squares": lambda t: hs.grid_mean_squares(np.stack([t, -t])),
 }
-COUNTED = {
+COUNTED: Calls = {
     "clopper_pearson": lambda a, b, c: hs.clopper_pearson(a, b),
     "wilson": lambda a, b, c: hs.wilson(a, b),
     "share_difference": lambda a, b, c: hs.share_difference(a, b, c, 20),
@@ -110,21 +113,21 @@ COUNTED = {
 
 @pytest.mark.parametrize("name", ONE_SAMPLE)
 @given(values=VECTORS)
-def test_one_sample(name, values):
+def test_one_sample(name, values) -> None:
     check(ONE_SAMPLE[name], values)
 
 
 @pytest.mark.parametrize("name", TWO_SAMPLE)
 @given(first=VECTORS, second=VECTORS)
 @settings(max_examples=60)
-def test_two_samples(name, first, second):
+def test_two_samples(name, first, second) -> None:
     check(TWO_SAMPLE[name], first, second)
 
 
 @pytest.mark.parametrize("name", PAIRED)
 @given(data=st.data(), size=SIZED)
 @settings(max_examples=60)
-def test_pairs(name, data, size):
+def test_pairs(name, data: st.DataObject, size: int) -> None:
     pool = data.draw(st.sampled_from([NUMBERS, FINITE]))
     sides = [data.draw(st.lists(pool, min_size=size, max_size=size)) for _ in range(2)]
     check(PAIRED[name], *sides)
@@ -133,7 +136,7 @@ def test_pairs(name, data, size):
 @pytest.mark.parametrize("name", TABLES)
 @given(data=st.data(), rows=st.integers(0, 4), columns=st.integers(0, 4))
 @settings(max_examples=60)
-def test_tables(name, data, rows, columns):
+def test_tables(name, data: st.DataObject, rows: int, columns: int) -> None:
     pool = data.draw(st.sampled_from([NUMBERS, FINITE]))
     cells = data.draw(st.lists(pool, min_size=rows * columns, max_size=rows * columns))
     check(TABLES[name], np.array(cells, dtype=np.float64).reshape(rows, columns))
@@ -141,14 +144,14 @@ def test_tables(name, data, rows, columns):
 
 @pytest.mark.parametrize("name", COUNTED)
 @given(a=COUNTS, b=COUNTS, c=COUNTS)
-def test_counts_and_numbers(name, a, b, c):
+def test_counts_and_numbers(name, a, b, c) -> None:
     check(COUNTED[name], a, b, c)
 
 
 @pytest.mark.parametrize("function", [hs.power_paired_t, hs.power_two_sample_t, hs.power_auc])
 @given(effect=NUMBERS, n=st.one_of(NUMBERS, st.integers(0, 100)))
 @settings(max_examples=15)
-def test_power(function, effect, n):
+def test_power(function, effect, n) -> None:
     check(function, effect)
     check(function, n=n)
     check(function, effect, n=n)
@@ -156,6 +159,6 @@ def test_power(function, effect, n):
 
 @given(values=st.lists(FINITE, min_size=40, max_size=60))
 @settings(max_examples=10)
-def test_a_skew_normal_fit_of_odd_references(values):
+def test_a_skew_normal_fit_of_odd_references(values) -> None:
     check(hs.exposure_extrapolated, [0.0, 1e300, 1e-320, -1.0], values)
     check(hs.exposure_extrapolated, [0.0, 1.0], [value * 1e-10 for value in values])

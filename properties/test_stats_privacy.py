@@ -29,20 +29,20 @@ LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
 
 @given(LOSSES, LOSSES)
-def test_sampled_exposure_lies_between_zero_and_its_cap(canaries, references):
+def test_sampled_exposure_lies_between_zero_and_its_cap(canaries, references) -> None:
     for answer in exposure_sampled(canaries, references):
         assert 0 <= answer.exposure <= answer.max_exposure == math.log2(len(references) + 1)
         assert answer.exposure_tfp < answer.exposure
 
 
 @given(LOSSES, LOSSES)
-def test_a_lower_loss_is_never_less_exposed(canaries, references):
+def test_a_lower_loss_is_never_less_exposed(canaries, references) -> None:
     ordered = [answer.exposure for answer in exposure_sampled(sorted(canaries), references)]
     assert ordered == sorted(ordered, reverse=True)
 
 
 @given(st.integers(1, 2**60), st.data())
-def test_exact_exposure_lies_between_zero_and_its_cap(space, data):
+def test_exact_exposure_lies_between_zero_and_its_cap(space: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, space))
     assert 0 <= exposure_exact(rank, space).value <= math.log2(space)
     assert exposure_exact(space, space).value == 0
@@ -50,7 +50,7 @@ def test_exact_exposure_lies_between_zero_and_its_cap(space, data):
 
 @given(st.integers(0, 99))
 @settings(max_examples=5)
-def test_extrapolated_exposure_falls_with_the_loss(seed):
+def test_extrapolated_exposure_falls_with_the_loss(seed: int) -> None:
     references = np.random.default_rng(seed).gamma(4, size=60)
     losses = [-30.0, -3.0, 0.0, 1.0, 4.0, 9.0, 100.0]
     bits = [answer.value for answer in exposure_extrapolated(losses, references)]
@@ -59,7 +59,7 @@ def test_extrapolated_exposure_falls_with_the_loss(seed):
 
 @given(st.floats(-5, 5), st.floats(-12, -5))
 @settings(max_examples=30)
-def test_the_skew_normal_tail_joins_its_derivative(shape, x):
+def test_the_skew_normal_tail_joins_its_derivative(shape: float, x: float) -> None:
     # d log F / dx = f / F, so the integrated tail must have the density as its slope.
     h = 1e-4
     slope = (_log_cdf(x + h, (shape, 0.0, 1.0)) - _log_cdf(x - h, (shape, 0.0, 1.0))) / (2 * h)
@@ -69,13 +69,13 @@ def test_the_skew_normal_tail_joins_its_derivative(shape, x):
 
 @given(st.integers(1, 40), st.integers(0, 40), st.sampled_from([0.0, 1e-5, 1e-3]))
 @settings(max_examples=15)
-def test_one_run_bounds_are_monotone_in_right_guesses(r, idle, delta):
+def test_one_run_bounds_are_monotone_in_right_guesses(r: int, idle: int, delta) -> None:
     bounds = [one_run_epsilon(r + idle, r, v, delta).value for v in range(r + 1)]
     assert bounds == sorted(bounds) and bounds[0] == 0
 
 
 @given(st.data(), st.integers(1, 60), st.sampled_from([0.0, 1e-5]))
-def test_the_one_run_bound_is_where_the_test_stops_rejecting(data, r, delta):
+def test_the_one_run_bound_is_where_the_test_stops_rejecting(data: st.DataObject, r: int, delta) -> None:
     v = data.draw(st.integers(0, r))
     bound = one_run_epsilon(r, r, v, delta).value
     assert one_run_p_value(r, r, v, bound + 1e-6, delta).value >= 0.05
@@ -84,7 +84,7 @@ def test_the_one_run_bound_is_where_the_test_stops_rejecting(data, r, delta):
 
 
 @given(st.data(), st.integers(1, 100), st.integers(1, 100), st.sampled_from([0.0, 1e-5, 0.1]))
-def test_bounds_from_rates_grow_with_hits(data, members, controls, delta):
+def test_bounds_from_rates_grow_with_hits(data: st.DataObject, members: int, controls: int, delta) -> None:
     false = data.draw(st.integers(0, controls))
     bounds = [epsilon_from_rates(hits, members, false, controls, delta).value for hits in range(members + 1)]
     assert min(bounds) >= 0
@@ -94,7 +94,7 @@ def test_bounds_from_rates_grow_with_hits(data, members, controls, delta):
 
 
 @given(st.floats(-5, 5), st.lists(st.integers(-5, 5), min_size=2, max_size=9), st.lists(st.integers(-5, 5), min_size=2))
-def test_likelihood_ratios(observed, inside, outside):
+def test_likelihood_ratios(observed: float, inside, outside) -> None:
     forth, back = lira_online(observed, inside, outside), lira_online(observed, outside, inside)
     assert (forth.value is None) == (len(set(inside)) == 1 or len(set(outside)) == 1)
     if forth.value is not None:
@@ -104,7 +104,7 @@ def test_likelihood_ratios(observed, inside, outside):
 
 @given(st.floats(0.05, 3), st.floats(0.001, 0.2), st.floats(0.5, 0.95))
 @settings(max_examples=25)
-def test_the_sample_size_is_the_smallest_with_the_power(effect, alpha, power):
+def test_the_sample_size_is_the_smallest_with_the_power(effect: float, alpha: float, power: float) -> None:
     size = int(power_paired_t(effect, alpha=alpha, power=power).value)
     assert power_paired_t(effect, n=size, alpha=alpha).value >= power - 1e-6
     if size > 2:
@@ -114,7 +114,7 @@ def test_the_sample_size_is_the_smallest_with_the_power(effect, alpha, power):
 
 @given(st.floats(0.52, 0.99), st.floats(0.01, 0.2), st.floats(0.5, 0.95))
 @settings(max_examples=25)
-def test_the_group_size_for_an_auc_is_the_smallest(auc, alpha, power):
+def test_the_group_size_for_an_auc_is_the_smallest(auc: float, alpha: float, power: float) -> None:
     size = int(power_auc(auc, alpha=alpha, power=power).value)
     assert size == int(power_auc(1 - auc, alpha=alpha, power=power).value)
     assert power_auc(auc, n=size, alpha=alpha).value >= power

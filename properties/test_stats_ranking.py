@@ -24,26 +24,26 @@ def labelled(members, controls):
 
 
 @given(SCORES, SCORES)
-def test_auc_and_its_mirror_sum_to_one(members, controls):
+def test_auc_and_its_mirror_sum_to_one(members, controls) -> None:
     assert roc_auc(members, controls).value + roc_auc(controls, members).value == pytest.approx(1, abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_auc_is_mann_whitney_u_and_scikit_learns(members, controls):
+def test_auc_is_mann_whitney_u_and_scikit_learns(members, controls) -> None:
     value = roc_auc(members, controls).value
     assert value == pytest.approx(mannwhitneyu(members, controls).statistic / (len(members) * len(controls)), abs=1e-12)
     assert value == pytest.approx(roc_auc_score(*labelled(members, controls)), abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_average_precision_is_scikit_learns(members, controls):
+def test_average_precision_is_scikit_learns(members, controls) -> None:
     assert pr_auc(members, controls).value == pytest.approx(
         average_precision_score(*labelled(members, controls)), abs=1e-12
     )
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30), st.data())
-def test_increasing_maps_change_nothing(members, data):
+def test_increasing_maps_change_nothing(members, data: st.DataObject) -> None:
     controls = data.draw(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30))
     for function in (lambda x: x**3, lambda x: 2.0**-3 * x + 7, lambda x: np.exp(x / 100)):
         mapped = [function(np.array(side, dtype=np.float64)) for side in (members, controls)]
@@ -52,7 +52,7 @@ def test_increasing_maps_change_nothing(members, data):
 
 
 @given(SCORES, SCORES)
-def test_groups_apart_have_auc_one(members, controls):
+def test_groups_apart_have_auc_one(members, controls) -> None:
     apart = members - members.min() + 1, controls - controls.max()
     assert roc_auc(*apart).value == 1
     found = roc_auc(*apart)
@@ -62,14 +62,14 @@ def test_groups_apart_have_auc_one(members, controls):
 
 
 @given(SCORES, st.randoms())
-def test_identical_multisets_have_auc_one_half(scores, random):
+def test_identical_multisets_have_auc_one_half(scores, random) -> None:
     shuffled = list(scores)
     random.shuffle(shuffled)
     assert roc_auc(scores, shuffled).value == pytest.approx(0.5, abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_the_interval_holds_the_auc(members, controls):
+def test_the_interval_holds_the_auc(members, controls) -> None:
     estimate = roc_auc(members, controls)
     if estimate.low is not None:
         assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
@@ -77,7 +77,7 @@ def test_the_interval_holds_the_auc(members, controls):
 
 
 @given(SCORES, SCORES, FPRS)
-def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr):
+def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr) -> None:
     rate = tpr_at_fpr(members, controls, fpr)
     assert rate.realised_fpr <= fpr
     assert rate.low <= rate.tpr <= rate.high
@@ -87,20 +87,20 @@ def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr):
 
 
 @given(SCORES, SCORES)
-def test_the_rate_grows_with_the_fpr(members, controls):
+def test_the_rate_grows_with_the_fpr(members, controls) -> None:
     rates = [tpr_at_fpr(members, controls, fpr).tpr for fpr in (0, 0.01, 0.05, 0.1, 0.5, 1)]
     assert rates == sorted(rates) and rates[-1] == 1
 
 
 @given(st.integers(1, 999), st.integers(1, 60))
-def test_allowed_false_positives_are_counted_in_decimal(thousandths, scale):
+def test_allowed_false_positives_are_counted_in_decimal(thousandths: int, scale: int) -> None:
     n = 1000 * scale // 10
     rate = tpr_at_fpr([0.0], np.arange(n), thousandths / 1000)
     assert rate.allowed_fp == thousandths * n // 1000
 
 
 @given(SCORES, SCORES, st.integers(0, 99))
-def test_the_bootstrap_of_a_rate_takes_all_resamples_at_once(members, controls, seed):
+def test_the_bootstrap_of_a_rate_takes_all_resamples_at_once(members, controls, seed: int) -> None:
     fast = bootstrap_two_sample(members, controls, tpr_statistic(0.1), n_resamples=29, seed=seed)
     slow = bootstrap_two_sample(members, controls, lambda m, c: tpr_at_fpr(m, c, 0.1).tpr, n_resamples=29, seed=seed)
     assert fast == slow

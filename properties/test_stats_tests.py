@@ -33,7 +33,7 @@ P_VALUES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size
 
 @given(WHOLE)
 @settings(max_examples=40)
-def test_sign_flip_equals_scipy(differences):
+def test_sign_flip_equals_scipy(differences) -> None:
     theirs = stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
@@ -41,13 +41,13 @@ def test_sign_flip_equals_scipy(differences):
 
 
 @given(WHOLE, st.integers(-60, 60), st.sampled_from([1, -1]))
-def test_sign_flip_does_not_depend_on_scale_or_sign(differences, exponent, sign):
+def test_sign_flip_does_not_depend_on_scale_or_sign(differences, exponent: int, sign) -> None:
     scaled = sign_flip_test(sign * differences * 2.0**exponent)
     assert scaled.value == sign_flip_test(differences).value
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=4), st.lists(st.floats(-5, 5), min_size=1, max_size=4))
-def test_two_sample_permutation_is_symmetric_and_bounded(x, y):
+def test_two_sample_permutation_is_symmetric_and_bounded(x, y) -> None:
     p = permutation_test(x, y).value
     assert p == permutation_test(y, x).value
     assert 0 < p <= 1
@@ -55,7 +55,7 @@ def test_two_sample_permutation_is_symmetric_and_bounded(x, y):
 
 @given(st.lists(st.integers(-9, 9), min_size=30, max_size=40), st.integers(0, 99))
 @settings(max_examples=20)
-def test_monte_carlo_p_is_never_zero_and_repeats(differences, seed):
+def test_monte_carlo_p_is_never_zero_and_repeats(differences, seed: int) -> None:
     answer = sign_flip_test(differences, n_resamples=99, seed=seed)
     assert answer == sign_flip_test(differences, n_resamples=99, seed=seed)
     assert answer.value >= 1 / 100 and "Monte Carlo" in answer.method
@@ -64,7 +64,7 @@ def test_monte_carlo_p_is_never_zero_and_repeats(differences, seed):
 
 
 @given(P_VALUES)
-def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw):
+def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw) -> None:
     for adjust in (holm, benjamini_hochberg):
         adjusted = adjust(raw)
         assert all(p <= q <= 1 for p, q in zip(raw, adjusted, strict=True))
@@ -74,13 +74,13 @@ def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw):
 
 @given(P_VALUES)
 @settings(max_examples=25)
-def test_adjusted_p_values_equal_statsmodels(raw):
+def test_adjusted_p_values_equal_statsmodels(raw) -> None:
     for adjust, name in ((holm, "holm"), (benjamini_hochberg, "fdr_bh")):
         assert adjust(raw) == pytest.approx(multipletests(raw, method=name)[1], abs=1e-12)
 
 
 @given(P_VALUES, st.randoms())
-def test_adjusted_p_values_keep_the_order_given(raw, random):
+def test_adjusted_p_values_keep_the_order_given(raw, random) -> None:
     order = list(range(len(raw)))
     random.shuffle(order)
     for adjust in (holm, benjamini_hochberg):
@@ -89,13 +89,13 @@ def test_adjusted_p_values_keep_the_order_given(raw, random):
 
 
 @given(P_VALUES, st.lists(st.sampled_from([None, float("nan"), 2.0]), max_size=3))
-def test_what_is_no_p_value_does_not_count_as_a_test(raw, bad):
+def test_what_is_no_p_value_does_not_count_as_a_test(raw, bad) -> None:
     assert holm([*bad, *raw]) == [None] * len(bad) + holm(raw)
 
 
 @given(st.data(), WHOLE)
 @settings(max_examples=40)
-def test_effects_of_swapped_sides_change_sign(data, a):
+def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a) -> None:
     b = np.array(data.draw(st.lists(st.integers(-20, 20), min_size=len(a), max_size=len(a))), dtype=np.float64)
     forth, back = paired_effect(a, b), paired_effect(b, a)
     for name in ("mean_diff", "d_s", "g_s", "d_z", "d_av", "seed_formula_population_sd"):
@@ -106,7 +106,7 @@ def test_effects_of_swapped_sides_change_sign(data, a):
 
 @given(st.data(), WHOLE, st.integers(-400, 400))
 @settings(max_examples=40)
-def test_standardised_effects_do_not_depend_on_the_unit(data, a, exponent):
+def test_standardised_effects_do_not_depend_on_the_unit(data: st.DataObject, a, exponent: int) -> None:
     b = np.array(data.draw(st.lists(st.integers(-20, 20), min_size=len(a), max_size=len(a))), dtype=np.float64)
     here, there = paired_effect(a, b), paired_effect(np.ldexp(a, exponent), np.ldexp(b, exponent))
     for name in ("d_s", "g_s", "d_z", "d_av"):
@@ -114,7 +114,7 @@ def test_standardised_effects_do_not_depend_on_the_unit(data, a, exponent):
 
 
 @given(st.floats(-10, 10), st.floats(0, 10), st.floats(-2, 2))
-def test_an_interval_that_touches_zero_is_not_significant(low, width, effect):
+def test_an_interval_that_touches_zero_is_not_significant(low: float, width: float, effect: float) -> None:
     decision = decide(low, low + width, effect)
     assert decision.statistically_significant == (low > 0 or low + width < 0)
     assert decision.practically_significant == (abs(effect) >= 0.2)
@@ -122,14 +122,14 @@ def test_an_interval_that_touches_zero_is_not_significant(low, width, effect):
 
 
 @given(st.one_of(st.none(), st.just(float("nan"))), st.floats(-1, 1))
-def test_missing_input_is_not_estimable(missing, effect):
+def test_missing_input_is_not_estimable(missing, effect: float) -> None:
     assert decide(missing, 1.0, effect).statistically_significant is None
     assert decide(0.1, missing, effect).statistically_significant is None
     assert decide(0.1, 1.0, missing).category == "not_estimable"
 
 
 @given(WHOLE, st.integers(1, 10))
-def test_equivalence_agrees_with_the_ninety_percent_interval(differences, margin):
+def test_equivalence_agrees_with_the_ninety_percent_interval(differences, margin: int) -> None:
     answer = equivalence_test(differences, margin)
     if np.ptp(differences) == 0:
         assert answer.value in (0, 1)
@@ -141,7 +141,7 @@ def test_equivalence_agrees_with_the_ninety_percent_interval(differences, margin
 
 @given(SIDES, SIDES, st.integers(0, 99))
 @settings(max_examples=40)
-def test_two_way_interval_and_p_value_agree(rows, columns, seed):
+def test_two_way_interval_and_p_value_agree(rows: list[list[int]], columns, seed: int) -> None:
     table = np.add.outer(rows, columns)
     answer = crossed_contrast(table, n_resamples=399, seed=seed)
     assert answer.two_way == two_way_p_value(table, n_resamples=399, seed=seed)
@@ -157,7 +157,7 @@ def test_two_way_interval_and_p_value_agree(rows, columns, seed):
 
 @given(WHOLE, WHOLE, st.integers(0, 99))
 @settings(max_examples=30)
-def test_crossed_equivalence_is_easier_with_a_wider_margin(rows, columns, seed):
+def test_crossed_equivalence_is_easier_with_a_wider_margin(rows: list[list[int]], columns, seed: int) -> None:
     table = np.add.outer(rows, columns)
     p = [crossed_equivalence(table, margin, n_resamples=99, seed=seed).value for margin in (0.5, 5, 500)]
     assert p == sorted(p, reverse=True) and p[-1] == 1 / 100
@@ -165,7 +165,9 @@ def test_crossed_equivalence_is_easier_with_a_wider_margin(rows, columns, seed):
 
 @given(st.integers(2, 5), st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32 - 1))
 @settings(max_examples=30)
-def test_max_min_permutation_is_bounded_and_does_not_depend_on_the_unit(groups, rows, columns, seed):
+def test_max_min_permutation_is_bounded_and_does_not_depend_on_the_unit(
+    groups: int, rows: int, columns: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(-9, 9, (groups, rows, columns)).astype(np.float64)
     answer = max_min_permutation(values, n_resamples=99, seed=seed)
@@ -175,7 +177,7 @@ def test_max_min_permutation_is_bounded_and_does_not_depend_on_the_unit(groups, 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40), st.integers(0, 99))
 @settings(max_examples=30)
-def test_mcnemar_looks_at_discordant_pairs_only(pairs, seed):
+def test_mcnemar_looks_at_discordant_pairs_only(pairs, seed: int) -> None:
     a, b = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     gained, lost = int((b > a).sum()), int((b < a).sum())
     expected = stats.binomtest(gained, gained + lost).pvalue if gained + lost else 1

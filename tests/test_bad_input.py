@@ -62,7 +62,14 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confi
     made: list[pytest.Config] = []
 
     def read(*arguments: str) -> pytest.Config:
-        plugins = ("-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", "-p", "no:cacheprovider")
+        plugins: tuple[str, ...] = (
+            "-p",
+            "lm_audit.plugin",
+            "-p",
+            "lm_audit.plugin.short_options",
+            "-p",
+            "no:cacheprovider",
+        )
         plugins += ("-p", "no:unraisableexception", "-p", "no:threadexception")
         config = get_config([*plugins, *arguments])
         made.append(config)

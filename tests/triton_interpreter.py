@@ -13,7 +13,7 @@ def mend() -> None:
 
     plain = interpreter._patch_lang_tensor
 
-    def patched(tensor, scope):
+    def patched(tensor, scope) -> None:
         plain(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 

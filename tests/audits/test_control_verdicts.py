@@ -82,7 +82,8 @@ def test_each_test_of_planted_questions_must_lie_below_one_in_a_thousand(field: 
         if field == "placed":
             found = with_half("seen", effect=replace(SOUND.seen.effect, placed=p_value(p)))
         else:
-            found = replace(SOUND, **{field: p}) if hasattr(SOUND, field) else with_half("seen", **{field: p})
+            changed: Any = {field: p}
+            found = replace(SOUND, **changed) if hasattr(SOUND, field) else with_half("seen", **changed)
         verdict = control(positive_control(found))
         assert verdict.passed is passed
         assert verdict.observed.startswith(f"not so: {named}: p ") is not passed
@@ -101,7 +102,8 @@ def test_no_test_of_questions_that_were_not_planted_may_reach_its_level(field: s
     level = 0.00025 if field == "swap_p" else 0.00015
     for p, passed in ((level + 1e-6, True), (level, False), (0.0, False)):
         if field in ("score_p", "order_p"):
-            found = with_half("unseen", published=replace(SOUND.unseen.published, **{field: p}))
+            changed: Any = {field: p}
+            found = with_half("unseen", published=replace(SOUND.unseen.published, **changed))
         elif field == "untouched":
             found = with_half("seen", untouched=replace(SOUND.seen.untouched, placed=p_value(p)))
         elif field == "placed":
@@ -153,7 +155,7 @@ def deletion_rows(n: int = 40, **hits: int) -> list[dict[str, float]]:
     wanted = {"first": n, "last": n, "below": n // 2} | hits
     rows = []
     for k in range(n):
-        row = {}
+        row: dict[str, float] = {}
         for score in SCORES:
             row |= {
                 f"{score}_chance": 0.5,

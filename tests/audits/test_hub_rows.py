@@ -41,7 +41,7 @@ STEREOSET = Features(
         ),
     }
 )
-TERM = {
+TERM: dict[str, Any] = {
     "target": "chess player",
     "bias_type": "profession",
     "context": "The chess player came in.",

@@ -18,7 +18,7 @@ class Scoring:
     " the", whatever the model says, since such requests ask for scores.
     """
 
-    def __init__(self, model: LanguageModel, way: Way):
+    def __init__(self, model: LanguageModel, way: Way) -> None:
         self.model = model
         self.way = way
         self._lock = threading.Lock()

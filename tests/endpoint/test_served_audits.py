@@ -128,7 +128,7 @@ def test_scored_audits_give_the_local_model_s_numbers(local: LanguageModel) -> N
             ],
         }
     ]
-    grid = {
+    grid: dict[str, Any] = {
         "templates": ["The {group} is", "Everyone said the {group} was"],
         "axes": {"gender": ["male nurse", "female nurse"]},
         "word_pairs": [("careful", "careless")],

@@ -31,10 +31,10 @@ def test_a_case_that_a_server_cannot_serve_is_skipped_with_what_is_missing(tmp_p
     run = last_run(tmp_path)
     kept = answers(run)
     assert len(kept) == len({one["key"] for one in kept}) == 12
-    told = {line["name"]: line["value"] for line in ledger(run) if line.get("name", "").startswith("endpoint.")}
-    assert told["endpoint.requests"] == 12 and told["endpoint.retries"] == 0
-    assert told["endpoint.system_fingerprint"] == "fp-1" and told["endpoint.prompt_tokens"] > 0
-    assert "(deterministic)" in told["endpoint.determinism"]
+    figures = {line["name"]: line["value"] for line in ledger(run) if line.get("name", "").startswith("endpoint.")}
+    assert figures["endpoint.requests"] == 12 and figures["endpoint.retries"] == 0
+    assert figures["endpoint.system_fingerprint"] == "fp-1" and figures["endpoint.prompt_tokens"] > 0
+    assert "(deterministic)" in figures["endpoint.determinism"]
     assert "test_asks[made@endpoint-first]" in json.dumps(ledger(run))
 
 
@@ -69,8 +69,8 @@ def test_answers_are_shared_between_runs_only_where_that_is_asked_for(tmp_path: 
         third = last_run(tmp_path)
     assert done.counts["passed"] == 2
     assert third not in (first, second) and not (third / "answers").exists()
-    told = {line["name"]: line["value"] for line in ledger(third) if line.get("name", "").startswith("endpoint.")}
-    assert told["endpoint.requests"] == 0 or told["endpoint.kept_answers"] == 12
+    figures = {line["name"]: line["value"] for line in ledger(third) if line.get("name", "").startswith("endpoint.")}
+    assert figures["endpoint.requests"] == 0 or figures["endpoint.kept_answers"] == 12
 
 
 def test_a_case_ends_as_budget_where_the_tokens_are_spent(tmp_path: Path) -> None:

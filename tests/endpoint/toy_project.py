@@ -37,7 +37,7 @@ def test_undeclared(language_model, evidence):
 """
 
 
-def audit(folder: Path, spec: str, *arguments: str, **variables: str) -> Outcome:
+def audit(folder: Path, spec: str, *arguments: str, **variables: Any) -> Outcome:
     """Run the project on a served model."""
     if not (folder / "pytest.ini").exists():
         write_project(folder, test_audit=AUDIT)

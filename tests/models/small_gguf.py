@@ -83,7 +83,12 @@ def write_gguf(
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     _add_tokenizer(writer, pre)
     for key, value in (more or {}).items():
-        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+        add: dict[type, Any] = {
+            bool: writer.add_bool,
+            int: writer.add_uint32,
+            float: writer.add_float32,
+            str: writer.add_string,
+        }
         add[type(value)](key, value)
     for name, value in module.state_dict().items():
         if without not in name:

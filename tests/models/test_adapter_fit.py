@@ -41,7 +41,7 @@ def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> to
         for name, parameter in wrapped.named_parameters():
             if "original_module" not in name and parameter.requires_grad:
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    wrapped.save_pretrained(folder)
+    wrapped.save_pretrained(str(folder))
     edit_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
     again = AutoModelForCausalLM.from_pretrained(base)
     if tokens:

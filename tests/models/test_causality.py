@@ -15,7 +15,7 @@ from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import edit_json, small_llama
 
-SHAPE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "BertForMaskedLM": ("BertConfig", SHAPE),
     "RobertaForMaskedLM": ("RobertaConfig", SHAPE),

@@ -60,8 +60,8 @@ def test_nested_configurations() -> None:
 
 
 def test_where_rotation_depends_on_the_length() -> None:
-    longrope = {"original_max_position_embeddings": 32, "max_position_embeddings": 128}
-    shape = {"hidden_size": 64, "num_attention_heads": 4}
+    longrope: dict[str, Any] = {"original_max_position_embeddings": 32, "max_position_embeddings": 128}
+    shape: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4}
     config = transformers.Phi3Config(**shape, **longrope, **rope("longrope", **LISTS, **longrope))
     assert uniform_rotation(config) == 32
     dynamic = transformers.LlamaConfig(max_position_embeddings=64, **rope("dynamic", factor=4.0))

@@ -44,7 +44,9 @@ def run(base: LanguageModel, criterion: Criterion, lr: float = 1e-4):
     return train_tiny_until(base, [TEXT] * 4, criterion, seed=0, lr=lr, batch_size=2)
 
 
-def test_it_stops_when_the_measure_holds_and_what_is_learnt_is_there(base: LanguageModel, rows) -> None:
+def test_it_stops_when_the_measure_holds_and_what_is_learnt_is_there(
+    base: LanguageModel, rows: list[list[int]]
+) -> None:
     measure = mean_log_probability(rows, 0)
     trained, record = run(base, Criterion("log-probability", measure, -0.2, every=5, checks=2), lr=1e-2)
 
@@ -69,7 +71,7 @@ def test_the_cap_is_an_error_that_says_how_far_it_came(base: LanguageModel) -> N
         run(base, scripted([0.1, 0.49, 0.2, 0.3, 0.9], every=2, cap=8))
 
 
-def test_batches_that_run_out_are_an_error(base: LanguageModel, rows) -> None:
+def test_batches_that_run_out_are_an_error(base: LanguageModel, rows: list[list[int]]) -> None:
     with pytest.raises(ModelError, match=r"after 3 steps \(there are no more batches\)"):
         train_to_criterion(
             build_tiny(0, SMALL)[0], [rows] * 3, TrainingSettings(1, 1e-4), scripted([], every=25), pad=0
@@ -116,7 +118,7 @@ def test_every_row_once_an_epoch_each_in_its_own_order() -> None:
     assert all(a != b for a, b in pairwise(epochs))
 
 
-def test_the_learning_rate_stays_after_the_warm_up(base: LanguageModel, rows) -> None:
+def test_the_learning_rate_stays_after_the_warm_up(base: LanguageModel, rows: list[list[int]]) -> None:
     """Constant gradients: a step of Adam is as long as the learning rate, at the first step and at the hundredth."""
     module = build_tiny(0, SMALL)[0]
     weight, moves = module.model.norm.weight, []

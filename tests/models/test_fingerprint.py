@@ -91,7 +91,7 @@ def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tm
     from tests.models.small_models import small_llama
 
     adapter = tmp_path / "adapter"
-    get_peft_model(small_llama(), LoraConfig(target_modules=["q_proj"])).save_pretrained(adapter)
+    get_peft_model(small_llama(), LoraConfig(target_modules=["q_proj"])).save_pretrained(str(adapter))
     edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(copy))
     before = identity.model_identity(str(adapter))
 

@@ -39,7 +39,12 @@ def mistral() -> Any:
     from transformers import MistralConfig, MistralForCausalLM
 
     torch.manual_seed(1)
-    shape = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     return MistralForCausalLM(
         MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=8, initializer_range=0.6, **shape)
     )
@@ -60,7 +65,12 @@ def gpt_neox() -> Any:
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
     torch.manual_seed(1)
-    shape = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     return GPTNeoXForCausalLM(GPTNeoXConfig(vocab_size=259, initializer_range=0.6, eos_token_id=2, **shape))
 
 
@@ -171,7 +181,8 @@ def test_a_module_without_a_cache_reads_rows_whole(model: LanguageModel) -> None
 def test_prompts_as_ids(model: LanguageModel) -> None:
     ids = model.tokenizer("some words").input_ids
 
-    for prompt in (ids, tuple(ids), np.array(ids)):
+    prompts: list[Any] = [ids, tuple(ids), np.array(ids)]
+    for prompt in prompts:
         assert model.generate([prompt], max_new_tokens=8) == model.generate(["some words"], max_new_tokens=8)
 
 
@@ -212,7 +223,7 @@ class TestContext:
 class Scripted(torch.nn.Module):
     """A causal language model that says ``script`` whatever it is asked: each token depends on how many came before."""
 
-    def __init__(self, script: list[int], start: int):
+    def __init__(self, script: list[int], start: int) -> None:
         super().__init__()
         self.inner = small_llama()
         self.config, self.generation_config = self.inner.config, None
@@ -338,10 +349,11 @@ class TestSampling:
 
 class TestChat:
     def test_text_becomes_a_users_turn(self, model: LanguageModel) -> None:
+        turns: list[Any] = [[{"role": "user", "content": "hi"}]]
         by_chat = model.generate(["hi"], max_new_tokens=8, chat=True)
 
         assert by_chat == model.generate(["user: hi\nassistant:"], max_new_tokens=8)
-        assert by_chat == model.generate([[{"role": "user", "content": "hi"}]], max_new_tokens=8, chat=True)
+        assert by_chat == model.generate(turns, max_new_tokens=8, chat=True)
 
     def test_a_model_without_a_template_says_so(self) -> None:
         tokenizer = byte_tokenizer(64)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from lm_audit.models.files.presence import absence
 
 
@@ -9,14 +13,14 @@ def test_the_embedded_toy_is_everywhere() -> None:
     assert absence("tiny") is None and absence("tiny:7") is None
 
 
-def test_what_is_absent_is_named(tmp_path, monkeypatch) -> None:
+def test_what_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert f"model org/name is not in the hub cache {tmp_path}" in str(absence("org/name"))
     assert "no such folder" in str(absence(f"{tmp_path}/absent"))
     assert "no such GGUF file" in str(absence(f"{tmp_path}/absent.gguf"))
 
 
-def test_a_snapshot_without_weights_is_incomplete(tmp_path, monkeypatch) -> None:
+def test_a_snapshot_without_weights_is_incomplete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("TRANSFORMERS_OFFLINE", raising=False)

@@ -122,7 +122,7 @@ class TestSplitting:
 class Scripted(torch.nn.Module):
     """Says the tokens of a script, one after the other, and from its end on the last one."""
 
-    def __init__(self, script: list[int], start: int):
+    def __init__(self, script: list[int], start: int) -> None:
         super().__init__()
         self.inner = small_llama(context=512)
         self.config, self.generation_config = self.inner.config, None

@@ -122,7 +122,14 @@ def test_buffers_of_older_versions_still_load(folder: Path, tmp_path: Path) -> N
     load_model(folder, device="cpu")
 
     gpt2 = tmp_path / "gpt2"
-    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32, "bos_token_id": 1, "eos_token_id": 2}
+    shape: dict[str, Any] = {
+        "n_embd": 16,
+        "n_layer": 1,
+        "n_head": 2,
+        "n_positions": 32,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
     GPT2LMHeadModel(GPT2Config(vocab_size=259, **shape)).save_pretrained(gpt2)
     byte_tokenizer(32).save_pretrained(gpt2)
     masks = {"attn.bias": torch.ones(1, 1, 32, 32), "attn.masked_bias": torch.tensor(-1e4)}

@@ -28,7 +28,7 @@ RESOURCES = {"CPU": float(os.environ.get("STAND_IN_CPUS", "1")), "memory": 8.0 *
 class Remote:
     """An actor in a thread of its own: calls are answered one after another."""
 
-    def __init__(self, cluster: Cluster, node: str, working: Path):
+    def __init__(self, cluster: Cluster, node: str, working: Path) -> None:
         self.cluster, self.node = cluster, node
         self.actor = SessionActor(str(working))
         self.thread = ThreadPoolExecutor(1)
@@ -76,7 +76,7 @@ class Remote:
 class Cluster:
     """Two nodes, ``n1`` and ``n2``; takes the place of ``lm_audit.plugin.cluster.cluster.Cluster``."""
 
-    def __init__(self, address: str, working: Path, package: Path, timeout_s: float):
+    def __init__(self, address: str, working: Path, package: Path, timeout_s: float) -> None:
         self.working = working
         self.ended = 0
         self.alive = [name for name in os.environ.get("STAND_IN_NODES", "n1 n2").split()]

@@ -60,9 +60,9 @@ def test_limits_are_part_of_what_is_allowed_and_a_verdict_names_them(tmp_path: P
     (gate,) = gates(tmp_path, f"[bias.gap]\ntarget = 50\nwithin = {within}")
     for side in (-1, 1):
         touching = sorted((50 + side * within, 50 + side * (within + 1)))
-        assert judge(gate, Estimate(touching[0], *touching, n=50)).word == "undecided"
+        assert judge(gate, Estimate(touching[0], touching[0], touching[1], n=50)).word == "undecided"
         beyond = sorted((50 + side * (within + 1e-9), 50 + side * (within + 1)))
-        verdict = judge(gate, Estimate(beyond[0], *beyond, n=50))
+        verdict = judge(gate, Estimate(beyond[0], beyond[0], beyond[1], n=50))
         assert (verdict.metric, verdict.word, verdict.limit) == ("bias.gap", "missed", f"within {within:g} of 50")
 
 

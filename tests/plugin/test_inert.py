@@ -37,7 +37,7 @@ def unset(*names: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n", "2")])
-def test_other_tests_run_as_if_it_were_not_installed(tmp_path, arguments) -> None:
+def test_other_tests_run_as_if_it_were_not_installed(tmp_path: Path, arguments) -> None:
     folder = project(tmp_path, unset("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES"), test_others=OTHERS)
     outcome = run_pytest(folder, "-v", "-p", "no:cacheprovider", *arguments, plugins=INSTALLED)
     assert outcome.code == 0 and outcome.counts == {"passed": 6}, outcome.output
@@ -45,7 +45,7 @@ def test_other_tests_run_as_if_it_were_not_installed(tmp_path, arguments) -> Non
     assert {path.name for path in folder.iterdir()} <= {"conftest.py", "pytest.ini", "test_others.py", "__pycache__"}
 
 
-def test_an_audit_case_among_others_wakes_it(tmp_path) -> None:
+def test_an_audit_case_among_others_wakes_it(tmp_path: Path) -> None:
     folder = project(tmp_path, test_audit=AUDIT, test_others="def test_other(): pass\n")
     (folder / "reports").mkdir()
     outcome = run_pytest(folder, "-v", "-n", "2", plugins=INSTALLED)
@@ -55,7 +55,7 @@ def test_an_audit_case_among_others_wakes_it(tmp_path) -> None:
     assert "test_audit.py::test_it" in kept and "test_other" not in kept
 
 
-def test_a_conftest_may_have_any_of_its_options(tmp_path) -> None:
+def test_a_conftest_may_have_any_of_its_options(tmp_path: Path) -> None:
     run_pytest(project(tmp_path), "--version", plugins=INSTALLED)
     flags = sorted(_DECLARED)
     assert {"--model", "--device", "--seed", "--data", "--size", "--gates"} <= set(flags)
@@ -71,7 +71,7 @@ def test_a_conftest_may_have_any_of_its_options(tmp_path) -> None:
     assert outcome.counts == {"passed": len(flags)}, outcome.output
 
 
-def test_long_names_are_always_there_and_short_ones_on_request(tmp_path) -> None:
+def test_long_names_are_always_there_and_short_ones_on_request(tmp_path: Path) -> None:
     folder = project(tmp_path, test_audit=AUDIT)
     assert run_pytest(folder, "--lm-audit-reports", "elsewhere", plugins=INSTALLED).code == 0
     assert list((folder / "elsewhere").glob("*/ledger"))

@@ -74,7 +74,10 @@ def wait_for(condition: Any, what: str) -> Any:
 
 def wait_for_records(folder: Path, count: int) -> list[dict[str, Any]]:
     """Wait until so many records were acknowledged."""
-    return wait_for(lambda: (found := acknowledged(folder)) and len(found) >= count and found, f"{count} records")
+    records: list[dict[str, Any]] = wait_for(
+        lambda: (found := acknowledged(folder)) and len(found) >= count and found, f"{count} records"
+    )
+    return records
 
 
 def end_of(process: subprocess.Popen[str]) -> str:
@@ -140,17 +143,17 @@ def at_a_random_moment(folder: Path, undisturbed: dict[str, Any], seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_kill_at_a_random_moment(tmp_path, undisturbed, seed) -> None:
+def test_kill_at_a_random_moment(tmp_path: Path, undisturbed, seed) -> None:
     at_a_random_moment(tmp_path, undisturbed, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 20))
-def test_kill_at_more_random_moments(tmp_path, undisturbed, seed) -> None:
+def test_kill_at_more_random_moments(tmp_path: Path, undisturbed, seed) -> None:
     at_a_random_moment(tmp_path, undisturbed, seed)
 
 
-def test_a_killed_worker_is_reported_with_its_case(tmp_path, undisturbed) -> None:
+def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
         first = wait_for_records(folder, 3)[-1]
@@ -165,7 +168,7 @@ def test_a_killed_worker_is_reported_with_its_case(tmp_path, undisturbed) -> Non
     check_resumed(folder, undisturbed)
 
 
-def test_ctrl_c(tmp_path, undisturbed) -> None:
+def test_ctrl_c(tmp_path: Path, undisturbed) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
@@ -180,7 +183,7 @@ def test_ctrl_c(tmp_path, undisturbed) -> None:
 
 
 @pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
-def test_sigterm_writes_the_report(tmp_path, undisturbed, workers, to_all) -> None:
+def test_sigterm_writes_the_report(tmp_path: Path, undisturbed, workers: str, to_all: bool) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
@@ -200,7 +203,9 @@ def test_sigterm_writes_the_report(tmp_path, undisturbed, workers, to_all) -> No
 @pytest.mark.parametrize(("first", "second", "code"), [
     (signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 2), (signal.SIGINT, signal.SIGTERM, 143),
 ])  # fmt: skip
-def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(tmp_path, workers, first, second, code) -> None:
+def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(
+    tmp_path: Path, workers: str, first, second, code: int
+) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
@@ -216,7 +221,7 @@ def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(tmp_path, w
 
 
 @pytest.fixture
-def small_disk(tmp_path) -> Iterator[Path]:
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
     where = tmp_path / "disk"
     where.mkdir()
@@ -229,7 +234,7 @@ def small_disk(tmp_path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(where)], check=True)
 
 
-def test_disk_full(tmp_path, small_disk, undisturbed) -> None:
+def test_disk_full(tmp_path: Path, small_disk: Path, undisturbed) -> None:
     folder = project_in(tmp_path)
     (small_disk / "ballast").write_bytes(b"x" * 230_000)
     full = run_pytest(folder, "--reports", str(small_disk), TOY_PAUSE="0")
@@ -253,7 +258,7 @@ def check_full(folder: Path, reports: Path, run_id: str, undisturbed: dict[str, 
     assert after.finished and not after.missing
 
 
-def test_same_numbers_with_workers_as_without(tmp_path) -> None:
+def test_same_numbers_with_workers_as_without(tmp_path: Path) -> None:
     found = []
     for workers in ("0", "2"):
         (tmp_path / workers).mkdir()

@@ -27,7 +27,7 @@ STORE = 100 << 20
 
 
 @pytest.fixture(scope="module")
-def temporary(tmp_path_factory) -> Iterator[Path]:
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the nodes' processes keep temporary files; Ray's own sockets need a short path."""
     folder = tmp_path_factory.mktemp("temporary")
     before = dict(os.environ)
@@ -38,7 +38,7 @@ def temporary(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(temporary) -> Iterator[Any]:
+def cluster(temporary: Path) -> Iterator[Any]:
     """A head without a CPU; each test adds the nodes that it needs."""
     from ray.cluster_utils import Cluster
 
@@ -132,7 +132,7 @@ def started(cluster: Any, folder: Path, *arguments: str, **variables: str) -> su
     )
 
 
-def test_a_lost_node_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
+def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> None:
     single = project_in(tmp_path / "single")
     assert run_pytest(single, plugins=()).counts == {"passed": 9}
     folder = project_in(tmp_path / "cluster")
@@ -147,7 +147,7 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
 
 
 @pytest.mark.parametrize("audit", ["bias", "faithfulness", "leakage", "needle", "privacy"])
-def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path, cluster, nodes, audit) -> None:
+def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path: Path, cluster, nodes, audit: str) -> None:
     """The smoke suite in pieces, each measured anew on both sides: nothing is read from the other's cache."""
 
     def words(name: str) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path, cl
     assert len([case for case in run.cases if case.earlier]) <= 1, "only what was running is run again"
 
 
-def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path, cluster, nodes) -> None:
+def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> None:
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
     reports, deadline = folder / "reports", time.monotonic() + 60
@@ -224,7 +224,7 @@ def test_here(case, language_model, evidence):
 """
 
 
-def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path, cluster, adds) -> None:
+def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path: Path, cluster, adds) -> None:
     import json
 
     adds(num_cpus=3, num_gpus=1)
@@ -250,7 +250,7 @@ def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path, cluster, a
     assert overlap, "two workers of half a GPU work at the same time"
 
 
-def test_a_node_that_comes_late_ends_the_waiting(tmp_path, cluster, adds, temporary) -> None:
+def test_a_node_that_comes_late_ends_the_waiting(tmp_path: Path, cluster, adds, temporary: Path) -> None:
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, "--ray", "auto", "--ray-timeout", "120", RAY_ADDRESS=cluster.address)
     time.sleep(8)
@@ -262,7 +262,7 @@ def test_a_node_that_comes_late_ends_the_waiting(tmp_path, cluster, adds, tempor
     assert not list(temporary.glob("lm-audit-*")), "what killed actors left before is gone, and so is this run's"
 
 
-def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path, cluster) -> None:
+def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path: Path, cluster) -> None:
     folder = project_in(tmp_path / "cluster")
     began = time.monotonic()
     outcome = on_cluster(cluster, folder, "--ray-timeout", "5")
@@ -283,7 +283,7 @@ sys.stdin.read()
 """
 
 
-def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path, cluster, adds) -> None:
+def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path: Path, cluster, adds) -> None:
     adds()
     cluster.wait_for_nodes()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -296,7 +296,7 @@ def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path, c
     assert "1 CPU, 0 GPU" in outcome.output.partition("in all: ")[2]
 
 
-def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path, cluster) -> None:
+def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path: Path, cluster) -> None:
     folder = project_in(tmp_path / "cluster")
     (folder / "old_ray.py").write_text("import ray\nray.__version__ = '2.0.1'\n", encoding="utf-8")
     outcome = on_cluster(cluster, folder, "-p", "old_ray", PYTHONPATH=f"{folder}:{REPOSITORY / 'harness'}")
@@ -305,7 +305,7 @@ def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path, cluster) 
     assert f"Ray: {ray.__version__}" in told and "Ray: 2.0.1" in told
 
 
-def test_a_cluster_of_its_own_runs_the_cases_and_ends_with_them(tmp_path, temporary) -> None:
+def test_a_cluster_of_its_own_runs_the_cases_and_ends_with_them(tmp_path: Path, temporary: Path) -> None:
     folder = project_in(tmp_path / "project")
     outcome = run_pytest(
         folder, "--ray", "local", "--ray-workers", "1", plugins=(), timeout=240, RAY_AUTH_MODE="disabled"

@@ -62,7 +62,7 @@ def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> dict[str, Any]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = project_in(tmp_path_factory.mktemp("single"))
     assert run_pytest(folder).counts == {"passed": 9}
     return evidence_of(only_run(folder))
@@ -70,7 +70,7 @@ def undisturbed(tmp_path_factory) -> dict[str, Any]:
 
 # Under load a case that ended as its node went has been counted twice; the cause is open.
 @pytest.mark.flaky(reruns=2)
-def test_a_lost_node_costs_nothing_but_time(tmp_path, undisturbed) -> None:
+def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, STAND_IN_LOSE="3", LM_AUDIT_TOY_PAUSE="0.3")
     assert outcome.code == 0, outcome.output
@@ -86,7 +86,7 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path, undisturbed) -> None:
     assert sorted((run.folder / file.path).read_text(encoding="utf-8") for file in files) == list("01234567")
 
 
-def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp_path, undisturbed) -> None:
+def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp_path: Path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(
         folder, "-v", STAND_IN_NODES="n1", STAND_IN_LATE="n2:2", LM_AUDIT_TOY_KILL="c3", LM_AUDIT_TOY_PAUSE="1.5"
@@ -105,7 +105,7 @@ def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp
     assert len(workers) >= 3
 
 
-def test_resume_after_the_controller_was_killed(tmp_path, undisturbed) -> None:
+def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed) -> None:
     folder = project_in(tmp_path / "project")
     words = command("--ray", "auto", plugins=PLUGINS)
     process = subprocess.Popen(
@@ -131,7 +131,7 @@ def test_resume_after_the_controller_was_killed(tmp_path, undisturbed) -> None:
     assert after.finished and not after.missing
 
 
-def test_x_ends_the_run_like_in_one_process(tmp_path) -> None:
+def test_x_ends_the_run_like_in_one_process(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c2", LM_AUDIT_TOY_PAUSE="0.1")
     assert outcome.code == 1
@@ -140,7 +140,7 @@ def test_x_ends_the_run_like_in_one_process(tmp_path) -> None:
     assert on_cluster(folder, "--lf").counts == {"passed": 1}
 
 
-def test_a_node_that_is_gone_unnoticed_does_not_end_the_waiting(tmp_path) -> None:
+def test_a_node_that_is_gone_unnoticed_does_not_end_the_waiting(tmp_path: Path) -> None:
     """Ray lists a lost node for half a minute, and every actor that is asked for there dies."""
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, STAND_IN_NODES="n1", STAND_IN_GHOST="n1:n2")
@@ -149,7 +149,7 @@ def test_a_node_that_is_gone_unnoticed_does_not_end_the_waiting(tmp_path) -> Non
     assert outcome.output.count("host-n1 (n1) is given no cases: the node is gone") == 1
 
 
-def test_sessions_start_beside_the_plugins_that_expect_xdist(tmp_path) -> None:
+def test_sessions_start_beside_the_plugins_that_expect_xdist(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, "-k", "c1 or c2", more_plugins=("xdist", "rerunfailures", "allure_pytest"))
     assert outcome.code == 0, outcome.output

@@ -54,12 +54,12 @@ def test_on_model(case, language_model, evidence):
 
 
 @pytest.fixture
-def cache(tmp_path) -> Path:
+def cache(tmp_path: Path) -> Path:
     put_in_hub_cache(tmp_path / "hub", "toy/small", {"main": save_small_llama(tmp_path / "small")})
     return tmp_path / "hub"
 
 
-def test_a_node_gets_what_it_has_the_model_and_the_versions_for(tmp_path, cache) -> None:
+def test_a_node_gets_what_it_has_the_model_and_the_versions_for(tmp_path: Path, cache: Path) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     outcome = on_cluster(
         folder, "-v", "--model", "toy/small", STAND_IN_NODES="n1 n2 n3", HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(cache),
@@ -77,7 +77,7 @@ def test_a_node_gets_what_it_has_the_model_and_the_versions_for(tmp_path, cache)
 
 
 @pytest.mark.slow
-def test_a_model_that_no_node_has_is_told_by_node(tmp_path, cache) -> None:
+def test_a_model_that_no_node_has_is_told_by_node(tmp_path: Path, cache: Path) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     nowhere = f"HF_HUB_CACHE={tmp_path}"
     outcome = on_cluster(
@@ -93,7 +93,7 @@ def test_a_model_that_no_node_has_is_told_by_node(tmp_path, cache) -> None:
 
 
 @pytest.mark.slow
-def test_a_case_that_hangs_is_ended_by_its_limit(tmp_path, cache) -> None:
+def test_a_case_that_hangs_is_ended_by_its_limit(tmp_path: Path, cache: Path) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     outcome = on_cluster(
         folder, "--model", "toy/small", "--case-timeout", "2", HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(cache),
@@ -111,7 +111,7 @@ def test_a_case_that_hangs_is_ended_by_its_limit(tmp_path, cache) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_sees_how_far_the_cases_of_workers_are(tmp_path) -> None:
+def test_a_terminal_sees_how_far_the_cases_of_workers_are(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project", SOURCE)
     ours, theirs = pty.openpty()
     variables = environment(**PLACES, TERM="xterm", COLUMNS="100", LM_AUDIT_TOY_PAUSE="4")

@@ -46,7 +46,7 @@ def test_one(evidence):
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch) -> Path:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {
         "pytest.ini": "[pytest]\n", "conftest.py": "# empty", "helper.py": "import deeper\nWORDS = deeper.WORDS\n",
         "deeper.py": "WORDS = ()\n", "unused.py": "", "evals/test_toy.py": CASES, "evals/words.txt": "one",
@@ -72,17 +72,17 @@ def names(pytester: pytest.Pytester, *words: str) -> set[str]:
     return {path.relative_to(root).as_posix() for path in project_files(config, items, root)}
 
 
-def test_only_what_the_run_needs_travels(pytester, project) -> None:
+def test_only_what_the_run_needs_travels(pytester: pytest.Pytester, project: Path) -> None:
     needed = {"pytest.ini", "conftest.py", "helper.py", "deeper.py", "evals/test_toy.py", "evals/words.txt"}
     assert names(pytester) == needed | {"fixtures/bias/grid.toml"}
 
 
-def test_code_that_names_no_part_of_the_fixtures_has_them_all(pytester, project) -> None:
+def test_code_that_names_no_part_of_the_fixtures_has_them_all(pytester: pytest.Pytester, project: Path) -> None:
     (project / "deeper.py").write_text("from pathlib import Path\nWORDS = list(Path('fixtures').rglob('*'))\n")
     assert {"fixtures/bias/grid.toml", "fixtures/needle/plans.toml", "fixtures/private.csv"} <= names(pytester)
 
 
-def test_a_folder_is_shipped_without_its_secrets_or_not_at_all(pytester, project) -> None:
+def test_a_folder_is_shipped_without_its_secrets_or_not_at_all(pytester: pytest.Pytester, project: Path) -> None:
     with pytest.raises(UsageError, match=r"--ray-ship data would send .*\.env to every node.*keys or passwords"):
         names(pytester, "--lm-audit-ray-ship", "data")
     assert "data/set.csv" in names(pytester, "--lm-audit-ray-ship", "data/set.csv")
@@ -93,7 +93,9 @@ def packed(pytester: pytest.Pytester, folder: Path, **options: object) -> parcel
     return pack(config, items, RunOptions(**options), folder)  # type: ignore[arg-type]
 
 
-def test_what_options_name_travels_and_is_found_there(pytester, project, tmp_path_factory) -> None:
+def test_what_options_name_travels_and_is_found_there(
+    pytester: pytest.Pytester, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "more.csv").write_text("a", encoding="utf-8")
     for stage in ("base", "sft"):
@@ -129,19 +131,21 @@ def test_what_options_name_travels_and_is_found_there(pytester, project, tmp_pat
         ("credentials.json", ""),
     ],
 )
-def test_no_option_sends_a_key(pytester, project, name: str, text: str) -> None:
+def test_no_option_sends_a_key(pytester: pytest.Pytester, project: Path, name: str, text: str) -> None:
     (project / "data" / name).write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=f"--data own data/{name} would send"):
         packed(pytester, project / "parcel", data={"own": f"data/{name}"})
 
 
 @pytest.mark.parametrize("name", ["keys.csv", "secrets.jsonl", "tokens.txt", "manifest.jsonl", "environment.toml"])
-def test_data_of_an_audit_is_no_key(tmp_path, name: str) -> None:
+def test_data_of_an_audit_is_no_key(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a", encoding="utf-8")
     assert what_secret(tmp_path / name) is None
 
 
-def test_too_much_is_told_before_it_is_copied(pytester, project, monkeypatch) -> None:
+def test_too_much_is_told_before_it_is_copied(
+    pytester: pytest.Pytester, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parcels, "LIMIT", 4 << 20)
     monkeypatch.setattr(parcels, "all_files", lambda folder: ())
     (project / "data" / "big.csv").write_bytes(b"0" * (5 << 20))
@@ -150,7 +154,7 @@ def test_too_much_is_told_before_it_is_copied(pytester, project, monkeypatch) ->
     assert not (project / "parcel").exists()
 
 
-def test_every_source_is_read_once(pytester, project, monkeypatch) -> None:
+def test_every_source_is_read_once(pytester: pytest.Pytester, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk from every imported module took minutes in a checkout, for each began anew."""
     for number in range(12):
         later = "".join(f"import chain{other}\n" for other in range(number + 1, 12))
@@ -194,7 +198,7 @@ def test_the_end_of_a_case_is_seen_wherever_it_is_cut(cut: int) -> None:
     assert not ended.completed_by(("ledger/ray0-1.jsonl", len(line), b'{"kind":"metric"}\n'))
 
 
-def test_what_a_killed_actor_left_is_removed_by_the_next(tmp_path) -> None:
+def test_what_a_killed_actor_left_is_removed_by_the_next(tmp_path: Path) -> None:
     alive = Scratch(tmp_path)
     left = tmp_path / f"{PREFIX}left"
     left.mkdir()
@@ -216,7 +220,7 @@ def test_a_model_is_called_the_same_on_a_worker(text: str) -> None:
     assert parse_choice(spelt(choice)) == choice
 
 
-def test_a_folder_of_a_strange_name_is_called_the_same_on_a_worker(tmp_path) -> None:
+def test_a_folder_of_a_strange_name_is_called_the_same_on_a_worker(tmp_path: Path) -> None:
     for name in ("a:b", "a=b", "plain"):
         (tmp_path / name).mkdir()
         choice = parse_choice(str(tmp_path / name))

@@ -35,7 +35,7 @@ def told(folder: Path) -> dict[str, Any]:
         pytest.param(("-m", "bias", "-k", "nothing"), "", 5, marks=SLOW),
     ],
 )
-def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path, words, fails, code) -> None:
+def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path: Path, words, fails: str, code: int) -> None:
     outcomes: list[tuple[Outcome, Path]] = []
     for name, run in (("single", run_pytest), ("cluster", on_cluster)):
         folder = project_in(tmp_path / name)
@@ -54,7 +54,7 @@ def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path, words
 
 @SLOW
 @pytest.mark.parametrize("again", [("--ray", "auto"), ("-n", "2"), ()])
-def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path, again) -> None:
+def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again) -> None:
     folder = project_in(tmp_path / "project")
     assert on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c4").code == 1
     before = only_run(folder)
@@ -84,7 +84,7 @@ def pytest_unconfigure():
 
 
 @pytest.mark.parametrize(("words", "processes"), [((), 1), (("-n", "2"), 3)])
-def test_without_the_option_nothing_of_ray_is_imported(tmp_path, words, processes) -> None:
+def test_without_the_option_nothing_of_ray_is_imported(tmp_path: Path, words, processes: int) -> None:
     folder = project_in(tmp_path / "project")
     with (folder / "conftest.py").open("a", encoding="utf-8") as file:
         file.write(NO_RAY)
@@ -93,7 +93,7 @@ def test_without_the_option_nothing_of_ray_is_imported(tmp_path, words, processe
     assert (folder / "loaded.txt").read_text(encoding="utf-8").splitlines() == ["[]"] * processes
 
 
-def test_ray_is_named_where_it_is_not_installed(tmp_path) -> None:
+def test_ray_is_named_where_it_is_not_installed(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
     (folder / "ray").mkdir()
     (folder / "ray" / "__init__.py").write_text("raise ImportError('no ray here')", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.plugin.toy_run import run_pytest, write_project
         ("t.py::test_x", None),
     ],
 )
-def test_the_model_is_read_from_the_id(case_id, group) -> None:
+def test_the_model_is_read_from_the_id(case_id: str, group: str | None) -> None:
     assert group_of(case_id) == group
 
 
@@ -82,7 +83,7 @@ def test_the_model_with_most_work_is_begun_first() -> None:
     ],
     ids=range(7),
 )
-def test_a_damaged_file_of_durations_is_no_error(tmp_path, content) -> None:
+def test_a_damaged_file_of_durations_is_no_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "durations.json").write_text(content, encoding="utf-8")
     assert read_durations(tmp_path / "durations.json") == ({}, {})
 
@@ -91,7 +92,7 @@ def report(case: str, when: str, seconds: float, outcome: str = "passed") -> pyt
     return pytest.TestReport(case, ("t.py", 0, case), {}, outcome, None, when, duration=seconds)  # type: ignore[arg-type]
 
 
-def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
+def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path: Path) -> None:
     file = tmp_path / "durations.json"
     file.write_text(json.dumps({"cases": {"old": 1.0}, "loads": {}}), encoding="utf-8")
     audited = {f"t.py::test_x[m@cpu-{case}]" for case in ("a", "b", "skipped", "crashed")}
@@ -109,7 +110,7 @@ def test_the_first_set_up_of_a_model_counts_as_its_load(tmp_path) -> None:
     assert cases == {"old": 1.0, "t.py::test_x[m@cpu-a]": 1.5, "t.py::test_x[m@cpu-b]": 1.75}
 
 
-def test_a_limit_of_no_crash_is_refused(tmp_path) -> None:
+def test_a_limit_of_no_crash_is_refused(tmp_path: Path) -> None:
     outcome = run_pytest(write_project(tmp_path), "--max-model-crashes", "0")
     assert outcome.code == 4 and "--max-model-crashes: '0' is not a whole number from 1" in outcome.output
 

@@ -15,7 +15,7 @@ from tests.plugin.toy_run import run_pytest, write_project
 
 
 @pytest.fixture
-def two_models(tmp_path) -> list[str]:
+def two_models(tmp_path: Path) -> list[str]:
     """Two models of the same weights in two folders, as --model options."""
     words: list[str] = []
     for name in ("one", "two-2"):
@@ -32,7 +32,7 @@ def loads(folder: Path) -> list[str]:
     return sorted(Path(spec).name for _, spec in loaded)
 
 
-def test_two_models_on_two_workers_are_loaded_twice(tmp_path, two_models) -> None:
+def test_two_models_on_two_workers_are_loaded_twice(tmp_path: Path, two_models: list[str]) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(2, model_cases=4))
     outcome = run_pytest(folder, "-n", "2", "--device", "cpu", *two_models, TOY_PAUSE="0")
     assert outcome.code == 0, outcome.output

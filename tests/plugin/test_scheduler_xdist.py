@@ -52,7 +52,7 @@ def test_case(p, evidence):
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path: Path):
     def make(models: list[str | None], cases: int) -> Path:
         source = SOURCE.replace("__MODELS__", repr(models)).replace("__CASES__", str(cases))
         write_project(tmp_path, test_toy=source)
@@ -74,7 +74,7 @@ def check_all_ran(folder: Path, outcome: Outcome, count: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_three_models_are_loaded_three_times(project, workers) -> None:
+def test_three_models_are_loaded_three_times(project, workers: int) -> None:
     folder = project(["a-1", "b", "c"], 5)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), 15)
     assert sorted(entries(folder, "load")) == ["a-1", "b", "c"]
@@ -165,7 +165,7 @@ def test_lf_runs_what_failed(project) -> None:
 
 
 @pytest.mark.parametrize(("models", "cases", "workers"), [(["a"], 1, 4), ([None], 3, 4), (["a", None], 1, 3)])
-def test_more_workers_than_cases(project, models, cases, workers) -> None:
+def test_more_workers_than_cases(project, models, cases: int, workers: int) -> None:
     folder = project(models, cases)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), len(models) * cases)
 

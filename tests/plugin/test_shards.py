@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_shards_part_the_cases(runs) -> None:
+def test_shards_part_the_cases(runs: dict[str, Path]) -> None:
     whole = set(read_run(runs["whole"]).planned)
     parts = [set(read_run(runs[f"{index}/3"]).planned) for index in (1, 2, 3)]
     assert len(whole) == CASES
@@ -51,7 +51,7 @@ def test_shards_part_the_cases(runs) -> None:
     assert all(parts)
 
 
-def test_merged_shards_are_the_whole(runs, tmp_path) -> None:
+def test_merged_shards_are_the_whole(runs: dict[str, Path], tmp_path: Path) -> None:
     merged = merge_runs([runs["3/3"], runs["1/3"], runs["2/3"]], tmp_path / "merged")
     assert (merged.cases, merged.missing_shards) == (CASES, ())
     run = read_run(tmp_path / "merged")
@@ -61,7 +61,7 @@ def test_merged_shards_are_the_whole(runs, tmp_path) -> None:
     assert set(run.planned) == set(read_run(runs["whole"]).planned)
 
 
-def test_merging_in_steps_gives_the_same(runs, tmp_path) -> None:
+def test_merging_in_steps_gives_the_same(runs: dict[str, Path], tmp_path: Path) -> None:
     merge_runs([runs["1/3"], runs["3/3"]], tmp_path / "first", partial=True)
     merged = merge_runs([tmp_path / "first", runs["2/3"]], tmp_path / "second")
     assert merged.missing_shards == ()
@@ -79,13 +79,15 @@ def test_merging_in_steps_gives_the_same(runs, tmp_path) -> None:
         (["1/3", "2/3"], r"1 of 3 shards are missing: 3/3"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(runs, tmp_path, names, reason) -> None:
+def test_what_does_not_belong_together_is_refused(
+    runs: dict[str, Path], tmp_path: Path, names: list[str], reason: str
+) -> None:
     with pytest.raises(UsageError, match=reason):
         merge_runs([runs[name] for name in names], tmp_path / "merged")
     assert not list(tmp_path.iterdir())
 
 
-def test_overlapping_runs_are_refused(runs, tmp_path) -> None:
+def test_overlapping_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["1/3"], tmp_path / "again")
     with pytest.raises(UsageError, match=r"they overlap: both hold test_toy.py::test_free\[c\d\d\] and"):
         merge_runs([runs["1/3"], tmp_path / "again"], tmp_path / "merged")
@@ -102,7 +104,7 @@ def test_overlapping_runs_are_refused(runs, tmp_path) -> None:
         ({"options": {"size": "full"}}, "option --size differs: 'smoke' and 'full'"),
     ],
 )
-def test_foreign_runs_are_refused(runs, tmp_path, change, reason) -> None:
+def test_foreign_runs_are_refused(runs: dict[str, Path], tmp_path: Path, change, reason: str) -> None:
     foreign = tmp_path / "foreign"
     shutil.copytree(runs["2/3"], foreign)
     record = json.loads((foreign / "run.json").read_text(encoding="utf-8"))
@@ -113,13 +115,13 @@ def test_foreign_runs_are_refused(runs, tmp_path, change, reason) -> None:
         merge_runs([runs["1/3"], foreign], tmp_path / "merged")
 
 
-def test_a_merge_never_writes_over_a_run(runs, tmp_path) -> None:
+def test_a_merge_never_writes_over_a_run(runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["1/3"], tmp_path / "taken")
     with pytest.raises(UsageError, match="it exists already"):
         merge_runs([runs["2/3"]], tmp_path / "taken")
 
 
-def test_an_unfinished_part_leaves_the_merged_run_unfinished(runs, tmp_path) -> None:
+def test_an_unfinished_part_leaves_the_merged_run_unfinished(runs: dict[str, Path], tmp_path: Path) -> None:
     killed = tmp_path / "killed"
     shutil.copytree(runs["2/3"], killed)
     for ledger in (killed / "ledger").glob("*.jsonl"):
@@ -129,7 +131,7 @@ def test_an_unfinished_part_leaves_the_merged_run_unfinished(runs, tmp_path) -> 
     assert not read_run(tmp_path / "merged").finished
 
 
-def test_command(runs, tmp_path, capsys) -> None:
+def test_command(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "merged"
     assert main(["merge", *(str(runs[f"{index}/3"]) for index in (1, 2, 3)), "-o", str(out)]) == 0
     assert f"merged 3 runs, {CASES} cases: {out}" in capsys.readouterr().out
@@ -139,7 +141,7 @@ def test_command(runs, tmp_path, capsys) -> None:
     assert "warning: without shards 2, 3" in capsys.readouterr().err
 
 
-def test_more_shards_than_cases(tmp_path) -> None:
+def test_more_shards_than_cases(tmp_path: Path) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(1))
     runs = []
     for index in (1, 2, 3):
@@ -150,19 +152,19 @@ def test_more_shards_than_cases(tmp_path) -> None:
     assert merge_runs(runs, tmp_path / "merged").missing_shards == ()
 
 
-def test_a_selection_without_cases_is_still_an_error(tmp_path) -> None:
+def test_a_selection_without_cases_is_still_an_error(tmp_path: Path) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(1))
     assert run_pytest(folder, "--shard", "1/2", "-k", "nothing").code == 5
 
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "two", "１/２"])
-def test_a_shard_that_is_none_is_refused(tmp_path, shard) -> None:
+def test_a_shard_that_is_none_is_refused(tmp_path: Path, shard: str) -> None:
     outcome = run_pytest(write_project(tmp_path, test_toy=audit_source(1)), "--shard", shard)
     assert outcome.code == 4
     assert f"--shard '{shard}': write i/n with i from 1 to n, for example --shard 2/8" in outcome.output
 
 
-def test_a_resumed_shard_stays_that_shard(tmp_path) -> None:
+def test_a_resumed_shard_stays_that_shard(tmp_path: Path) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(4))
     run_shard(folder, "1/2", "reports")
     run = only_run(folder)
@@ -172,7 +174,7 @@ def test_a_resumed_shard_stays_that_shard(tmp_path) -> None:
     assert other.code == 4 and "the run that is resumed is shard 1/2" in other.output
 
 
-def test_models_stay_together_in_shards(tmp_path) -> None:
+def test_models_stay_together_in_shards(tmp_path: Path) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(1, model_cases=4))
     models = [word for name in ("a", "b") for word in ("--model", f"{name}=tiny")]
     groups = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,7 @@ devices.present, devices.cuda_count = (lambda: frozenset({"cpu", "cuda"})), (lam
         ({"CUDA_VISIBLE_DEVICES": "0,9"}, 1, ("0",)),
     ],
 )
-def test_what_the_caller_made_visible(environment, count, expected) -> None:
+def test_what_the_caller_made_visible(environment: Path, count: int, expected) -> None:
     assert visible_devices(environment, count) == expected
 
 
@@ -69,7 +70,7 @@ def test_numbered_devices_are_left_to_the_user() -> None:
     assert not places_devices_itself(["cpu", "cuda", "mps"])
 
 
-def test_a_replacement_takes_the_freed_slot(tmp_path) -> None:
+def test_a_replacement_takes_the_freed_slot(tmp_path: Path) -> None:
     outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "2", CUDA_VISIBLE_DEVICES="4,GPU-ab12")
     assert outcome.counts == {"failed": 1, "passed": 7}, outcome.output
     seen = Counter((tmp_path / "devices.txt").read_text(encoding="utf-8").splitlines())
@@ -81,7 +82,9 @@ def test_a_replacement_takes_the_freed_slot(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--device", "cuda:1"), ("--device", "cuda", "--device-map", "auto")])
-def test_devices_that_are_numbered_or_needed_all_are_not_hidden_from_workers(tmp_path, words) -> None:
+def test_devices_that_are_numbered_or_needed_all_are_not_hidden_from_workers(
+    tmp_path: Path, words: tuple[str, str] | tuple[str, str, str, str]
+) -> None:
     folder = write_project(tmp_path, test_toy=SOURCE.replace("if index == 2", "if False"))
     with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
         conftest.write(TWO_DEVICES)

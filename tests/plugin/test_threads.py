@@ -31,7 +31,7 @@ def test_settings(index, evidence):
 @pytest.mark.parametrize(
     ("workers", "cores", "threads"), [(1, 8, "8"), (2, 8, "4"), (3, 8, "2"), (9, 8, "1"), (0, 2, "2")]
 )
-def test_cores_are_divided_among_workers(workers, cores, threads) -> None:
+def test_cores_are_divided_among_workers(workers: int, cores: int, threads: str) -> None:
     assert thread_settings({}, workers, cores) == {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}
 
 
@@ -43,7 +43,7 @@ def test_what_the_user_set_stands() -> None:
 @pytest.mark.parametrize(
     ("content", "quota"), [("max 100000", math.inf), ("150000 100000", 1.5), ("", math.inf), ("5 0", math.inf)]
 )
-def test_container_quota(tmp_path, content, quota) -> None:
+def test_container_quota(tmp_path: Path, content: str, quota) -> None:
     (tmp_path / "cpu.max").write_text(content, encoding="ascii")
     assert cpu_quota(tmp_path / "cpu.max") == quota
     assert cpu_quota(tmp_path / "absent") == math.inf
@@ -57,7 +57,9 @@ def test_container_quota(tmp_path, content, quota) -> None:
         (("-n", "2"), {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"}, ("5", "active")),
     ],
 )
-def test_settings_reach_the_cases(tmp_path, monkeypatch, arguments, user, expected) -> None:
+def test_settings_reach_the_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str], user, expected
+) -> None:
     folder = write_project(tmp_path, test_toy=SOURCE)
     script = folder / "call.py"
     # toy_run sets both variables for speed: take them away again, as a user's shell has them not.
@@ -92,11 +94,11 @@ def test_settings_reach_the_cases(tmp_path, monkeypatch, arguments, user, expect
         (Resources(cores=2, gpus=8), 2),
     ],
 )
-def test_auto_is_bounded_by_cores_memory_models_and_gpus(resources, workers) -> None:
+def test_auto_is_bounded_by_cores_memory_models_and_gpus(resources, workers: int) -> None:
     assert worker_count(resources) == workers
 
 
-def test_size_of_weights(tmp_path, monkeypatch) -> None:
+def test_size_of_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"x" * 300)
     (tmp_path / "tokenizer.json").write_bytes(b"x" * 50)
     assert weights_bytes(str(tmp_path)) == 300
@@ -117,12 +119,12 @@ def test_memory_of_this_machine() -> None:
     assert available is not None and 0 < available < 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def test_n_auto(tmp_path) -> None:
+def test_n_auto(tmp_path: Path) -> None:
     outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", "--device", "cpu", "--model", "tiny")
     assert outcome.code == 0, outcome.output
     assert f"{usable_cores()} worker" in outcome.output
 
 
-def test_n_auto_leaves_the_last_word_to_the_user(tmp_path) -> None:
+def test_n_auto_leaves_the_last_word_to_the_user(tmp_path: Path) -> None:
     outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
     assert "3 workers" in outcome.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def real(word: VerdictWord) -> MadeCase:
     """A case of the user's model with one gate."""
     verdict = Verdict("bias.preferred", word, "<= 0.6", f"it is {word}")
     metrics = {"bias.preferred": share(0.5, 400)}
-    failed = {"outcome": "failed", "cause": "gate"} if word == "missed" else {}
+    failed: dict[str, Any] = {"outcome": "failed", "cause": "gate"} if word == "missed" else {}
     return replace(
         MadeCase("evals/t.py::test_a[mine@cpu]", "bias", "mine", metrics=metrics, verdicts=[verdict]), **failed
     )

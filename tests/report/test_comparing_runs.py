@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def case(
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def compared(tmp_path: Path, a: list[MadeCase], b: list[MadeCase], **options: bool) -> RunComparison:
+def compared(tmp_path: Path, a: list[MadeCase], b: list[MadeCase], **options: Any) -> RunComparison:
     """The comparison of two made runs."""
     runs = [read_run(write_run(tmp_path / name, cases)) for name, cases in (("a", a), ("b", b))]
     return compare_runs(*runs, **options)

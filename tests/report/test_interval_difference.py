@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import norm, t, ttest_ind_from_stats
@@ -19,7 +20,7 @@ from lm_audit.stats.estimate import Estimate
 from .made_runs import MadeCase, write_run
 
 
-def mean(value: float, sd: float, n: int, **more: object) -> Estimate:
+def mean(value: float, sd: float, n: int, **more: Any) -> Estimate:
     """A mean with Student's interval."""
     half = float(t.ppf(0.975, n - 1)) * sd / math.sqrt(n)
     return replace(Estimate(value, value - half, value + half, n, confidence=0.95, method="t"), **more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pandas as pd
@@ -58,7 +59,7 @@ def test_the_items_table_holds_every_row_with_its_case(shown: Path) -> None:
 
 
 def test_columns_of_different_types_meet_as_text(tmp_path: Path) -> None:
-    rows = [
+    rows: list[list[dict[str, Any]]] = [
         [{"item": "a", "x": 1, "n": 1}],
         [{"item": "a", "x": "one", "n": 0.5, "deep": {"k": [1]}}],
         [{"item": "a", "x": None}],

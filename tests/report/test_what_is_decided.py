@@ -79,7 +79,7 @@ def test_a_large_effect_on_twelve_items_is_found_among_hundreds_of_metrics(tmp_p
                 one = order_effect(values, f"b{k}", audit)
                 metrics = {name: (source, "lower") for name, source in one.sources.items()}
                 metrics |= {f"{audit}.m{j}": (MetricSource.mean("logprob"), "lower") for j in range(3)}
-                cases.append(made(f"b{k}", audit, metrics, list(one.rows)))
+                cases.append(made(f"b{k}", audit, metrics, [dict(row) for row in one.rows]))
     comparison = compared(tmp_path, *runs)
     assert len(comparison.changes) == 240
     found = comparison.regressions
@@ -102,7 +102,7 @@ def test_clusters_are_exchanged_as_wholes(tmp_path: Path) -> None:
 def grid(effect: float, rng: np.random.Generator, rows: int = 8, columns: int = 8) -> tuple[Rows, Rows]:
     """Cells of templates x pairs whose change has a part of each template and each pair."""
     change = effect + rng.normal(size=(rows, 1)) + rng.normal(size=(1, columns)) + rng.normal(size=(rows, columns))
-    base = [
+    base: Rows = [
         {"item": f"{i}/{j}", "template": f"t{i}", "pair": f"p{j}", "value": float(rng.normal())}
         for i in range(rows)
         for j in range(columns)
@@ -138,7 +138,7 @@ def test_crossed_clusters_are_a_two_way_table(tmp_path: Path) -> None:
 def test_what_is_no_mean_is_paired_too(tmp_path: Path, source: MetricSource) -> None:
     register_statistic("compare.spread", lambda some, options: float(np.ptp([row[options["of"]] for row in some])))
     rng = np.random.default_rng(8)
-    rows = [{"item": f"i{k}", "role": "mc"[k % 2], "score": float(rng.normal())} for k in range(40)]
+    rows: Rows = [{"item": f"i{k}", "role": "mc"[k % 2], "score": float(rng.normal())} for k in range(40)]
     after = [{**row, "score": row["score"] + 3 * (row["role"] == "m") + 0.1 * float(rng.normal())} for row in rows]
     metric = {"privacy.x": (source, "lower")}
     (change,) = compared(tmp_path, [made("c", "privacy", metric, rows)], [made("c", "privacy", metric, after)]).changes
@@ -162,7 +162,7 @@ def test_headlines_are_decided_and_the_rest_is_exploratory(tmp_path: Path) -> No
 
 def test_three_words_for_three_outcomes(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    rows = [{"item": f"i{k}", "v": float(rng.normal())} for k in range(30)]
+    rows: Rows = [{"item": f"i{k}", "v": float(rng.normal())} for k in range(30)]
     near = [{**row, "v": row["v"] + 0.01 * float(rng.normal())} for row in rows]
     far = [{**row, "v": row["v"] + float(rng.normal())} for row in rows]
     plain, margin = MetricSource.mean("v"), MetricSource.mean("v", margin=0.1)

@@ -55,7 +55,8 @@ def values(column: str = "score", **where: Any) -> np.ndarray[Any, Any]:
 
 def by_question(condition: str) -> np.ndarray[Any, Any]:
     """Means of each question's rows under a condition."""
-    return values(condition=condition).reshape(-1, 2).mean(axis=1)
+    means: np.ndarray[Any, Any] = values(condition=condition).reshape(-1, 2).mean(axis=1)
+    return means
 
 
 def members(statistic: str, **more: Any) -> MetricSource:

@@ -97,7 +97,7 @@ def test_too_few_clusters_and_empty_sides_give_reasons() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 10), (2, 2, 2), (9, 3, 12), (4, 12, 12)])
-def test_chance_is_of_the_size_of_what_equal_groups_show(shape) -> None:
+def test_chance_is_of_the_size_of_what_equal_groups_show(shape: tuple[int, int, int]) -> None:
     """Errors of few rows have no mean: their average over draws was 34,430 nats for 4 x 10 cells."""
     rng = np.random.default_rng(0)
     shown, chance = [], []

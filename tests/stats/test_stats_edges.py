@@ -14,19 +14,19 @@ from lm_audit.errors import UsageError
 from lm_audit.stats.means.order_statistics import median_interval
 
 
-def test_importing_the_package_loads_neither_numpy_nor_scipy():
+def test_importing_the_package_loads_neither_numpy_nor_scipy() -> None:
     code = "import sys, lm_audit.stats; print(sorted({'numpy', 'scipy', 'sklearn', 'torch'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there() -> None:
     assert all(getattr(hs, name) is not None for name in hs.__all__)
     with pytest.raises(AttributeError, match="no attribute 'bootstrap_it'"):
-        hs.bootstrap_it  # noqa: B018
+        hs.bootstrap_it  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_reasons_name_the_value_and_its_place():
+def test_reasons_name_the_value_and_its_place() -> None:
     assert hs.bootstrap_ci([1.0, float("nan"), 2.0], seed=0).note == (
         "data holds nan at index 1 (1 of 3 values not finite)"
     )
@@ -35,7 +35,7 @@ def test_reasons_name_the_value_and_its_place():
     assert "at (0, 1)" in hs.bootstrap_crossed([[1.0, float("inf")], [0.0, 1.0]], seed=0).note
 
 
-def test_one_value_has_a_value_but_no_interval():
+def test_one_value_has_a_value_but_no_interval() -> None:
     for estimate in (
         hs.bootstrap_ci([3.0], seed=0),
         hs.bootstrap_clustered([2.0, 4.0], ["a", "a"], seed=0),
@@ -46,7 +46,7 @@ def test_one_value_has_a_value_but_no_interval():
         assert "no interval" in estimate.note
 
 
-def test_few_values_have_no_interval_and_one_by_name_carries_a_warning():
+def test_few_values_have_no_interval_and_one_by_name_carries_a_warning() -> None:
     few, eight = [1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 5.0, 9.0, 4.0, 4.5, 6.0]
     for statistic in ("mean", "median", lambda x: float(np.mean(x))):
         estimate = hs.bootstrap_ci(few, statistic, seed=0)
@@ -61,7 +61,7 @@ def test_few_values_have_no_interval_and_one_by_name_carries_a_warning():
     assert clusters.low is None and clusters.note == "5 clusters give no interval, 6 do"
 
 
-def test_without_a_method_each_statistic_has_the_interval_that_covers_it_best():
+def test_without_a_method_each_statistic_has_the_interval_that_covers_it_best() -> None:
     rng = np.random.default_rng(0)
     values, others = rng.exponential(size=24), rng.normal(size=40)
     assert hs.bootstrap_ci(values, seed=1) == hs.mean_interval(values, seed=1)
@@ -71,14 +71,14 @@ def test_without_a_method_each_statistic_has_the_interval_that_covers_it_best():
     assert "BCa" in hs.bootstrap_ci(values, lambda x: float(np.ptp(x)), n_resamples=199, seed=1).method
 
 
-def test_two_runs_on_different_items_have_a_p_value_that_agrees_with_the_interval():
+def test_two_runs_on_different_items_have_a_p_value_that_agrees_with_the_interval() -> None:
     rng = np.random.default_rng(3)
     for shift in (0.0, 1.0, 1.5, 2.0, 2.5):
         found = hs.compare_independent(rng.normal(size=60), 3 * rng.normal(shift, 1, 12), seed=0)
         assert (found.test.value < 0.05) is not (found.difference.low <= 0 <= found.difference.high)
 
 
-def test_values_that_never_differ_have_no_width_to_decide_by():
+def test_values_that_never_differ_have_no_width_to_decide_by() -> None:
     same = np.full(20, 3.0)
     for estimate in (
         hs.mean_interval(same, seed=0),
@@ -91,7 +91,7 @@ def test_values_that_never_differ_have_no_width_to_decide_by():
         assert estimate.value is not None and estimate.low is None and "no interval" in estimate.note
 
 
-def test_shares_have_exact_limits_at_any_size():
+def test_shares_have_exact_limits_at_any_size() -> None:
     for k, n in ((0, 3), (0, 20), (7, 20)):
         values, exact = np.repeat([1.0, 0.0], [k, n - k]), hs.clopper_pearson(k, n)
         for found in (hs.mean_interval(values, seed=0), hs.bootstrap_ci(values, seed=0)):
@@ -101,7 +101,7 @@ def test_shares_have_exact_limits_at_any_size():
     assert "6 clusters" in percent.method
 
 
-def test_pairs_in_clusters_change_sides_together():
+def test_pairs_in_clusters_change_sides_together() -> None:
     a, b = np.zeros(40), np.repeat([1.0, 0.0], [25, 15])
     clusters = [k // 5 for k in range(40)]
     assert hs.mcnemar_exact(a, b).value == pytest.approx(2 * 0.5**25)
@@ -111,7 +111,7 @@ def test_pairs_in_clusters_change_sides_together():
         hs.mcnemar_exact(a, b, [0, 1])
 
 
-def test_chance_of_average_precision_is_the_mean_of_random_orders():
+def test_chance_of_average_precision_is_the_mean_of_random_orders() -> None:
     rng = np.random.default_rng(4)
     chance = hs.pr_auc(rng.normal(size=15), rng.normal(size=200)).chance
     assert chance == pytest.approx(0.091, abs=5e-4)
@@ -119,7 +119,7 @@ def test_chance_of_average_precision_is_the_mean_of_random_orders():
     assert hs.pr_auc([1.0] * 4, [0.0] * 9).chance == pytest.approx(np.mean(drawn), abs=0.01)
 
 
-def test_bca_falls_back_to_percentiles_and_says_so():
+def test_bca_falls_back_to_percentiles_and_says_so() -> None:
     data = [0.0] * 9 + [1.0]
     bca, percentile = (
         hs.bootstrap_ci(data, "median", method=m, n_resamples=4999, seed=3) for m in ("BCa", "percentile")
@@ -128,7 +128,7 @@ def test_bca_falls_back_to_percentiles_and_says_so():
     assert "percentile limits" in bca.note
 
 
-def test_resamples_without_a_value_are_left_out_and_counted():
+def test_resamples_without_a_value_are_left_out_and_counted() -> None:
     estimate = hs.bootstrap_ci([0.0, 1.0, 1.0, 1.0, 2.0], lambda x: 1 / x.min(), method="percentile", seed=0)
     assert estimate.value is None
     estimate = hs.bootstrap_ci([1.0, 2.0, 3.0, 4.0, 5.0], lambda x: x.mean() if x.min() > 1 else None, seed=0)
@@ -138,7 +138,7 @@ def test_resamples_without_a_value_are_left_out_and_counted():
     assert "resamples had no finite value and were left out" in estimate.note
 
 
-def test_the_range_of_floats_is_no_limit():
+def test_the_range_of_floats_is_no_limit() -> None:
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 6.0, 6.5])
     huge, plain = hs.bootstrap_ci(values * 2.0**1020, seed=0), hs.bootstrap_ci(values, seed=0)
     assert (huge.low, huge.high) == (plain.low * 2.0**1020, plain.high * 2.0**1020)
@@ -147,7 +147,7 @@ def test_the_range_of_floats_is_no_limit():
     )
 
 
-def test_a_rounded_constant_shift_is_a_spread_of_zero():
+def test_a_rounded_constant_shift_is_a_spread_of_zero() -> None:
     a = np.array([0.1, 0.2, 0.3, 0.7])
     effect = hs.paired_effect(a, a + 0.1)
     assert effect.d_z is None and effect.d_s is not None
@@ -155,7 +155,7 @@ def test_a_rounded_constant_shift_is_a_spread_of_zero():
     assert hs.equivalence_test(np.full(7, 0.1), 0.1).value == 1
 
 
-def test_perfect_separation_is_no_proof_of_an_auc_of_one():
+def test_perfect_separation_is_no_proof_of_an_auc_of_one() -> None:
     estimate = hs.roc_auc([2.0, 3.0], [0.0, 1.0])
     assert (estimate.value, estimate.low) == (1.0, None) and "8 do" in estimate.note
     found = [hs.roc_auc(np.arange(n) + 500.0, np.arange(n)) for n in (8, 24, 200)]
@@ -163,7 +163,7 @@ def test_perfect_separation_is_no_proof_of_an_auc_of_one():
     assert 0.5 < found[0].low < found[1].low < found[2].low < 1
 
 
-def test_a_rate_at_a_limited_fpr_knows_that_its_threshold_is_a_sample():
+def test_a_rate_at_a_limited_fpr_knows_that_its_threshold_is_a_sample() -> None:
     rng = np.random.default_rng(0)
     members, controls = rng.normal(1.5, size=50), rng.normal(size=200)
     rate = hs.tpr_at_fpr(members, controls, 0.05)
@@ -175,7 +175,7 @@ def test_a_rate_at_a_limited_fpr_knows_that_its_threshold_is_a_sample():
 
 
 @pytest.mark.parametrize(("fpr", "controls"), [("0.001", 1000), ("0.01", 200)])
-def test_a_threshold_may_lie_beyond_all_controls(fpr, controls):
+def test_a_threshold_may_lie_beyond_all_controls(fpr: str, controls: int) -> None:
     """200 members at a shift of 3: limits at the thresholds that were seen cover 82 % and 90 %."""
     rng, true = np.random.default_rng(controls), norm.sf(norm.ppf(1 - float(fpr)) - 3)
     held = 0
@@ -185,35 +185,35 @@ def test_a_threshold_may_lie_beyond_all_controls(fpr, controls):
     assert held / 300 >= 0.93
 
 
-def test_every_control_may_be_a_false_positive():
+def test_every_control_may_be_a_false_positive() -> None:
     rate = hs.tpr_at_fpr([0.0], [1.0, 2.0], 1.0)
     assert (rate.tpr, rate.threshold, rate.realised_fpr) == (1.0, None, 1.0)
 
 
-def test_far_tails_of_extrapolated_exposure_are_finite_and_grow():
+def test_far_tails_of_extrapolated_exposure_are_finite_and_grow() -> None:
     references = np.random.default_rng(0).gamma(5, size=200)
     near, far, farther = (e.value for e in hs.exposure_extrapolated([0.0, -50.0, -500.0], references))
     assert 0 < near < far < farther < float("inf")
 
 
-def test_the_ceiling_of_a_one_run_audit_is_stated():
+def test_the_ceiling_of_a_one_run_audit_is_stated() -> None:
     assert "all right would show 2.018" in hs.one_run_epsilon(24, 24, 20, 0.0).note
 
 
-def test_run_comparison_is_b_minus_a():
+def test_run_comparison_is_b_minus_a() -> None:
     a, b = np.arange(12.0), np.arange(12.0) + 1 + np.tile([0.0, 0.5], 6)
     assert hs.compare_paired(a, b, seed=0).difference.value == pytest.approx(1.25)
     assert hs.compare_paired(a, b, seed=0).test.value == 2 / 2**12
     assert hs.compare_independent(a, b, seed=0).difference.value == pytest.approx(1.25)
 
 
-def test_within_margin_is_tri_state():
+def test_within_margin_is_tri_state() -> None:
     assert hs.within_margin(-0.1, 0.1, 0.2) is True
     assert hs.within_margin(-0.1, 0.2, 0.2) is False
     assert hs.within_margin(None, 0.1, 0.2) is None
 
 
-def test_many_values_take_bounded_memory():
+def test_many_values_take_bounded_memory() -> None:
     data = np.random.default_rng(0).normal(size=60_000)
     estimate = hs.bootstrap_ci(data, n_resamples=99, seed=0)
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 / len(data) ** 0.5, rel=0.25)
@@ -238,12 +238,12 @@ def test_many_values_take_bounded_memory():
         (lambda: hs.power_auc(0.7, n=10, power=0.8), "nothing is left to solve for"),
     ],
 )
-def test_a_callers_mistake_is_named(call, message):
+def test_a_callers_mistake_is_named(call, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         call()
 
 
-def test_a_small_table_has_the_two_way_t_and_a_smaller_one_nothing():
+def test_a_small_table_has_the_two_way_t_and_a_smaller_one_nothing() -> None:
     rng = np.random.default_rng(1)
     cells = 2 + rng.normal(size=(7, 1)) + rng.normal(size=(1, 12)) + rng.normal(size=(7, 12))
     contrast = hs.crossed_contrast(cells, seed=0)

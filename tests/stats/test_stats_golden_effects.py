@@ -38,7 +38,7 @@ from tests.shared_data import golden_file
 from tests.stats.test_stats_golden_intervals import golden, near
 
 
-def test_paired_effects():
+def test_paired_effects() -> None:
     for case in golden("paired_effect"):
         effect = asdict(paired_effect(case["a"], case["b"]))
         for name in case.keys() - {"a", "b", "direction", "paired_test"}:
@@ -49,27 +49,27 @@ def test_paired_effects():
                 assert effect[part][name] == near(expected), name
 
 
-def test_d_av_divides_by_the_mean_of_both_standard_deviations():
+def test_d_av_divides_by_the_mean_of_both_standard_deviations() -> None:
     a, b = np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 9.0])
     expected = (b - a).mean() / ((a.std(ddof=1) + b.std(ddof=1)) / 2)
     assert paired_effect(a, b).d_av == near(expected)
 
 
-def test_exact_exposure_and_entropy():
+def test_exact_exposure_and_entropy() -> None:
     for case in golden("exposure_exact"):
         assert exposure_exact(case["rank"], case["space_size"]).value == near(case["exposure"])
     for case in golden("secret_entropy_bits"):
         assert secret_entropy_bits(case["length"], case["alphabet"]).value == near(case["bits"])
 
 
-def test_sampled_exposure():
+def test_sampled_exposure() -> None:
     for case in golden("exposure_sampled"):
         answers = exposure_sampled(case["canary_losses"], case["reference_losses"])
         for answer, expected in zip(answers, case["expect"], strict=True):
             assert {name: getattr(answer, name) for name in expected} == near(expected)
 
 
-def test_extrapolated_exposure():
+def test_extrapolated_exposure() -> None:
     for case in golden("exposure_sampled"):
         answers = [e.value for e in exposure_extrapolated(case["canary_losses"], case["reference_losses"])]
         if case["extrapolated"] is None:
@@ -79,7 +79,7 @@ def test_extrapolated_exposure():
             assert answers == near(case["extrapolated"], 0.02)
 
 
-def test_one_run_bounds():
+def test_one_run_bounds() -> None:
     for case in golden("one_run_epsilon"):
         bound = one_run_epsilon(case["m"], case["r"], case["v"], case["delta"], case["p"])
         assert bound.value == near(case["eps_lower"], case["tol"])
@@ -90,7 +90,7 @@ def test_one_run_bounds():
         assert answer.value == near(case["p"])
 
 
-def test_epsilon_from_rates():
+def test_epsilon_from_rates() -> None:
     for case in golden("epsilon_from_rates"):
         bound = epsilon_from_rates(
             case["tp"], case["n_member"], case["fp"], case["n_control"], case["delta"], case["confidence"]
@@ -101,14 +101,14 @@ def test_epsilon_from_rates():
         assert (hits.low, false.high) == near((case["tpr_low"], case["fpr_high"]))
 
 
-def test_likelihood_ratios():
+def test_likelihood_ratios() -> None:
     for case in golden("lira"):
         online = lira_online(case["observed"], case["in_scores"], case["out_scores"])
         assert online.value == near(case["online"])
         assert lira_offline(case["observed"], case["out_scores"]).value == near(case["offline"])
 
 
-def test_power_of_t_tests():
+def test_power_of_t_tests() -> None:
     for case in golden("power_paired_t"):
         options = {"alpha": case["alpha"], "power": case["power"]}
         answer = power_paired_t(case["d_z"], **options)
@@ -117,7 +117,7 @@ def test_power_of_t_tests():
         assert power_two_sample_t(case["d_z"], **options).value == case["n_per_group_two_sample"]
 
 
-def test_power_of_auc():
+def test_power_of_auc() -> None:
     for case in golden("power_auc"):
         options = {"alpha": case["alpha"], "power": case["power"]}
         assert power_auc(case["auc"], **options).value == case["n_per_group"]
@@ -125,13 +125,13 @@ def test_power_of_auc():
         assert power_auc(n=case["n_per_group"] - 1, **options).value > case["auc"]
 
 
-def test_detectable_effects_that_the_privacy_specification_states():
+def test_detectable_effects_that_the_privacy_specification_states() -> None:
     assert power_paired_t(n=50).value == pytest.approx(0.40, abs=0.005)
     assert power_paired_t(n=50, alpha=0.05 / 11).value == pytest.approx(0.54, abs=0.005)
     assert [power_paired_t(d).value for d in (0.2, 0.5, 0.8)] == [199, 34, 15]
 
 
-def test_decisions():
+def test_decisions() -> None:
     for case in golden("decision"):
         decision = decide(case["ci_low"], case["ci_high"], case["effect"])
         for name in ("statistically_significant", "practically_significant", "category"):
@@ -146,7 +146,7 @@ def grid() -> tuple[np.ndarray, list[str]]:
     return table[[stored["groups"].index(name) for name in names]], names
 
 
-def test_clustered_sign_flips_of_the_grid_with_holm():
+def test_clustered_sign_flips_of_the_grid_with_holm() -> None:
     values, names = grid()
     reference = json.loads(golden_file("bias/stats_all.json").read_text())
     pairs = list(combinations(range(len(names)), 2))
@@ -162,7 +162,7 @@ def test_clustered_sign_flips_of_the_grid_with_holm():
     assert all(flip.larger.value == max(flip.rows.value, flip.columns.value) for flip in flips)
 
 
-def test_axis_contrasts_of_the_grid():
+def test_axis_contrasts_of_the_grid() -> None:
     values, names = grid()
     reference: dict[str, Any] = json.loads(golden_file("bias/axis_contrasts.json").read_text())
     checked = 0
@@ -182,7 +182,7 @@ def test_axis_contrasts_of_the_grid():
     assert checked >= 5
 
 
-def test_max_min_disparity_of_the_grid():
+def test_max_min_disparity_of_the_grid() -> None:
     values, _ = grid()
     reference = json.loads(golden_file("bias/stats_all.json").read_text())
     assert max_min(values) == pytest.approx(reference["maxmin"], abs=1e-5)

@@ -31,7 +31,8 @@ TOLERANCE = 1e-9
 
 
 def golden(group: str) -> list[dict[str, Any]]:
-    return json.loads(golden_file("statistics.json").read_text())[group]
+    rows: list[dict[str, Any]] = json.loads(golden_file("statistics.json").read_text())[group]
+    return rows
 
 
 def seed_of(case: dict[str, Any]) -> int:
@@ -42,7 +43,7 @@ def near(value: Any, tolerance: float = TOLERANCE) -> Any:
     return None if value is None else pytest.approx(value, rel=tolerance, abs=tolerance)
 
 
-def test_bca_and_percentile_intervals():
+def test_bca_and_percentile_intervals() -> None:
     for case in golden("bca_bootstrap"):
         options = {"n_resamples": case["n_resamples"], "confidence": case["confidence"], "seed": seed_of(case)}
         bca = bootstrap_ci(case["data"], case["statistic"], method="BCa", **options)
@@ -55,14 +56,14 @@ def test_bca_and_percentile_intervals():
         assert spread == near(case["se"])
 
 
-def test_a_callable_gives_the_interval_of_the_named_statistic():
+def test_a_callable_gives_the_interval_of_the_named_statistic() -> None:
     for case in golden("bca_bootstrap"):
         function = {"mean": lambda x: float(np.mean(x)), "median": lambda x: float(np.median(x))}[case["statistic"]]
         estimate = bootstrap_ci(case["data"], function, n_resamples=case["n_resamples"], seed=seed_of(case))
         assert (estimate.low, estimate.high) == near((case["low"], case["high"]))
 
 
-def test_constant_data_give_a_zero_width_interval_with_a_note():
+def test_constant_data_give_a_zero_width_interval_with_a_note() -> None:
     for case in golden("bca_degenerate"):
         for method in ("BCa", "percentile"):
             estimate = bootstrap_ci(case["data"], method=method, seed=0)
@@ -70,7 +71,7 @@ def test_constant_data_give_a_zero_width_interval_with_a_note():
             assert "zero-width" in estimate.note
 
 
-def test_stratified_auc_bootstrap():
+def test_stratified_auc_bootstrap() -> None:
     for case in golden("auc_bootstrap_stratified"):
         members, controls = case["member_scores"], case["control_scores"]
         for statistic in ("roc_auc", roc_auc, lambda m, c: roc_auc(m, c)):
@@ -84,7 +85,7 @@ def test_stratified_auc_bootstrap():
         assert delong_se(members, controls) == near(case["delong_se"])
 
 
-def test_ranking_metrics():
+def test_ranking_metrics() -> None:
     for case in golden("ranking"):
         members, controls = case["member_scores"], case["control_scores"]
         assert roc_auc(members, controls).value == near(case["ROC_AUC"])
@@ -96,7 +97,7 @@ def test_ranking_metrics():
             assert_detection(tpr_at_fpr(members, controls, float(fpr)), expected)
 
 
-def test_the_threshold_is_exact_at_its_edges():
+def test_the_threshold_is_exact_at_its_edges() -> None:
     for case in golden("tpr_threshold_edge"):
         assert_detection(
             tpr_at_fpr(case["member_scores"], case["control_scores"], float(case["alpha"])), case["expect"]
@@ -107,20 +108,20 @@ def assert_detection(rate: Any, expected: dict[str, Any]) -> None:
     assert {name: getattr(rate, name) for name in expected} == near(expected)
 
 
-def test_clopper_pearson():
+def test_clopper_pearson() -> None:
     for case in golden("clopper_pearson"):
         estimate = clopper_pearson(case["k"], case["n"], case["confidence"])
         assert (estimate.low, estimate.high) == near((case["low"], case["high"]), case["tol"])
 
 
-def test_wilson():
+def test_wilson() -> None:
     cases = json.loads(golden_file("needle/golden_pure.dev.json").read_text())["wilson95"]
     for case in cases:
         estimate = wilson(case["k"], case["n"])
         assert [estimate.low, estimate.high] == near(case["expected"])
 
 
-def test_exact_permutation_tests():
+def test_exact_permutation_tests() -> None:
     for case in golden("sign_flip_permutation_exact"):
         answer = sign_flip_test(case["diffs"])
         assert answer.value == near(case["p_two_sided"])
@@ -131,7 +132,7 @@ def test_exact_permutation_tests():
         assert f"exact, {case['n_permutations']} " in answer.method
 
 
-def test_adjusted_p_values():
+def test_adjusted_p_values() -> None:
     for case in golden("multiple_testing"):
         assert holm(case["p"]) == near(case["holm"])
         assert benjamini_hochberg(case["p"]) == near(case["benjamini_hochberg"])
@@ -147,7 +148,7 @@ def test_adjusted_p_values():
         ("elderly person", "young person", 0.337, -0.15, 0.84),
     ],
 )
-def test_two_way_intervals_of_the_grid(first, second, estimate, low, high):
+def test_two_way_intervals_of_the_grid(first: str, second: str, estimate: float, low: float, high: float) -> None:
     grid = json.loads(golden_file("bias/grid_table.json").read_text())
     table, groups = np.array(grid["table"]), grid["groups"]
     contrast = table[:, groups.index(first)] - table[:, groups.index(second)]

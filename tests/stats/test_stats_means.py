@@ -15,21 +15,21 @@ def limits(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def test_a_cluster_a_value_is_the_t_interval():
+def test_a_cluster_a_value_is_the_t_interval() -> None:
     values = np.random.default_rng(0).normal(size=9)
     found = clustered_mean(values, list("abcdefghi"))
     assert (found.low, found.high) == pytest.approx(limits(values))
     assert (found.n, found.units, found.fewest) == (9, 9, 6)
 
 
-def test_equal_clusters_are_the_t_interval_of_their_means():
+def test_equal_clusters_are_the_t_interval_of_their_means() -> None:
     table = np.random.default_rng(1).normal(size=(7, 5)) + np.arange(7)[:, None]
     found = clustered_mean(table.ravel(), np.repeat(np.arange(7), 5))
     assert (found.low, found.high) == pytest.approx(limits(table.mean(axis=1)))
     assert (found.n, found.units) == (35, 7)
 
 
-def test_a_cluster_that_outweighs_the_rest_costs_degrees_of_freedom():
+def test_a_cluster_that_outweighs_the_rest_costs_degrees_of_freedom() -> None:
     rng = np.random.default_rng(2)
     even, uneven = np.repeat(np.arange(6), 10), np.repeat(np.arange(6), [50, 2, 2, 2, 2, 2])
     values = rng.normal(size=60)
@@ -37,7 +37,7 @@ def test_a_cluster_that_outweighs_the_rest_costs_degrees_of_freedom():
     assert widths[1] > widths[0]
 
 
-def test_what_gives_no_clustered_interval():
+def test_what_gives_no_clustered_interval() -> None:
     assert clustered_mean([1.0, 2.0], ["a", "a"]).low is None
     assert "same mean" in (clustered_mean([1.0, 1.0, 1.0], ["a", "b", "c"]).note or "")
     assert clustered_mean([1.0, float("nan")], ["a", "b"]).value is None
@@ -45,7 +45,7 @@ def test_what_gives_no_clustered_interval():
         clustered_mean([1.0, 2.0], ["a", "b", "c"])
 
 
-def test_the_studentised_interval_follows_the_skew():
+def test_the_studentised_interval_follows_the_skew() -> None:
     values = np.random.default_rng(3).exponential(size=12)
     found, plain = studentised_mean(values, seed=0), limits(values)
     assert found.high - found.value > 1.2 * (found.value - found.low)
@@ -56,7 +56,7 @@ def test_the_studentised_interval_follows_the_skew():
 
 
 @pytest.mark.parametrize(("draw", "truth"), [("normal", 0.0), ("standard_exponential", 1.0)])
-def test_the_studentised_interval_covers(draw: str, truth: float):
+def test_the_studentised_interval_covers(draw: str, truth: float) -> None:
     rng = np.random.default_rng(4)
     found = [studentised_mean(getattr(rng, draw)(size=10), seed=k, n_resamples=499) for k in range(400)]
     covered = np.mean([e.low <= truth <= e.high for e in found])

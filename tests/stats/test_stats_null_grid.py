@@ -18,7 +18,7 @@ def null_contrast(rng: np.random.Generator) -> np.ndarray:
     return by_template + by_pair + by_cell
 
 
-def test_false_positive_rates_on_null_grids():
+def test_false_positive_rates_on_null_grids() -> None:
     rng = np.random.default_rng(5)
     contrasts = [crossed_contrast(null_contrast(rng), n_resamples=999, seed=seed) for seed in range(GRIDS)]
     two_way = np.mean([c.two_way.value <= 0.05 for c in contrasts])
@@ -31,7 +31,7 @@ def test_false_positive_rates_on_null_grids():
     assert larger <= pairs
 
 
-def test_the_omnibus_test_keeps_its_level_and_finds_a_shifted_group():
+def test_the_omnibus_test_keeps_its_level_and_finds_a_shifted_group() -> None:
     rng = np.random.default_rng(6)
     answers = []
     for seed in range(300):
@@ -45,6 +45,6 @@ def test_the_omnibus_test_keeps_its_level_and_finds_a_shifted_group():
     assert power >= 0.95
 
 
-def test_groups_without_any_difference_have_p_one():
+def test_groups_without_any_difference_have_p_one() -> None:
     alike = np.repeat(np.random.default_rng(0).normal(size=(1, 4, 5)), 3, axis=0)
     assert max_min_two_way(alike, n_resamples=99, seed=0).value == 1

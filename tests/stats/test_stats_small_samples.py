@@ -9,24 +9,24 @@ from lm_audit.stats import bounded_mean, clopper_pearson, mean_exposure, student
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 8), (0, 15), (3, 20), (20, 20)])
-def test_a_mean_of_zeros_and_ones_has_the_exact_interval(k, n):
+def test_a_mean_of_zeros_and_ones_has_the_exact_interval(k: int, n: int) -> None:
     found, exact = bounded_mean([1.0] * k + [0.0] * (n - k)), clopper_pearson(k, n)
     assert (found.value, found.low, found.high) == (exact.value, exact.low, exact.high)
 
 
-def test_equal_values_still_leave_room_on_both_sides():
+def test_equal_values_still_leave_room_on_both_sides() -> None:
     found = bounded_mean([0.25] * 12)
     assert found.low < 0.25 < found.high
 
 
-def test_few_or_impossible_values_have_no_interval():
+def test_few_or_impossible_values_have_no_interval() -> None:
     assert bounded_mean([0.5] * 7).low is None
     assert "8 do" in bounded_mean([0.5] * 7).note
     assert bounded_mean([0.5, 1.5] * 5).value is None
 
 
 @pytest.mark.parametrize("chance", [0.02, 0.1, 0.5])
-def test_shares_of_a_few_draws_are_covered(chance):
+def test_shares_of_a_few_draws_are_covered(chance: float) -> None:
     """Each of 15 canaries has its own rate (half of them none) and 4 draws."""
     rng, hit = np.random.default_rng(0), 0
     for run in range(300):
@@ -36,7 +36,7 @@ def test_shares_of_a_few_draws_are_covered(chance):
     assert hit / 300 >= 0.93
 
 
-def test_exposure_at_the_cap_has_a_lower_limit():
+def test_exposure_at_the_cap_has_a_lower_limit() -> None:
     """All 15 canaries before all 200 twins: still one in five canaries of the kind may not be (0.025 ** (1 / 15))."""
     found = mean_exposure(np.zeros(15), np.ones(200))
     assert found.value == pytest.approx(np.log2(201))
@@ -47,7 +47,7 @@ def test_exposure_at_the_cap_has_a_lower_limit():
 
 
 @pytest.mark.parametrize(("canaries", "shift", "spread"), [(8, 3.0, 0.5), (15, 1.5, 1.0), (50, 3.0, 0.5)])
-def test_exposure_is_covered_for_new_canaries_and_new_twins(canaries, shift, spread):
+def test_exposure_is_covered_for_new_canaries_and_new_twins(canaries: int, shift: float, spread: float) -> None:
     """50 near the cap: resampling the canaries alone covers 80% there, since one twin moves all of them."""
     rng = np.random.default_rng(1)
     draw = lambda: mean_exposure(  # noqa: E731
@@ -58,7 +58,7 @@ def test_exposure_is_covered_for_new_canaries_and_new_twins(canaries, shift, spr
     assert np.mean([estimate.low <= truth <= estimate.high for estimate in found]) >= 0.93
 
 
-def test_p_and_interval_of_a_difference_say_the_same():
+def test_p_and_interval_of_a_difference_say_the_same() -> None:
     rng, small = np.random.default_rng(2), 0
     for run in range(200):
         found = studentised_difference(rng.normal(0.5, 3, 15), rng.normal(size=60), n_resamples=499, seed=run)
@@ -69,7 +69,7 @@ def test_p_and_interval_of_a_difference_say_the_same():
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
-def test_unequal_spreads_do_not_make_differences(ratio):
+def test_unequal_spreads_do_not_make_differences(ratio: float) -> None:
     rng, false = np.random.default_rng(3), 0
     for run in range(600):
         found = studentised_difference(rng.normal(0, ratio, 15), rng.normal(size=200), n_resamples=399, seed=run)
@@ -77,7 +77,7 @@ def test_unequal_spreads_do_not_make_differences(ratio):
     assert false / 600 <= 0.07  # 5.5% and two standard errors of 600 runs
 
 
-def test_a_difference_does_not_hang_on_unit_or_origin():
+def test_a_difference_does_not_hang_on_unit_or_origin() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(1, 2, 12), rng.normal(size=40)
     found = studentised_difference(x, y, n_resamples=999)
@@ -89,7 +89,7 @@ def test_a_difference_does_not_hang_on_unit_or_origin():
     assert turned.difference.low == pytest.approx(-found.difference.high)
 
 
-def test_groups_without_spread_or_size_have_no_test():
+def test_groups_without_spread_or_size_have_no_test() -> None:
     constant = studentised_difference([1.0] * 10, [0.0] * 10)
     assert (constant.difference.value, constant.difference.low, constant.p.value) == (1.0, None, None)
     few = studentised_difference([1.0, 2.0], list(range(30)))
@@ -102,7 +102,7 @@ def test_groups_without_spread_or_size_have_no_test():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.8])
-def test_average_precision_is_covered_and_rarely_above_chance(shift):
+def test_average_precision_is_covered_and_rarely_above_chance(shift: float) -> None:
     """15 members against 200 twins; the printed chance was the share of members, 0.070, and 17.5% lay above it."""
     from lm_audit.stats.ranking.average_precision import pr_interval
 

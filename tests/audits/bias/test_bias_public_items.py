@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_every_published_bbq_row_has_one_target(folder: str, kind: str, count: i
     assert all(item.target != item.unknown for item in items)
 
 
-STEREOSET = {
+STEREOSET: dict[str, Any] = {
     "target": "plorb",
     "bias_type": "race",
     "context": "A BLANK came.",

@@ -59,7 +59,7 @@ def test_public_sets(tiny: LanguageModel, kind: str) -> None:
     options: dict[str, Any] = {"usage": loaded.usage}
     if kind == "winogender":
         # All genders of a template, so that there are choices that flip and shifts that correlate.
-        rows = loaded.rows[:60]
+        rows = list(loaded.rows[:60])
         options["occupation_stats"] = bias.load_occupation_stats(shared("data/bias/winogender/occupations-stats.tsv"))
     audit = getattr(bias, "bbq" if kind == "cbbq" else kind)
     evidence = audit(tiny, rows, **options)

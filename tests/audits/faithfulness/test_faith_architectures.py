@@ -30,7 +30,7 @@ def _plain_matrix(model, attention):
     states = {}
 
     def keep(name):
-        def hook(module, arguments):
+        def hook(module, arguments) -> None:
             states[name] = arguments[0][0].detach()
 
         return hook
@@ -59,14 +59,14 @@ def _plain_matrix(model, attention):
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_ifr_equals_the_definition_on_stored_attention(kind):
+def test_ifr_equals_the_definition_on_stored_attention(kind) -> None:
     model = small_decoder(kind)
     found = flow_matrix(trace_passage(model, IDS), ROWS)
     np.testing.assert_allclose(found.tokens, _plain_matrix(model, _stored_attention(model)), atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_span_of_one_token_is_its_row(kind):
+def test_span_of_one_token_is_its_row(kind) -> None:
     trace = trace_passage(small_decoder(kind), IDS)
     rows = flow_matrix(trace, ROWS).tokens
     for place, row in enumerate(ROWS):
@@ -74,7 +74,7 @@ def test_span_of_one_token_is_its_row(kind):
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_attention_methods_equal_stored_attention(kind):
+def test_attention_methods_equal_stored_attention(kind) -> None:
     model = small_decoder(kind)
     attention, trace = _stored_attention(model), trace_passage(model, IDS)
     np.testing.assert_allclose(mean_attention(trace, ROWS), attention.mean((0, 1))[ROWS], atol=1e-5)
@@ -90,17 +90,17 @@ def test_attention_methods_equal_stored_attention(kind):
 
 @pytest.mark.parametrize("kind", COVERED)
 @pytest.mark.parametrize("objective", ["logit", "logprob"])
-def test_input_x_gradient_equals_autograd(kind, objective):
+def test_input_x_gradient_equals_autograd(kind, objective: str) -> None:
     model = small_decoder(kind)
     embeddings = model.get_input_embeddings()(torch.tensor([IDS])).detach().requires_grad_()
     logits = model(inputs_embeds=embeddings).logits[0]
     if objective == "logprob":
         logits = logits.log_softmax(-1)
-    expected = []
+    rows = []
     for row in ROWS:
         (gradient,) = torch.autograd.grad(logits[row - 1, IDS[row]], embeddings, retain_graph=True)
-        expected.append((gradient * embeddings).sum(-1)[0].detach())
-    expected = torch.stack(expected)
+        rows.append((gradient * embeddings).sum(-1)[0].detach())
+    expected = torch.stack(rows)
     found = gradient_rows(trace_passage(model, IDS), ROWS, kind=objective, lrp=False)
     np.testing.assert_allclose(found, expected, atol=1e-4 * float(expected.abs().max()))
 
@@ -108,7 +108,7 @@ def test_input_x_gradient_equals_autograd(kind, objective):
 def _lrp_by_detaching(model, row):
     """AttnLRP of the logit of one token through autograd: scales detached, factors by detached complements."""
 
-    def part(tensor, share):
+    def part(tensor, share: float):
         return share * tensor + ((1 - share) * tensor).detach()
 
     def norm(module, x):
@@ -146,7 +146,7 @@ def _lrp_by_detaching(model, row):
 
 
 @pytest.mark.parametrize("kind", ["llama", "llama_biases", "qwen2", "qwen3"])
-def test_attnlrp_equals_the_detached_forward_pass(kind):
+def test_attnlrp_equals_the_detached_forward_pass(kind: str) -> None:
     model = small_decoder(kind)
     found = gradient_rows(trace_passage(model, IDS), ROWS, kind="logit", lrp=True)
     expected = torch.stack([_lrp_by_detaching(model, row) for row in ROWS])
@@ -154,7 +154,7 @@ def test_attnlrp_equals_the_detached_forward_pass(kind):
 
 
 @pytest.mark.parametrize("lrp", [True, False])
-def test_a_span_is_exactly_the_weighted_sum_of_its_rows(lrp):
+def test_a_span_is_exactly_the_weighted_sum_of_its_rows(lrp: bool) -> None:
     trace = trace_passage(small_decoder("qwen3"), IDS)
     weights = torch.linspace(0.2, 1.3, len(ROWS))
     rows = gradient_rows(trace, ROWS, kind="logit", lrp=lrp)
@@ -162,7 +162,7 @@ def test_a_span_is_exactly_the_weighted_sum_of_its_rows(lrp):
     np.testing.assert_allclose(span, weights @ rows, atol=1e-4 * float(rows.abs().max()))
 
 
-def test_integrated_gradients_converge_to_completeness():
+def test_integrated_gradients_converge_to_completeness() -> None:
     trace = trace_passage(small_decoder("llama"), IDS)
     coarse = integrated_gradients(trace, ROWS[:2], 2, points=5)
     fine = integrated_gradients(trace, ROWS[:2], 2, points=5, tolerance=0.02, max_points=700)
@@ -170,12 +170,12 @@ def test_integrated_gradients_converge_to_completeness():
     assert fine.points > coarse.points
 
 
-def test_one_point_cannot_be_refined():
+def test_one_point_cannot_be_refined() -> None:
     trace = trace_passage(small_decoder("llama"), IDS)
     assert integrated_gradients(trace, ROWS[:1], 2, points=1, tolerance=0.0).points == 1
 
 
-def test_refining_the_grid_equals_starting_with_it():
+def test_refining_the_grid_equals_starting_with_it() -> None:
     trace = trace_passage(small_decoder("llama"), IDS)
     refined = integrated_gradients(trace, ROWS[:2], 2, points=5, tolerance=0.0, max_points=9)
     direct = integrated_gradients(trace, ROWS[:2], 2, points=9)
@@ -184,13 +184,13 @@ def test_refining_the_grid_equals_starting_with_it():
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gemma2", "olmo2", "granite", "granite_logits", "granite_embeddings"])
-def test_other_builds_are_named_errors(kind):
+def test_other_builds_are_named_errors(kind: str) -> None:
     with pytest.raises(ModelError, match=r"model\.|norm|cap|activation|rebuilt|logits|embeddings"):
         flow_matrix(trace_passage(small_decoder(kind), IDS), ROWS)
 
 
 @pytest.mark.parametrize("part", ["q_norm", "window", "v_bias", "scaling"])
-def test_a_part_that_is_not_handled_is_an_error_not_a_number(part, monkeypatch):
+def test_a_part_that_is_not_handled_is_an_error_not_a_number(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the reference gets silently wrong: each left out on purpose makes the reconstruction fail."""
     kind = {"q_norm": "qwen3", "window": "mistral_window", "v_bias": "qwen2", "scaling": "llama"}[part]
     trace = trace_passage(small_decoder(kind), IDS)
@@ -222,7 +222,7 @@ def _without_value_bias(*arguments):
     return replace(heads, values=heads.messages)
 
 
-def test_nothing_is_left_on_the_model():
+def test_nothing_is_left_on_the_model() -> None:
     model = small_decoder("qwen3").requires_grad_(True)
     gradient_rows(trace_passage(model, IDS), ROWS, kind="logit", lrp=True)
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -230,14 +230,14 @@ def test_nothing_is_left_on_the_model():
     assert GRADIENT != ATTN_LRP
 
 
-def test_nan_weights_are_an_error():
+def test_nan_weights_are_an_error() -> None:
     model = small_decoder("llama")
     model.model.norm.weight[3] = float("nan")
     with pytest.raises(ModelError, match="NaN"):
         trace_passage(model, IDS)
 
 
-def test_the_residual_stream_is_kept_once_and_no_attention_is():
+def test_the_residual_stream_is_kept_once_and_no_attention_is() -> None:
     """Memory of a trace: (L + 1) T d values in the model's precision and a few probe rows."""
     model = small_decoder("llama").to(torch.bfloat16)
     trace = trace_passage(model, IDS)

@@ -32,7 +32,7 @@ def model():
     return copier(seed=5)
 
 
-def test_the_answer_of_a_copy_sample_is_its_evidence():
+def test_the_answer_of_a_copy_sample_is_its_evidence() -> None:
     samples = copy_samples(20, seed=3)
     assert len({sample.prompt for sample in samples}) == 20
     for sample in samples:
@@ -43,7 +43,7 @@ def test_the_answer_of_a_copy_sample_is_its_evidence():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_copier_copies_because_one_head_looks_ten_back(seed):
+def test_the_copier_copies_because_one_head_looks_ten_back(seed) -> None:
     """Plain attention weights of transformers say so, and without that head nothing is copied."""
     model, samples = copier(seed), copy_samples(100, seed)
     assert all(copied(model, samples))
@@ -57,7 +57,7 @@ def test_the_copier_copies_because_one_head_looks_ten_back(seed):
     assert not any(copied(model, samples))
 
 
-def test_a_seed_gives_the_same_copier_and_the_callers_random_state_stays():
+def test_a_seed_gives_the_same_copier_and_the_callers_random_state_stays() -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
@@ -65,7 +65,7 @@ def test_a_seed_gives_the_same_copier_and_the_callers_random_state_stays():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small):
+def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small) -> None:
     before = {name: value.clone() for name, value in small.module.state_dict().items()}
     for layers in range(1, 5):
         other = randomised(small, layers, seed=0).module.state_dict()
@@ -78,7 +78,7 @@ def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small):
 
 
 @pytest.mark.parametrize("control", [planted_span_evidence, randomised_weights_evidence, random_attribution_evidence])
-def test_all_is_well(control, model):
+def test_all_is_well(control, model) -> None:
     evidence = control(model, copy_samples(16, seed=5), seed=5)
     assert evidence.control.passed, evidence.control.observed
     assert unreproduced(evidence) == unsourced(evidence) == []
@@ -86,12 +86,12 @@ def test_all_is_well(control, model):
     assert len({row["item"] for row in evidence.rows}) == len(evidence.rows)
 
 
-def test_a_model_that_does_not_copy_fails_the_positive_control(small):
+def test_a_model_that_does_not_copy_fails_the_positive_control(small) -> None:
     evidence = planted_span_evidence(small, copy_samples(12, 0), seed=0)
     assert not evidence.control.passed and "copied in 0 of 12" in evidence.control.observed
 
 
-def test_every_method_is_reported_and_names_who_failed(model):
+def test_every_method_is_reported_and_names_who_failed(model) -> None:
     evidence = planted_span_evidence(model, copy_samples(12, 0), seed=0)
     assert {name.rpartition(".")[2] for name in evidence.metrics} == set(METHODS + REPORTED)
     assert evidence.metrics["faithfulness.planted_found.attention"].value == 1.0
@@ -112,7 +112,7 @@ def test_every_method_is_reported_and_names_who_failed(model):
         (0, 0, False, False),
     ],
 )
-def test_a_share_is_decided_by_its_exact_limit(yes, n, above, below):
+def test_a_share_is_decided_by_its_exact_limit(yes: int, n: int, above: bool, below: bool) -> None:
     """The same as a one-sided binomial test against 1/2 at 0.001."""
     from scipy.stats import binomtest
 

@@ -43,7 +43,7 @@ def _total(model, prompt_ids, generation_ids):
 
 
 @pytest.mark.parametrize("baseline", ["eos", "pad", "random"])
-def test_scores_equal_one_plain_forward_pass_a_step(small, baseline):
+def test_scores_equal_one_plain_forward_pass_a_step(small, baseline: str) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     weights = np.random.default_rng(0).random(len(PROMPT))
     test = DeletionTest(small, explainer.passage, steps=6, baseline=baseline, seed=3)
@@ -60,7 +60,7 @@ def test_scores_equal_one_plain_forward_pass_a_step(small, baseline):
     np.testing.assert_allclose(curve.scores, expected, atol=1e-3)
 
 
-def test_mean_embedding_baseline(small):
+def test_mean_embedding_baseline(small) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     curve = DeletionTest(small, explainer.passage, steps=3, baseline="mean").curve(np.arange(len(PROMPT)))
     embedding = small.module.get_input_embeddings()
@@ -75,7 +75,7 @@ def test_mean_embedding_baseline(small):
     )
 
 
-def test_random_baseline_is_reproducible_and_not_special(small):
+def test_random_baseline_is_reproducible_and_not_special(small) -> None:
     from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 
     first, again, other = (baseline_ids(small.tokenizer, "random", 50, seed) for seed in (1, 1, 2))
@@ -83,7 +83,7 @@ def test_random_baseline_is_reproducible_and_not_special(small):
     assert not set(first) & set(small.tokenizer.all_special_ids)
 
 
-def test_states_of_a_call_and_calls_are_scored_once(small):
+def test_states_of_a_call_and_calls_are_scored_once(small) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     test = DeletionTest(small, explainer.passage, steps=5, perturbations=explainer.perturbations())
     rng = np.random.default_rng(1)
@@ -95,7 +95,7 @@ def test_states_of_a_call_and_calls_are_scored_once(small):
     assert all(np.array_equal(again[name].scores, first[name].scores) for name in three)
 
 
-def test_a_curve_does_not_depend_on_the_curves_before_it(small):
+def test_a_curve_does_not_depend_on_the_curves_before_it(small) -> None:
     """States that were remembered one by one left other states to a pass, whose last digits then differed."""
     rng = np.random.default_rng(1)
     orders = [rng.random(len(PROMPT)) for _ in range(6)]
@@ -112,7 +112,7 @@ def test_a_curve_does_not_depend_on_the_curves_before_it(small):
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence", "chunk"])
-def test_units_are_replaced_token_by_token(small, study, unit):
+def test_units_are_replaced_token_by_token(small, study, unit: str) -> None:
     test = study.test(unit, 4, "eos")
     states = test._states(np.arange(len(test.units), dtype=float))
     assert states[0] == frozenset() and states[-1] == frozenset(study.explainer.passage.user)
@@ -121,7 +121,7 @@ def test_units_are_replaced_token_by_token(small, study, unit):
     assert len(curve.scores) == (len(test.units) if unit == "sentence" else min(4, len(test.units))) + 1
 
 
-def test_approximations_equal_curves_made_by_themselves(small):
+def test_approximations_equal_curves_made_by_themselves(small) -> None:
     weights = np.random.default_rng(2).random(len(PROMPT))
     strict = deletion_curve(small, PROMPT, ANSWER, weights, steps=None)
     assert len(strict.scores) == len(PROMPT) + 1
@@ -136,7 +136,7 @@ def test_approximations_equal_curves_made_by_themselves(small):
         approximations(chunked)
 
 
-def test_references():
+def test_references() -> None:
     weights = reference_weights(6, [1, 4], seed=0)
     assert weights["gold"].tolist() == [0, 1, 0, 0, 1, 0] and set(weights["uniform"]) == {1.0}
     again = reference_weights(6, [1, 4], seed=0)
@@ -144,7 +144,7 @@ def test_references():
     assert "gold" not in reference_weights(6, [], seed=0)
 
 
-def test_uniform_weights_beat_an_honest_attribution_in_mas():
+def test_uniform_weights_beat_an_honest_attribution_in_mas() -> None:
     """Why the references stand beside every MAS: a flat density agrees with a straight response."""
     scores = [0.0, -2.0, -3.0, -3.5, -4.0]
     honest = curve_from_scores([0.9, 0.06, 0.03, 0.01], scores, 4)
@@ -152,7 +152,7 @@ def test_uniform_weights_beat_an_honest_attribution_in_mas():
     assert flat.mas < honest.mas and flat.flat and not honest.flat
 
 
-def _scored(method, sample, rise, mas, unit="token", degenerate=False):
+def _scored(method, sample: str, rise, mas, unit: str = "token", degenerate: bool = False):
     scores = [0.0, 1.0] if degenerate else [0.0, -1.0]
     from dataclasses import replace
 
@@ -160,7 +160,7 @@ def _scored(method, sample, rise, mas, unit="token", degenerate=False):
     return Scored(sample, method, unit, "row", curve, None, None, None)
 
 
-def test_ranking_is_paired_and_leaves_degenerate_samples_out():
+def test_ranking_is_paired_and_leaves_degenerate_samples_out() -> None:
     scored = [_scored("good", f"s{i}", 0.1 + 0.1 * i, 0.2 + 0.1 * i) for i in range(8)]
     scored += [_scored("bad", f"s{i}", 0.1 + 0.1 * i, 0.245 + 0.1 * i + 0.01 * (i % 2)) for i in range(8)]
     scored.append(_scored("good", "odd", 0.0, 0.0, degenerate=True))
@@ -175,20 +175,20 @@ def test_ranking_is_paired_and_leaves_degenerate_samples_out():
     assert rank_methods({}, "mas", seed=0) == []
 
 
-def test_what_sentences_hide():
+def test_what_sentences_hide() -> None:
     token = [_scored("a", "s", 0, 0.30), _scored("b", "s", 0, 0.50), _scored("c", "s", 0, 0.31)]
     sentence = [_scored(method, "s", 0, 0.4, unit="sentence") for method in "abc"]
     rows = hidden_by_sentences(token, sentence)
     assert [(row["first"], row["second"]) for row in rows] == [("a", "b"), ("b", "c")]
 
 
-def test_agreement():
+def test_agreement() -> None:
     rows = agreement({"a": {"s": [1, 2, 3]}, "b": {"s": [3, 2, 1]}, "c": {"s": [1, 1, 1]}})
     assert [row["spearman"] for row in rows] == [pytest.approx(-1.0), None, None]
 
 
 @pytest.mark.parametrize("method", ["flashtrace", "ft_attnlrp", "integrated_gradients", "ablation"])
-def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method):
+def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method: str) -> None:
     evidence = method_evidence([study], method, Settings(steps=3))
     assert set(evidence.metrics) == {
         f"faithfulness.{name}"
@@ -205,7 +205,7 @@ def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method
     assert any("faithfulness.mas can reach no verdict here" in note for note in evidence.notes)  # one sample
 
 
-def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study):
+def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study) -> None:
     evidence = method_evidence([study], "flashtrace", Settings(steps=3, hops=2))
     figure = next(figure for figure in evidence.figures if figure.kind == "tokens")
     labels = [frame["label"] for frame in figure.data["frames"]]
@@ -217,7 +217,7 @@ def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study):
     assert [row["hop"] for row in hops.data["rows"]] == [0, 1, 2]
 
 
-def test_comparison_evidence(study):
+def test_comparison_evidence(study) -> None:
     methods = ["ifr", "attention", "input_x_gradient"]
     evidence = comparison_evidence([study], methods, Settings(steps=3))
     assert {figure.name for figure in evidence.figures} == {
@@ -229,7 +229,7 @@ def test_comparison_evidence(study):
     assert len(score_studies([study], methods, Settings(steps=3))) == 3
 
 
-def test_one_forward_pass_serves_all_methods_that_need_one(small):
+def test_one_forward_pass_serves_all_methods_that_need_one(small) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     passes = []
     handle = small.module.register_forward_hook(lambda *_: passes.append(1))
@@ -242,7 +242,7 @@ def test_one_forward_pass_serves_all_methods_that_need_one(small):
     assert len(passes) == 1
 
 
-def test_integrated_gradients_of_a_span_take_one_pass_a_point(small):
+def test_integrated_gradients_of_a_span_take_one_pass_a_point(small) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     assert explainer.trace
     passes = []
@@ -254,10 +254,10 @@ def test_integrated_gradients_of_a_span_take_one_pass_a_point(small):
     assert len(passes) == 7
 
 
-def test_a_score_between_random_and_gold_needs_a_gold_order_that_is_better():
+def test_a_score_between_random_and_gold_needs_a_gold_order_that_is_better() -> None:
     from lm_audit.audits.faithfulness.study import _between
 
-    def references(gold):
+    def references(gold: tuple[float, float]):
         return {
             "random-0": _scored("r", "s", 0.5, 0.6).curve,
             "random-1": _scored("r", "s", 0.7, 0.8).curve,

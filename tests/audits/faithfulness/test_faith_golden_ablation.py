@@ -10,7 +10,7 @@ from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, asse
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentences_and_masks(case, explainers):
+def test_sentences_and_masks(case, explainers) -> None:
     content, passage = golden(f"{case}.ablation"), explainers(case).passage
     for units, side in (
         (passage.prompt_units("sentence"), "prompt"),
@@ -25,7 +25,7 @@ def test_sentences_and_masks(case, explainers):
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_logloss_trim"), ("segments:5", "segments_k5_log_loss_trim")]
 )
-def test_log_probability(case, variant, name, explainers):
+def test_log_probability(case, variant: str, name: str, explainers) -> None:
     found = explainers(case).attribute("ablation", variant=variant)
     assert_close(found.matrix, golden(f"{case}.ablation")[name], 2e-3)
 
@@ -34,7 +34,7 @@ def test_log_probability(case, variant, name, explainers):
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_KL_CLP_trim"), ("segments:5", "segments_k5_KL_trim")]
 )
-def test_clp(case, variant, name, explainers):
+def test_clp(case, variant: str, name: str, explainers) -> None:
     found = explainers(case).attribute("ablation_clp", variant=variant).matrix
     expected = numbers(golden(f"{case}.ablation")[name])
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
@@ -43,14 +43,14 @@ def test_clp(case, variant, name, explainers):
 
 
 @pytest.mark.parametrize("case", ["fact_raw", "chat_think"])
-def test_leave_one_out(case, explainers):
+def test_leave_one_out(case: str, explainers) -> None:
     content = golden(f"{case}.ablation")
     found = explainers(case).attribute("leave_one_out")
     values = np.array(content["token_leave_one_out_full"]["values"])[content["user_prompt_indices"]]
     assert_close(found.matrix[:, : found.features].sum(axis=0), values, 2e-3)
 
 
-def test_one_sequence_a_sentence(explainers):
+def test_one_sequence_a_sentence(explainers) -> None:
     """Sentences of the prompt, sentences of the generation but the last, and the passage as it is."""
     shared_one = explainers("needle_raw")
     explainer = Explainer(shared_one.model, shared_one.passage.user_text, shared_one.passage.generation_text)

@@ -15,7 +15,7 @@ from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, asse
 
 
 @pytest.mark.parametrize("index", range(19))
-def test_scores_from_numbers(index):
+def test_scores_from_numbers(index) -> None:
     vector = golden("numeric_rise_mas")["vectors"][index]
     attribution = numbers(vector["attribution"])
     if vector["reference_quirk"]:
@@ -40,7 +40,7 @@ def test_scores_from_numbers(index):
 
 
 @pytest.mark.parametrize("index", range(8))
-def test_views_from_numbers(index):
+def test_views_from_numbers(index) -> None:
     vector = golden("numeric_cage")["vectors"][index]
     matrix, span = numbers(vector["matrix"]), tuple(vector["span"])
     assert_close(normalised(matrix), vector["seq"], 2e-6)
@@ -49,14 +49,14 @@ def test_views_from_numbers(index):
 
 
 @pytest.mark.parametrize("index", range(8))
-def test_recovery_from_numbers(index):
+def test_recovery_from_numbers(index) -> None:
     vector = golden("numeric_recovery")["vectors"][index]
     found = recovery(numbers(vector["attribution"]), vector["gold"], vector["top_fraction"], vector["keep"])
     assert found == (None if vector["recovery"] is None else pytest.approx(vector["recovery"], abs=1e-9))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_views(case):
+def test_views(case) -> None:
     content = golden(f"{case}.views")
     for view in content["views"].values():
         matrix, span = numbers(view["input"]), tuple(view["span"])
@@ -69,7 +69,7 @@ def test_views(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_recovery_of_views(case):
+def test_recovery_of_views(case) -> None:
     content = golden(f"{case}.views")
     features, gold = content["P_user"], content["gold_prompt_tokens"]
     for view in content["views"].values():
@@ -85,7 +85,7 @@ def test_recovery_of_views(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentence_view(case, explainers):
+def test_sentence_view(case, explainers) -> None:
     content, passage = golden(f"{case}.sentence"), explainers(case).passage
     prompt, generation = passage.prompt_units("sentence"), passage.generation_units("sentence")
     assert list(prompt.texts) == content["prompt_sentences"]
@@ -100,7 +100,7 @@ def test_sentence_view(case, explainers):
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_token_deletion_end_to_end(case, explainers, smollm2):
+def test_token_deletion_end_to_end(case, explainers, smollm2) -> None:
     content = golden(f"{case}.faith")
     by_steps = {run["k"] for run in content["runs"]}
     for steps in sorted(by_steps):
@@ -117,7 +117,7 @@ def test_token_deletion_end_to_end(case, explainers, smollm2):
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_sentence_deletion_end_to_end(case, explainers, smollm2):
+def test_sentence_deletion_end_to_end(case, explainers, smollm2) -> None:
     content, explainer = golden(f"{case}.sentence"), explainers(case)
     features = len(content["prompt_sentences"])
     for view in content["views"].values():
@@ -136,14 +136,14 @@ def test_sentence_deletion_end_to_end(case, explainers, smollm2):
             )
 
 
-def test_deletion_curve_takes_the_prompt_itself(smollm2):
+def test_deletion_curve_takes_the_prompt_itself(smollm2) -> None:
     content = golden("fact_raw.faith")
     run = content["runs"][0]
     curve = deletion_curve(smollm2, content["prompt"], content["target"], run["attribution"], steps=run["k"])
     assert curve.rise == pytest.approx(run["RISE"], abs=1e-3)
 
 
-def test_units_cover_every_token_once(explainers):
+def test_units_cover_every_token_once(explainers) -> None:
     passage = explainers("think_math").passage
     units = sentence_units(passage.user_text, passage.user_offsets)
     assert sorted(index for group in units.tokens for index in group) == list(range(len(passage.user)))

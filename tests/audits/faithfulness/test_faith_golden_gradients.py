@@ -16,7 +16,7 @@ from tests.audits.faithfulness.faithfulness_golden import (
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_attnlrp_matrix(case, explainers):
+def test_attnlrp_matrix(case, explainers) -> None:
     found = explainers(case).attribute("attnlrp")
     assert_close(found.matrix, golden(f"{case}.lrp")["attnlrp_matrix_trim"], 1e-4, relative=True)
 
@@ -25,7 +25,7 @@ def test_attnlrp_matrix(case, explainers):
 @pytest.mark.parametrize(
     ("mode", "name"), [("generated", "attnlrp_span_sink_full"), ("max", "attnlrp_span_sink_max_full")]
 )
-def test_attnlrp_span(case, mode, name, explainers):
+def test_attnlrp_span(case, mode: str, name: str, explainers) -> None:
     content = golden(f"{case}.lrp")
     found = explainers(case).attribute("attnlrp", sink=content["sink_span"], score_mode=mode)
     assert_close(found.vector, user_and_generation(content[name], content), 1e-4, relative=True)
@@ -33,7 +33,7 @@ def test_attnlrp_span(case, mode, name, explainers):
 
 @pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize("name", ["ft_attnlrp_drop_norm_h3", "ft_attnlrp_abs_norm_h1", "ft_attnlrp_drop_nonorm_h1"])
-def test_ft_attnlrp(case, name, explainers):
+def test_ft_attnlrp(case, name: str, explainers) -> None:
     expected = golden(f"{case}.lrp")[name]
     found = explainers(case).attribute(
         "ft_attnlrp",
@@ -52,7 +52,7 @@ def test_ft_attnlrp(case, name, explainers):
 @pytest.mark.parametrize("case", MOST_SLOW)
 @pytest.mark.parametrize("objective", ["logit", "logprob"])
 @pytest.mark.parametrize("reduce", ["sum", "l2"])
-def test_input_x_gradient(case, objective, reduce, explainers):
+def test_input_x_gradient(case, objective: str, reduce: str, explainers) -> None:
     content = golden(f"{case}.grad")
     expected = content[f"input_x_grad_{objective}"]
     row = int(expected["row"])
@@ -63,7 +63,7 @@ def test_input_x_gradient(case, objective, reduce, explainers):
 
 
 @pytest.mark.parametrize("case", ["fact_raw", pytest.param("chat_think", marks=pytest.mark.slow)])
-def test_integrated_gradients(case, explainers):
+def test_integrated_gradients(case: str, explainers) -> None:
     content = golden(f"{case}.grad")
     endpoints = content["ig_endpoints"]
     row = int(endpoints["row"])
@@ -78,7 +78,7 @@ def test_integrated_gradients(case, explainers):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_integrated_gradients_rows(case, explainers):
+def test_integrated_gradients_rows(case, explainers) -> None:
     content = golden(f"{case}.grad")
     found = explainers(case).attribute("integrated_gradients")
     for row, values in content["ig_rows_full"]["rows"].items():
@@ -90,7 +90,7 @@ def test_integrated_gradients_rows(case, explainers):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_attention(case, explainers):
+def test_attention(case, explainers) -> None:
     content, explainer = golden(f"{case}.attn"), explainers(case)
     reference = explainer.attribute("attention_reference")
     assert_close(reference.matrix, content["flashtrace_attention_matrix_trim"], 1e-5)

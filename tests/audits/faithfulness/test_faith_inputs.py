@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,13 +25,13 @@ def small():
 
 
 @pytest.mark.parametrize("generation", ["", "<eos>", [], [2]])
-def test_a_generation_of_no_tokens(small, generation):
+def test_a_generation_of_no_tokens(small, generation) -> None:
     with pytest.raises(UsageError, match="generation has no tokens"):
         attribute(small, "abc", generation, "ifr")
 
 
 @pytest.mark.parametrize("prompt", ["", []])
-def test_a_prompt_of_no_tokens(small, prompt):
+def test_a_prompt_of_no_tokens(small, prompt) -> None:
     with pytest.raises(UsageError, match="prompt has no tokens"):
         attribute(small, prompt, "abc", "ifr")
 
@@ -46,18 +47,18 @@ def test_a_prompt_of_no_tokens(small, prompt):
     ],
 )
 @pytest.mark.parametrize("name", ["sink", "thinking"])
-def test_spans(small, span, message, name):
+def test_spans(small, span: tuple[int, int] | int | tuple[str, str], message: str, name: str) -> None:
     with pytest.raises(UsageError) as error:
         attribute(small, "abc", "xyz", "ifr", **{name: span})
     assert message in str(error.value) and name in str(error.value)
 
 
-def test_text_that_does_not_round_trip(small):
+def test_text_that_does_not_round_trip(small) -> None:
     with pytest.raises(DataError, match="no UTF-8 form: character 1"):
         attribute(small, "a\ud800b", "xyz", "ifr")
 
 
-def test_a_tokenizer_that_normalises_is_named():
+def test_a_tokenizer_that_normalises_is_named() -> None:
     class Lower:
         is_fast, eos_token, eos_token_id = False, None, None
 
@@ -71,7 +72,7 @@ def test_a_tokenizer_that_normalises_is_named():
         encode_passage(Lower(), "abC", "x")
 
 
-def test_unknown_method_suggests_the_nearest(small):
+def test_unknown_method_suggests_the_nearest(small) -> None:
     with pytest.raises(UsageError, match="did you mean 'flashtrace'"):
         attribute(small, "abc", "xyz", "flash_trace")
 
@@ -98,17 +99,17 @@ def test_unknown_method_suggests_the_nearest(small):
         ({"threshold": float("nan")}, "threshold must be a number at least 0"),
     ],
 )
-def test_options(small, options, message):
+def test_options(small, options, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         attribute(small, "abc", "xyz", "ifr_span", **options)
 
 
-def test_flashtrace_refuses_the_end_of_text_token(small):
+def test_flashtrace_refuses_the_end_of_text_token(small) -> None:
     with pytest.raises(UsageError, match="end-of-text"):
         attribute(small, "abc", "xyz", "flashtrace", sink=(0, 3))
 
 
-def test_unknown_variant_and_baseline(small):
+def test_unknown_variant_and_baseline(small) -> None:
     with pytest.raises(UsageError, match="variant"):
         attribute(small, "abc", "xyz", "ft_ifr", variant="other")
     with pytest.raises(UsageError, match="variant"):
@@ -117,21 +118,21 @@ def test_unknown_variant_and_baseline(small):
         deletion_curve(small, "abc", "xyz", [1, 2, 3], baseline="zero")
 
 
-def test_attributions_of_the_wrong_size_or_with_nan(small):
+def test_attributions_of_the_wrong_size_or_with_nan(small) -> None:
     with pytest.raises(UsageError, match="has 2 weights; this prompt has 3 token features"):
         deletion_curve(small, "abc", "xyz", [1, 2])
     with pytest.raises(DataError, match="every feature needs a finite weight"):
         deletion_curve(small, "abc", "xyz", [1, np.nan, 2])
 
 
-def test_all_zero_attribution_is_defined(small):
+def test_all_zero_attribution_is_defined(small) -> None:
     curve = deletion_curve(small, "abc", "xyz", [0, 0, 0])
     assert curve.flat and curve.order == (0, 1, 2)
     np.testing.assert_allclose(curve.density, np.linspace(1, 0, 4))
     assert all(np.isfinite(value) for value in (curve.rise, curve.mas, curve.rise_ap))
 
 
-def test_a_score_that_does_not_fall_is_degenerate():
+def test_a_score_that_does_not_fall_is_degenerate() -> None:
     equal = faithfulness_scores([-4.0, -6.0, -4.0], [0.7, 0.3], 2)
     rising = faithfulness_scores([-4.0, -3.0, -2.0], [0.7, 0.3], 2)
     falling = faithfulness_scores([-4.0, -5.0, -6.0], [0.7, 0.3], 2)
@@ -141,14 +142,14 @@ def test_a_score_that_does_not_fall_is_degenerate():
     assert empty.degenerate and (empty.rise, empty.mas, empty.rise_ap) == (0.0, 0.0, 0.0)
 
 
-def test_scores_that_do_not_fit():
+def test_scores_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match="2 scores for 3 deletion steps"):
         faithfulness_scores([-1.0, -2.0], [1, 2, 3], 3)
     with pytest.raises(DataError, match="finite log-likelihoods"):
         faithfulness_scores([-1.0, float("-inf")], [1], 1)
 
 
-def test_constant_weights_have_no_rank_correlation():
+def test_constant_weights_have_no_rank_correlation() -> None:
     assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
     assert rank_correlation([1], [2]) is None
     assert rank_correlation([3, 2, 1], [1, 2, 3]) == pytest.approx(-1.0)
@@ -160,7 +161,7 @@ def _write(tmp_path, *records):
     return path
 
 
-def test_own_samples(tmp_path):
+def test_own_samples(tmp_path: Path) -> None:
     path = _write(
         tmp_path,
         {
@@ -204,14 +205,14 @@ def test_own_samples(tmp_path):
         ({"prompt": "a", "id": ["x"]}, "id", "text or a whole number"),
     ],
 )
-def test_own_samples_that_cannot_be_used(tmp_path, record, field, message):
+def test_own_samples_that_cannot_be_used(tmp_path: Path, record, field: str | None, message: str) -> None:
     path = _write(tmp_path, {"prompt": "fine"}, record)
     with pytest.raises(DataError, match=message) as error:
         read_samples(path)
     assert error.value.row == 2 and error.value.file == str(path) and error.value.field == field
 
 
-def test_empty_and_missing_files_and_repeated_ids(tmp_path):
+def test_empty_and_missing_files_and_repeated_ids(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no samples"):
         read_samples(_write(tmp_path, ""))
     with pytest.raises(DataError, match="no such file"):
@@ -227,7 +228,7 @@ def test_empty_and_missing_files_and_repeated_ids(tmp_path):
         load_words(broken)
 
 
-def test_a_sample_whose_span_holds_no_token(small):
+def test_a_sample_whose_span_holds_no_token(small) -> None:
     with pytest.raises(DataError, match="holds no token"):
         prepare(small, Sample("s", "abc", "xyz", output=(3, 3)))
 
@@ -244,23 +245,23 @@ def test_a_sample_whose_span_holds_no_token(small):
         ("[THINK]x[/THINK]y", (0, 16), (16, 17)),
     ],
 )
-def test_thinking_is_split_by_its_tags(text, thinking, output):
+def test_thinking_is_split_by_its_tags(text: str, thinking: tuple[int, int] | None, output: tuple[int, int]) -> None:
     assert split_thinking(text) == (thinking, output)
 
 
-def test_a_generation_that_ends_inside_its_thought_is_no_answer(small):
+def test_a_generation_that_ends_inside_its_thought_is_no_answer(small) -> None:
     for text in ("<think>abc", "[THINK]abc", "abc</think>\n"):
         with pytest.raises(DataError, match="ends inside its thought"):
             prepare(small, Sample("s", "abc", text))
 
 
-def test_the_template_s_own_tags_come_first():
+def test_the_template_s_own_tags_come_first() -> None:
     text = "a</think>b</reasoning>c"
     assert split_thinking(text, "... </reasoning> ...")[1] == (22, 23)
     assert split_thinking(text, "... </think> ...")[1] == (9, 23)
 
 
-def test_the_model_answers_where_no_generation_is_given(small):
+def test_the_model_answers_where_no_generation_is_given(small) -> None:
     study = prepare(small, Sample("s", "abc"), max_new_tokens=6)
     assert len(study.explainer.passage.generation_ids) >= 2
     assert isinstance(study.explainer, Explainer)

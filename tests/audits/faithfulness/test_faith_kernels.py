@@ -21,20 +21,20 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-def test_kernels_in_the_interpreter():
+def test_kernels_in_the_interpreter() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     command = [sys.executable, "-m", "tests.audits.faithfulness.kernel_check"]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
-def test_without_a_gpu_there_are_no_kernels():
+def test_without_a_gpu_there_are_no_kernels() -> None:
     assert heads.gpu_kernels(torch.zeros(1, 1, 64)) is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("kind", ["llama", "qwen3", "qwen3_window"])
-def test_fused_and_plain_scores_agree_on_a_gpu(kind, monkeypatch):
+def test_fused_and_plain_scores_agree_on_a_gpu(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_decoder(kind, head_dim=16).cuda()
     trace = trace_passage(model, IDS)
     rows = list(range(9, len(IDS)))
@@ -47,7 +47,7 @@ def test_fused_and_plain_scores_agree_on_a_gpu(kind, monkeypatch):
 
 
 @pytest.mark.parametrize(("length", "pieces"), [(40, 1), (40, 4), (43, 4), (7, 7)])
-def test_a_product_in_pieces_is_the_product(length, pieces):
+def test_a_product_in_pieces_is_the_product(length: int, pieces: int) -> None:
     left, right = torch.randn(3, 5, length), torch.randn(3, length, 6)
 
     found = heads.long_product(left, right, pieces)

@@ -7,6 +7,7 @@ bookkeeping into the samples. The controls then run as they are, on as many samp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +21,7 @@ from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
 from lm_audit.audits.faithfulness.controls.deletion_control import Orders
 from lm_audit.audits.faithfulness.deletion import curves as deletion
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
+from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
 
 SCORE = LanguageModel.loglikelihood
@@ -29,7 +31,7 @@ CORRELATION = controls.rank_correlation
 SAMPLES = {"planted": 11, "randomised": 11, "random": 15}
 """As many as decide each control."""
 
-CONTROLS = {
+CONTROLS: dict[str, Callable[..., Evidence]] = {
     "planted": controls.planted_span_evidence,
     "randomised": partial(controls.randomised_weights_evidence, cascade=False),
     "random": deletion_control.random_attribution_evidence,
@@ -43,7 +45,7 @@ def model():
 
 
 @pytest.fixture(autouse=True)
-def fewer_methods(monkeypatch):
+def fewer_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """One method of each kind is enough here; all of them run in the controls' own tests."""
     monkeypatch.setattr(controls, "METHODS", ("ifr", "leave_one_out"))
     monkeypatch.setattr(controls, "REPORTED", ())
@@ -114,7 +116,7 @@ def overwrites_nothing(self, changes):
 TOTALS = Perturbations.totals
 
 
-def cheating(cls, features, gold, rng):
+def cheating(cls, features, gold, rng: np.random.Generator):
     weights = dict(MAKE_ORDERS(features, gold, rng).weights)
     return Orders(weights | {name: weights["first"] for name in weights if name.startswith("random")})
 
@@ -153,7 +155,7 @@ INSTRUMENT = {
 }  # fmt: skip
 
 
-def rotated(samples, **fields):
+def rotated(samples, **fields: str):
     """Each sample with the named fields of the next one."""
     return [
         replace(one, **{name: getattr(other, name) for name in fields.values()})
@@ -178,17 +180,17 @@ def cells(table):
 
 
 @pytest.mark.parametrize("control", sorted(CONTROLS))
-def test_nothing_broken_passes(control, model):
+def test_nothing_broken_passes(control, model) -> None:
     evidence = CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2)
     assert evidence.control.passed, evidence.control.observed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(INSTRUMENT))
-def test_a_broken_instrument_is_noticed(fault, guards, control, model, monkeypatch):
+def test_a_broken_instrument_is_noticed(fault, guards, control, model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*fault)
     assert not CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control.passed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(BOOKKEEPING))
-def test_broken_bookkeeping_is_noticed(fault, guards, control, model):
+def test_broken_bookkeeping_is_noticed(fault, guards, control, model) -> None:
     assert not CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control.passed

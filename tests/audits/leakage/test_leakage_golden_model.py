@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from leakage_golden import SETS, as_item, golden, shortest
 
 from lm_audit.audits.leakage import min_k, ngram_accuracy, order_test, probe
 from lm_audit.models import LanguageModel, load_model
+from tests.audits.leakage.leakage_golden import SETS, as_item, golden, shortest
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from leakage_golden import golden
 
 from lm_audit.audits.leakage import (
     Item,
@@ -26,6 +25,7 @@ from lm_audit.audits.leakage import (
 from lm_audit.audits.leakage.half_option.probing import byte_outcome
 from lm_audit.audits.leakage.items.style import poisson_binomial
 from lm_audit.stats import roc_auc
+from tests.audits.leakage.leakage_golden import golden
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,8 @@ def test_faults_of_the_published_test(trained: Trained, part: str) -> None:
     """What ``test_published_mutations.py`` shows to be noticed decides both controls, and so do the two p-values."""
     found = trained.sound
     bad: Any = ("not so",)
-    positive, negative = (bad, bad) if part == "faults" else (0.01, 0.0001)
+    values: Any = (bad, bad) if part == "faults" else (0.01, 0.0001)
+    positive, negative = values
     seen, unseen = (
         replace(half, published=replace(half.published, **{part: value}))
         for half, value in ((found.seen, positive), (found.unseen, negative))

@@ -41,7 +41,7 @@ def run_both(answers):
 
 @pytest.mark.parametrize("middle", [15_000, 30_000, 45_000])
 @pytest.mark.parametrize("steepness", [800, 3000])
-def test_same_cliff_with_a_third_of_the_samples(middle, steepness):
+def test_same_cliff_with_a_third_of_the_samples(middle: int, steepness: int) -> None:
     agree, spent = 0, []
     for seed in range(25):
         full, adaptive = run_both(draws(seed, middle=middle, steepness=steepness))
@@ -51,7 +51,7 @@ def test_same_cliff_with_a_third_of_the_samples(middle, steepness):
     assert max(spent) <= 1 / 3
 
 
-def test_full_grid_is_spent_at_most():
+def test_full_grid_is_spent_at_most() -> None:
     answers = np.zeros((len(LENGTHS), len(DEPTHS), MOST))
     answers[..., ::7] = 1.0
     answers[:, :, :] = 1.0
@@ -61,7 +61,7 @@ def test_full_grid_is_spent_at_most():
     assert all(len(scores) <= MOST * len(DEPTHS) for scores in adaptive.scores.values())
 
 
-def test_lengths_beyond_the_cliff_get_one_round():
+def test_lengths_beyond_the_cliff_get_one_round() -> None:
     answers = np.ones((len(LENGTHS), len(DEPTHS), MOST))
     answers[4:] = 0.0
     full, adaptive = run_both(answers)
@@ -69,7 +69,7 @@ def test_lengths_beyond_the_cliff_get_one_round():
     assert all(len(adaptive.scores[length]) == len(DEPTHS) for length in LENGTHS[5:])
 
 
-def test_precision_stops_earlier():
+def test_precision_stops_earlier() -> None:
     answers = draws(1, middle=30_000, steepness=3000)
 
     def ask(places):
@@ -80,7 +80,7 @@ def test_precision_stops_earlier():
     assert loose.samples < tight.samples
 
 
-def test_no_place_is_asked_for_twice():
+def test_no_place_is_asked_for_twice() -> None:
     asked = []
 
     def ask(places):
@@ -91,6 +91,6 @@ def test_no_place_is_asked_for_twice():
     assert len(asked) == len(set(asked)) == run.samples
 
 
-def test_bad_arguments_are_errors():
+def test_bad_arguments_are_errors() -> None:
     with pytest.raises(UsageError):
-        find_cliff(LENGTHS, DEPTHS, list, threshold=1.5, most=3)
+        find_cliff(LENGTHS, DEPTHS, lambda cells: [], threshold=1.5, most=3)

@@ -30,13 +30,13 @@ def run_evals(reports, *arguments):
     return done, metrics
 
 
-def collected(*arguments):
+def collected(*arguments: str):
     command = [sys.executable, "-m", "pytest", "evals/test_needle.py", "--collect-only", "-q", "-p", "no:xdist"]
     done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
     return done, [line for line in done.stdout.splitlines() if "::" in line]
 
 
-def test_ids_name_task_length_and_depth():
+def test_ids_name_task_length_and_depth() -> None:
     _, ids = collected("--needle-lengths", "4096,512", "--needle-depths", "3", "--needle-preset", "niah_multikey_1")
     cells = [one.split("[")[1] for one in ids if "test_cell" in one]
     assert cells[:3] == [f"smollm2@cpu-niah_multikey_1-L512-D{depth}]" for depth in (0, 50, 100)]
@@ -52,14 +52,14 @@ def test_ids_name_task_length_and_depth():
         (("--needle-folder", "absent-folder"), "holds no length_*"),
     ],
 )
-def test_bad_options_are_named_at_collection(arguments, message):
+def test_bad_options_are_named_at_collection(arguments: tuple[str, str], message: str) -> None:
     done, _ = collected(*arguments)
     assert done.returncode != 0
     assert message in done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory):
     """A grid for the tiny model: one length within its context, one beyond."""
     from lm_audit.models import load_tokenizer
 
@@ -77,7 +77,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbers(folder, tmp_path):
+def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbers(folder, tmp_path: Path) -> None:
     done, _ = run_evals(tmp_path, "--model", "tiny", "--needle-folder", str(folder))
     assert "needs 1000 tokens with its answer, beyond the trained context of 512 tokens" in done.stdout
     assert "failed" not in done.stdout
@@ -88,8 +88,17 @@ def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbe
 
 
 @pytest.mark.slow
-def test_shared_windows_and_adaptive_sampling_run(tmp_path):
-    options = ("--model", "tiny", "--needle-lengths", "440,480", "--needle-depths", "2", "--needle-samples", "3")
+def test_shared_windows_and_adaptive_sampling_run(tmp_path: Path) -> None:
+    options: tuple[str, ...] = (
+        "--model",
+        "tiny",
+        "--needle-lengths",
+        "440,480",
+        "--needle-depths",
+        "2",
+        "--needle-samples",
+        "3",
+    )
     options += ("--needle-tokens", "4", "--needle-template", "base", "--needle-windows", "shared")
     done, _ = run_evals(tmp_path / "shared", *options, "-k", "cell or grid")
     assert "5 passed" in done.stdout, done.stdout

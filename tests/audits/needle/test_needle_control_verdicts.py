@@ -22,7 +22,7 @@ def samples() -> list[Sample]:
 class Guesser:
     """Gives the value to the first so many samples, and nothing to the rest."""
 
-    def __init__(self, hits: int):
+    def __init__(self, hits: int) -> None:
         self.hits = hits
 
     def answer(self, samples: Sequence[Sample]) -> list[Answer]:

@@ -34,7 +34,7 @@ def golden() -> Any:
     return json.loads(golden_file("needle/golden_pure.dev.json").read_text(encoding="utf-8"))
 
 
-def test_lengths(golden):
+def test_lengths(golden) -> None:
     for case in golden["length_sequence"]:
         assert length_sequence(case["target"], case["interval"], case["start"]) == case["expected"]
     for case in golden["length_sequence_counts"]:
@@ -46,16 +46,16 @@ def test_lengths(golden):
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "inclusive"])
-def test_depths(golden, strategy):
+def test_depths(golden, strategy: str) -> None:
     for case in golden[f"positions_{strategy}"]:
         assert depth_sequence(case["n"], strategy) == pytest.approx(case["expected"], abs=1e-12)
 
 
-def test_open_depths_are_the_middles_of_equal_parts():
+def test_open_depths_are_the_middles_of_equal_parts() -> None:
     assert depth_sequence(4, "open") == [12.5, 37.5, 62.5, 87.5]
 
 
-def test_random_depths_come_from_all_whole_percents_and_follow_the_seed():
+def test_random_depths_come_from_all_whole_percents_and_follow_the_seed() -> None:
     assert depth_sequence(101, "random", seed=1) == [float(depth) for depth in range(101)]
     assert depth_sequence(5, "random", seed=1) == depth_sequence(5, "random", seed=1)
     assert depth_sequence(5, "random", seed=1) != depth_sequence(5, "random", seed=2)
@@ -63,12 +63,12 @@ def test_random_depths_come_from_all_whole_percents_and_follow_the_seed():
         depth_sequence(102, "random", seed=1)
 
 
-def test_further_needles(golden):
+def test_further_needles(golden) -> None:
     for case in golden["multi_needle_depths"]:
         assert spread_depths(case["depth"], case["n"]) == pytest.approx(case["expected"])
 
 
-def test_wording(golden):
+def test_wording(golden) -> None:
     for case in golden["render"]:
         keys = re.split(r", and |, ", case["query"])
         task = task_wording(case["type_v"], keys, case["num_v"])
@@ -77,7 +77,7 @@ def test_wording(golden):
         assert join_keys(case["keys"]) == case["expected"]
 
 
-def test_scores(golden):
+def test_scores(golden) -> None:
     for case in golden["scoring"]:
         pairs = list(zip(case["preds"], case["refs"], strict=True))
         assert [clean(prediction) for prediction, _ in pairs] == case["post"]
@@ -90,25 +90,25 @@ def test_scores(golden):
             assert round(float(mean), 2) == case[name], (name, case)
 
 
-def test_longer_number_is_no_hit_by_word_boundary():
+def test_longer_number_is_no_hit_by_word_boundary() -> None:
     assert score_all("12345678", ["1234567"]) == 1.0
     assert score_boundary("12345678", ["1234567"]) == 0.0
 
 
-def test_intervals(golden):
+def test_intervals(golden) -> None:
     for case in golden["wilson95"]:
         found = wilson(case["k"], case["n"])
         assert (found.low, found.high) == pytest.approx(tuple(case["expected"]), abs=1e-9)
 
 
-def test_interval_of_fractions_continues_that_of_whole_answers():
+def test_interval_of_fractions_continues_that_of_whole_answers() -> None:
     fractions = share([0.5, 0.25, 0.25])
     assert fractions.value == pytest.approx(1 / 3)
     one_of_three = share([1.0, 0.0, 0.0])
     assert (fractions.low, fractions.high) == pytest.approx((one_of_three.low, one_of_three.high))
 
 
-def test_pivot(golden):
+def test_pivot(golden) -> None:
     from lm_audit.audits.needle.answers.answerers import Answer
     from lm_audit.audits.needle.grid.cells import Scored, by_cell
 
@@ -123,7 +123,7 @@ def test_pivot(golden):
         assert found == pytest.approx(values)
 
 
-def test_boundary_nearest_in_tokens():
+def test_boundary_nearest_in_tokens() -> None:
     golden = json.loads(golden_file("needle/golden_fit.dev.json").read_text(encoding="utf-8"))
     counts = golden["sentence_token_counts"]
     for case in golden["nearest_boundary"]:
@@ -135,11 +135,11 @@ def test_boundary_nearest_in_tokens():
         assert 100 * starts[index] / starts[-1] == pytest.approx(case["token_rule_actual"], abs=1e-5)
 
 
-def test_of_equally_near_boundaries_the_lower():
+def test_of_equally_near_boundaries_the_lower() -> None:
     assert nearest_boundary([0, 10, 20], 25) == 0
 
 
-def test_presets_have_rulers_parameters_and_wording():
+def test_presets_have_rulers_parameters_and_wording() -> None:
     """Needle sentences, task wording and answer prefix of the reference generator's own prompts."""
     golden = json.loads(golden_file("needle/golden_ruler.dev.json").read_text(encoding="utf-8"))
     seen = set()

@@ -36,7 +36,7 @@ def tokenizer():
     return small_tokenizer("byte-level")
 
 
-def test_layout_and_fields(tmp_path, tokenizer):
+def test_layout_and_fields(tmp_path: Path, tokenizer) -> None:
     written = write_grid(SMALL, tmp_path / "grid", tokenizer=tokenizer)
     files = sorted(path.relative_to(written.folder).as_posix() for path in written.folder.rglob("*.json*"))
     cells = [f"length_{n:06d}/position_{p:05d}.jsonl" for n in (400, 800) for p in (3333, 6667, 10000)]
@@ -56,7 +56,7 @@ def test_layout_and_fields(tmp_path, tokenizer):
     assert metadata["generation_stats"]["generation_time"] >= 0
 
 
-def test_every_preset_builds(tmp_path, tokenizer):
+def test_every_preset_builds(tmp_path: Path, tokenizer) -> None:
     from lm_audit.audits.needle import PRESETS
 
     for name in PRESETS:
@@ -71,33 +71,33 @@ def test_every_preset_builds(tmp_path, tokenizer):
                 assert sample.prompt.count(value) == 1
 
 
-def test_samples_of_a_cell_differ_in_window_key_and_value(tokenizer):
+def test_samples_of_a_cell_differ_in_window_key_and_value(tokenizer) -> None:
     config = NeedleConfig.from_mapping({**SMALL, "num_samples": 8, "target_length": 400, "num_positions": 1})
     samples = list(grid_samples(config, tokenizer))
     assert len({sample.outputs for sample in samples}) == 8
     assert len({sample.metadata["window_start"] for sample in samples}) >= 7
 
 
-def test_shared_windows_are_the_same_at_all_depths(tokenizer):
+def test_shared_windows_are_the_same_at_all_depths(tokenizer) -> None:
     config = NeedleConfig.from_mapping({**SMALL, "windows": "shared"})
     samples = list(grid_samples(config, tokenizer))
     for index in range(2):
         assert len({s.metadata["window_start"] for s in samples if s.index == index}) == 1
 
 
-def test_two_processes_write_the_same_bytes(tmp_path, tokenizer):
+def test_two_processes_write_the_same_bytes(tmp_path: Path, tokenizer) -> None:
     write_grid(SMALL, tmp_path / "one", tokenizer=tokenizer)
     write_grid(SMALL, tmp_path / "two", tokenizer=tokenizer, workers=2)
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
-def test_stopped_run_goes_on_to_the_same_bytes(tmp_path, tokenizer):
+def test_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer) -> None:
     write_grid(SMALL, tmp_path / "whole", tokenizer=tokenizer)
 
     class Stop(Exception):
         pass
 
-    def stop(cell, done, total):
+    def stop(cell, done, total) -> None:
         if done == 3:
             raise Stop
 
@@ -120,7 +120,7 @@ def test_stopped_run_goes_on_to_the_same_bytes(tmp_path, tokenizer):
     ],
     ids=["torn", "short", "doubled", "empty", "not-text"],
 )
-def test_damaged_cell_is_written_again(tmp_path, tokenizer, damage):
+def test_damaged_cell_is_written_again(tmp_path: Path, tokenizer, damage) -> None:
     write_grid(SMALL, tmp_path, tokenizer=tokenizer)
     before = content(tmp_path)
     path = tmp_path / "length_000400" / "position_06667.jsonl"
@@ -129,7 +129,7 @@ def test_damaged_cell_is_written_again(tmp_path, tokenizer, damage):
     assert content(tmp_path) == before
 
 
-def test_folder_of_another_configuration_is_left_alone(tmp_path, tokenizer):
+def test_folder_of_another_configuration_is_left_alone(tmp_path: Path, tokenizer) -> None:
     write_grid(SMALL, tmp_path, tokenizer=tokenizer)
     before = content(tmp_path), (tmp_path / "metadata.json").read_bytes()
     with pytest.raises(UsageError, match="num_samples 2 instead of 3"):
@@ -139,7 +139,7 @@ def test_folder_of_another_configuration_is_left_alone(tmp_path, tokenizer):
     assert (content(tmp_path), (tmp_path / "metadata.json").read_bytes()) == before
 
 
-def test_folder_with_other_files_is_left_alone(tmp_path, tokenizer):
+def test_folder_with_other_files_is_left_alone(tmp_path: Path, tokenizer) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     with pytest.raises(UsageError, match="not empty"):
         write_grid(SMALL, tmp_path, tokenizer=tokenizer)
@@ -167,7 +167,7 @@ def test_folder_with_other_files_is_left_alone(tmp_path, tokenizer):
         ({"haystack": "no-such-file.txt"}, "no-such-file.txt"),
     ],
 )
-def test_bad_configuration_is_named_and_nothing_is_written(tmp_path, tokenizer, changes, message):
+def test_bad_configuration_is_named_and_nothing_is_written(tmp_path: Path, tokenizer, changes, message: str) -> None:
     folder = tmp_path / "grid"
     with pytest.raises((UsageError, DataError)) as caught:
         write_grid({**SMALL, **changes}, folder, tokenizer=tokenizer)
@@ -175,25 +175,25 @@ def test_bad_configuration_is_named_and_nothing_is_written(tmp_path, tokenizer, 
     assert not folder.exists()
 
 
-def test_length_that_does_not_fit_writes_nothing(tmp_path, tokenizer):
+def test_length_that_does_not_fit_writes_nothing(tmp_path: Path, tokenizer) -> None:
     with pytest.raises(DataError, match="smallest feasible length"):
         write_grid({**SMALL, "start_length": 50}, tmp_path / "grid", tokenizer=tokenizer)
     assert not (tmp_path / "grid").exists()
 
 
-def test_where_the_tokenizer_lies_changes_nothing(tokenizer):
+def test_where_the_tokenizer_lies_changes_nothing(tokenizer) -> None:
     one = NeedleConfig.from_mapping({**SMALL, "tokenizer_path": "here"})
     assert one.content_hash() == replace(one, tokenizer_path="there").content_hash()
     assert one.content_hash() != replace(one, random_seed=1).content_hash()
 
 
-def test_command_line_reports_bad_input(tmp_path, capsys):
+def test_command_line_reports_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = ["--target-length", "500", "--length-interval", "600", "--num-positions", "2", "--num-samples", "1"]
     assert main(["needle", "build", "--save-dir", str(tmp_path / "g"), *grid]) == 2
     assert "length interval 600 is larger" in capsys.readouterr().err
 
 
-def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path):
+def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -> None:
     """A real ``needle build`` with two workers, killed in the middle, then run again."""
     folder = save_small_llama(tmp_path / "model")
     small_tokenizer("byte-level").save_pretrained(folder)
@@ -221,7 +221,7 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path):
     assert len({sample.id for sample in read_folder(tmp_path / "killed")}) == 4 * 5 * 8
 
 
-def wait_for(condition, process=None, seconds=120):
+def wait_for(condition, process=None, seconds: int = 120) -> None:
     """Wait until the condition holds; fail if the process ends before."""
     end = time.monotonic() + seconds
     while not condition():

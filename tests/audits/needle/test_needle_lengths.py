@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydoc_data import topics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def fed_ids(sample, tokenizer):
 @pytest.mark.parametrize("chat", [False, True], ids=["base", "chat"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("source", [ESSAY, "noise", POEM], ids=["essay", "noise", "chinese"])
-def test_prompt_fills_its_length_within_two_tokens(kind, chat, source):
+def test_prompt_fills_its_length_within_two_tokens(kind, chat: bool, source) -> None:
     tokenizer = small_tokenizer(kind, chat=chat)
     haystack = Haystack(source, tokenizer)
     for length in (400, 1000, 3001):
@@ -43,7 +44,7 @@ def test_prompt_fills_its_length_within_two_tokens(kind, chat, source):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_needle_tokens_hold_the_needle(kind):
+def test_needle_tokens_hold_the_needle(kind) -> None:
     tokenizer = small_tokenizer(kind)
     sample = build_sample(Haystack(ESSAY, tokenizer), length=900, depth=40, needle=NeedleTask(), seed=5)
     (begin, end) = sample.needle_spans[0]
@@ -52,7 +53,7 @@ def test_needle_tokens_hold_the_needle(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_other_boundary_is_nearer_to_the_depth(kind):
+def test_no_other_boundary_is_nearer_to_the_depth(kind) -> None:
     """Every word of the haystack is tried as the needle's place, the prompt's own tokens are counted."""
     tokenizer = small_tokenizer(kind)
     haystack = Haystack(ESSAY, tokenizer)
@@ -68,7 +69,7 @@ def test_no_other_boundary_is_nearer_to_the_depth(kind):
         assert error <= nearest + 100 * 2 / sample.haystack_tokens
 
 
-def test_depths_0_and_100_are_the_ends_of_the_haystack():
+def test_depths_0_and_100_are_the_ends_of_the_haystack() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("byte-level"))
     first, last = (build_sample(haystack, length=800, depth=d, needle=NeedleTask(), seed=2) for d in (0, 100))
     assert first.actual_position == 0.0
@@ -78,18 +79,18 @@ def test_depths_0_and_100_are_the_ends_of_the_haystack():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_reading_seams_gives_the_ids_of_the_whole_prompt(kind):
+def test_reading_seams_gives_the_ids_of_the_whole_prompt(kind) -> None:
     haystack = Haystack(ESSAY, small_tokenizer(kind))
     assert is_additive(haystack)
     for depth in (0, 50, 100):
         for seed in range(3):
-            arguments = {"length": 20_000, "depth": depth, "needle": NeedleTask(num_k=3), "seed": seed}
+            arguments: dict[str, Any] = {"length": 20_000, "depth": depth, "needle": NeedleTask(num_k=3), "seed": seed}
             by_seams = build_sample(haystack, **arguments)
             whole = build_sample(haystack, verify="whole", **arguments)
             assert by_seams == whole
 
 
-def test_the_essay_is_read_by_its_seams_whatever_python_it_comes_with(monkeypatch):
+def test_the_essay_is_read_by_its_seams_whatever_python_it_comes_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """From Python 3.12 on its text has borders of tables that are longer than any word."""
     border = "   +" + "-" * 105 + "+\n"
     table = f"A table:\n\n{border}   | {'one':50s} | {'two':50s} |\n{border}" * 12
@@ -102,15 +103,15 @@ def test_the_essay_is_read_by_its_seams_whatever_python_it_comes_with(monkeypatc
     assert is_additive(Haystack(ESSAY, small_tokenizer("byte-level")))
 
 
-def test_seams_across_repeated_copies_of_a_short_text():
+def test_seams_across_repeated_copies_of_a_short_text() -> None:
     haystack = Haystack("noise", small_tokenizer("byte-level"))
-    arguments = {"length": 40_000, "depth": 60, "needle": NeedleTask(), "seed": 1}
+    arguments: dict[str, Any] = {"length": 40_000, "depth": 60, "needle": NeedleTask(), "seed": 1}
     assert haystack.n_tokens < 40_000 * 0.6
     assert is_additive(haystack)
     assert build_sample(haystack, **arguments) == build_sample(haystack, verify="whole", **arguments)
 
 
-def test_seams_are_not_trusted_where_words_change_with_their_neighbours():
+def test_seams_are_not_trusted_where_words_change_with_their_neighbours() -> None:
     """Chinese characters merge with whatever stands beside them."""
     haystack = Haystack(POEM, small_tokenizer("sentencepiece"))
     assert not is_additive(haystack)
@@ -124,7 +125,7 @@ class WithoutOffsets:
 
     is_fast = False
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, text, *, add_special_tokens, return_offsets_mapping, **rest):
@@ -132,17 +133,23 @@ class WithoutOffsets:
         return self._tokenizer(text, add_special_tokens=add_special_tokens, **rest)
 
 
-def test_tokenizer_without_offsets_fits_too():
+def test_tokenizer_without_offsets_fits_too() -> None:
     slow = WithoutOffsets(small_tokenizer("sentencepiece"))
     haystack = Haystack(ESSAY, slow)
     fast = Haystack(ESSAY, small_tokenizer("sentencepiece"))
-    arguments = {"length": 900, "depth": 50, "needle": NeedleTask(), "seed": 4, "tokens_to_generate": 16}
+    arguments: dict[str, Any] = {
+        "length": 900,
+        "depth": 50,
+        "needle": NeedleTask(),
+        "seed": 4,
+        "tokens_to_generate": 16,
+    }
     sample, other = build_sample(haystack, **arguments), build_sample(fast, **arguments)
     assert 898 <= sample.actual_length <= 900
     assert abs(sample.actual_position - other.actual_position) < 5
 
 
-def test_several_needles_stand_each_at_its_own_depth():
+def test_several_needles_stand_each_at_its_own_depth() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("byte-level"))
     depths = [80.0, 0.0, 33.0, 100.0]
     sample = build_sample(haystack, length=6000, depth=depths, needle=NeedleTask(num_k=2, num_v=2), seed=9)
@@ -155,7 +162,7 @@ def test_several_needles_stand_each_at_its_own_depth():
     assert len(set(sample.outputs)) == 2
 
 
-def test_golden_word_exact_fits(smollm2_tokenizer):
+def test_golden_word_exact_fits(smollm2_tokenizer) -> None:
     import json
 
     fits = json.loads(golden_file("needle/golden_fit.dev.json").read_text(encoding="utf-8"))["exact_fit"]
@@ -182,7 +189,7 @@ def test_golden_word_exact_fits(smollm2_tokenizer):
             assert sample.actual_length == fit["total"], fit
 
 
-def test_length_too_short_names_the_smallest_that_is_feasible():
+def test_length_too_short_names_the_smallest_that_is_feasible() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("tiktoken"))
     with pytest.raises(DataError, match="smallest feasible length is") as caught:
         build_sample(haystack, length=150, depth=50, needle=NeedleTask(), seed=1)
@@ -191,25 +198,25 @@ def test_length_too_short_names_the_smallest_that_is_feasible():
     assert sample.actual_length <= smallest + 4
 
 
-def test_needle_longer_than_the_length_is_an_error():
+def test_needle_longer_than_the_length_is_an_error() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("tiktoken"))
     with pytest.raises(DataError, match="too short"):
         build_sample(haystack, length=400, depth=50, needle="A walrus said so. " * 300, seed=1)
 
 
-def test_needle_that_the_haystack_contains_is_an_error():
+def test_needle_that_the_haystack_contains_is_an_error() -> None:
     haystack = Haystack("The cat sat. The dog ran. " * 50, small_tokenizer("tiktoken"))
     with pytest.raises(DataError, match="occurs in the haystack"):
         build_sample(haystack, length=400, depth=50, needle="the dog ran.", seed=1)
 
 
-def test_chat_without_a_template_is_an_error():
+def test_chat_without_a_template_is_an_error() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("byte-level"))
     with pytest.raises(UsageError, match="has no chat template"):
         build_sample(haystack, length=800, depth=50, needle=NeedleTask(), seed=1, template="chat")
 
 
-def test_needle_of_own_wording():
+def test_needle_of_own_wording() -> None:
     haystack = Haystack(ESSAY, small_tokenizer("byte-level"))
     sample = build_sample(
         haystack,
@@ -225,12 +232,12 @@ def test_needle_of_own_wording():
     assert 598 <= sample.actual_length <= 600
 
 
-def test_special_token_in_the_haystack_is_an_error():
+def test_special_token_in_the_haystack_is_an_error() -> None:
     with pytest.raises(DataError, match="special token"):
         Haystack("A line with </s> in it.", small_tokenizer("byte-level"))
 
 
-def test_line_breaks_are_replaced_before_counting():
+def test_line_breaks_are_replaced_before_counting() -> None:
     tokenizer = small_tokenizer("byte-level")
     haystack = Haystack("noise", tokenizer, lines=False)
     sample = build_sample(haystack, length=700, depth=50, needle=NeedleTask(), seed=1, one_line=True)
@@ -238,7 +245,7 @@ def test_line_breaks_are_replaced_before_counting():
     assert len(fed_ids(sample, tokenizer)) + 128 == sample.actual_length
 
 
-def test_measuring_counts_the_haystack_without_its_needles():
+def test_measuring_counts_the_haystack_without_its_needles() -> None:
     tokenizer = small_tokenizer("byte-level")
     haystack = Haystack(ESSAY, tokenizer)
     sample = build_sample(haystack, length=2000, depth=[10, 90], needle=NeedleTask(num_k=2), seed=1)

@@ -26,7 +26,7 @@ def prompts(tiny):
     return [*found, trunk, trunk, found[1][:50]]
 
 
-def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts):
+def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts) -> None:
     targets = [[20 + i, 40, 50 + i][: 1 + i % 3] for i in range(len(prompts))]
     found = complete(tiny, prompts, targets, max_new_tokens=12)
     generated = tiny.generate(prompts, max_new_tokens=12)
@@ -38,7 +38,7 @@ def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts):
         assert one.scores.ranks.tolist() == scores.ranks.tolist()
 
 
-def test_shared_prefixes_are_read_once(tiny, prompts):
+def test_shared_prefixes_are_read_once(tiny, prompts) -> None:
     reader = Reader(tiny)
     for prompt in sorted(prompts):
         reader.read(prompt)
@@ -49,7 +49,7 @@ def test_shared_prefixes_are_read_once(tiny, prompts):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "mistral-window", "mamba"])
-def test_other_architectures_answer_as_they_do_alone(family):
+def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
     """Sliding windows and state-space models, whose caches cannot be cropped, among them."""
     model = small_model(family)
     rng = np.random.default_rng(3)
@@ -91,13 +91,13 @@ def small_model(family):
     return LanguageModel(module, byte_tokenizer(128), name=family)
 
 
-def test_enough_ends_a_continuation(tiny):
+def test_enough_ends_a_continuation(tiny) -> None:
     found = complete(tiny, [[40, 41, 42]], [[50]], max_new_tokens=30, enough=lambda index, text: len(text) >= 5)[0]
     assert found.finish_reason == "enough"
     assert len(found.token_ids) < 30
 
 
-def test_prompt_beyond_the_context_is_an_error(tiny):
+def test_prompt_beyond_the_context_is_an_error(tiny) -> None:
     context = tiny.module.config.max_position_embeddings
     with pytest.raises(UsageError, match=f"holds {context}"):
         complete(tiny, [[40] * context], [[50, 51]], max_new_tokens=2)
@@ -114,28 +114,28 @@ def short_samples(tiny):
     ]
 
 
-def test_model_that_never_read_a_needle_finds_none(tiny, short_samples):
+def test_model_that_never_read_a_needle_finds_none(tiny, short_samples) -> None:
     evidence = evaluate(tiny, short_samples)
     assert evidence.metrics["needle.accuracy"].value == 0.0
     assert evidence.metrics["needle.value_logprob"].value < -5
     assert evidence.metrics["needle.cut_answers"].n == 3
 
 
-def test_values_logprob_is_that_of_the_scoring_engine(tiny, short_samples):
+def test_values_logprob_is_that_of_the_scoring_engine(tiny, short_samples) -> None:
     found = answered(tiny, short_samples)
     requests = [(sample.prompt, f" {sample.outputs[0]}") for sample in short_samples]
     for one, scores in zip(found, tiny.loglikelihood(requests), strict=True):
         assert one.answer.value_logprob == pytest.approx(scores.total, abs=1e-3)
 
 
-def test_samples_made_for_another_tokenizer_are_refused(tiny, smollm2_tokenizer):
+def test_samples_made_for_another_tokenizer_are_refused(tiny, smollm2_tokenizer) -> None:
     haystack = Haystack("essay", smollm2_tokenizer)
     sample = build_sample(haystack, length=300, depth=50, needle=NeedleTask(), seed=1, tokens_to_generate=8)
     with pytest.raises(DataError, match="another tokenizer"):
         ModelAnswerer(tiny).answer([sample])
 
 
-def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny):
+def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny) -> None:
     context = tiny.module.config.max_position_embeddings
     reason = beyond_context(tiny, context + 1)
     assert str(context + 1) in reason
@@ -144,7 +144,7 @@ def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny):
 
 
 @pytest.mark.slow
-def test_embedded_model_finds_needles_in_short_prompts():
+def test_embedded_model_finds_needles_in_short_prompts() -> None:
     from lm_audit.models import load_model
 
     model = load_model("smollm2", device="cpu")

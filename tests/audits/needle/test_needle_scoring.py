@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ from tests.audits.needle.needle_tokenizers import small_tokenizer
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
 
 
-def test_reader_of_the_needle_scores_one_everywhere():
+def test_reader_of_the_needle_scores_one_everywhere() -> None:
     evidence = evaluate(NeedleReader(), stub_samples(1))
     assert evidence.metrics["needle.accuracy"].value == 1.0
     assert evidence.metrics["needle.boundary"].value == 1.0
@@ -40,13 +41,13 @@ def test_reader_of_the_needle_scores_one_everywhere():
     assert all(row["all"] == 1.0 for row in evidence.rows)
 
 
-def test_reader_of_the_middle_finds_what_stands_there():
+def test_reader_of_the_middle_finds_what_stands_there() -> None:
     evidence = evaluate(MiddleReader(), stub_samples(1))
     assert {row["depth"] for row in evidence.rows if row["all"] == 1.0} == {50.0}
     assert {row["all"] for row in evidence.rows if row["depth"] == 50.0} == {1.0}
 
 
-def test_controls_notice_stubs_that_misbehave(monkeypatch):
+def test_controls_notice_stubs_that_misbehave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader_control(1).control.passed
     assert middle_control(1).control.passed
     monkeypatch.setattr(NeedleReader, "answer", lambda self, samples: [Answer("9999999") for _ in samples])
@@ -58,27 +59,27 @@ def test_controls_notice_stubs_that_misbehave(monkeypatch):
 class Parrot:
     """Answers every prompt with the same text."""
 
-    def __init__(self, text):
+    def __init__(self, text) -> None:
         self.text = text
 
     def answer(self, samples):
         return [Answer(self.text) for _ in samples]
 
 
-def test_empty_answers_are_pointed_out():
+def test_empty_answers_are_pointed_out() -> None:
     evidence = evaluate(Parrot("  "), stub_samples(1))
     assert evidence.metrics["needle.accuracy"].value == 0.0
     assert evidence.metrics["needle.empty_answers"].value == 1.0
     assert any("are empty" in note for note in evidence.notes)
 
 
-def test_listing_every_number_finds_all_with_low_precision():
+def test_listing_every_number_finds_all_with_low_precision() -> None:
     text = " ".join(str(number) for number in range(1_000_000, 1_000_100))
     assert precision(text, ["1000007"]) == pytest.approx(0.01)
     assert precision("nothing", ["1000007"]) is None
 
 
-def test_answer_is_settled_once_something_follows_every_value():
+def test_answer_is_settled_once_something_follows_every_value() -> None:
     assert not settled("It is 1234567", ["1234567"])
     assert settled("It is 1234567.", ["1234567"])
     assert not settled("It is 12345678 ", ["1234567"])
@@ -86,7 +87,7 @@ def test_answer_is_settled_once_something_follows_every_value():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path):
     write_grid(SMALL, tmp_path / "grid", tokenizer=small_tokenizer("byte-level"))
     return tmp_path / "grid"
 
@@ -97,7 +98,7 @@ def write_outputs(path, records):
     return path
 
 
-def test_outputs_of_another_system_by_id(folder, tmp_path, capsys):
+def test_outputs_of_another_system_by_id(folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = [{"id": s.id, "pred": f"It is {s.outputs[0]}."} for s in read_folder(folder)]
     records[3]["pred"] += "0"
     records[4]["pred"] = records[4]["pred"].replace(".", "1")
@@ -109,7 +110,7 @@ def test_outputs_of_another_system_by_id(folder, tmp_path, capsys):
     assert "needle.accuracy" in capsys.readouterr().out
 
 
-def test_outputs_in_a_folder_by_index(folder, tmp_path):
+def test_outputs_in_a_folder_by_index(folder, tmp_path: Path) -> None:
     for path in folder.glob("length_*/*.jsonl"):
         records = [
             {"index": s["index"], "pred": s["input"] + s["answer_prefix"] + " " + s["outputs"][0]}
@@ -133,45 +134,45 @@ def test_outputs_in_a_folder_by_index(folder, tmp_path):
         (lambda records: [{**records[0], "pred": 3}, *records[1:]], "expected text"),
     ],
 )
-def test_outputs_that_do_not_match_are_errors(folder, tmp_path, change, message):
+def test_outputs_that_do_not_match_are_errors(folder, tmp_path: Path, change, message: str) -> None:
     records = [{"id": sample.id, "pred": "x"} for sample in read_folder(folder)]
     outputs = write_outputs(tmp_path / "outputs.jsonl", change(records))
     with pytest.raises(DataError, match=message):
         score_outputs(folder, outputs)
 
 
-def test_nothing_to_evaluate_is_an_error():
+def test_nothing_to_evaluate_is_an_error() -> None:
     with pytest.raises(DataError, match="no samples"):
         grid_evidence([])
 
 
-def accuracies(*counts):
+def accuracies(*counts: tuple[int, int]):
     return {1000 * (i + 1): share([1.0] * k + [0.0] * (n - k)) for i, (k, n) in enumerate(counts)}
 
 
-def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good():
+def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good() -> None:
     found = cliff(accuracies((50, 50), (49, 50), (40, 50), (50, 50)), 0.85)
     assert found.value == 2000.0
     assert found.high == 4000.0  # 0.8 of 50 may still be 0.888
     assert "next length: 3000" in found.note
 
 
-def test_cliff_beyond_what_was_measured():
+def test_cliff_beyond_what_was_measured() -> None:
     assert "beyond" in cliff(accuracies((50, 50)), 0.85).note
 
 
-def test_cliff_needs_enough_samples():
+def test_cliff_needs_enough_samples() -> None:
     found = cliff(accuracies((6, 6)), 0.85)
     assert found.value is None
     assert f"{samples_needed(0.85)}, all answered" in found.note
     assert samples_needed(0.85) == 23
 
 
-def test_cliff_below_the_shortest_length():
+def test_cliff_below_the_shortest_length() -> None:
     assert "already below" in cliff(accuracies((5, 50)), 0.85).note
 
 
-def test_figures_hold_every_cell_and_stay_small():
+def test_figures_hold_every_cell_and_stay_small() -> None:
     evidence = evaluate(MiddleReader(), stub_samples(1))
     figures = {figure.name: figure for figure in evidence.figures}
     cells = figures["heatmap"].data["data"]["values"]
@@ -183,7 +184,7 @@ def test_figures_hold_every_cell_and_stay_small():
     assert len(json.dumps([figure.data for figure in evidence.figures])) < 500_000
 
 
-def test_heatmap_is_drawn(tmp_path):
+def test_heatmap_is_drawn(tmp_path: Path) -> None:
     import vl_convert
 
     evidence = evaluate(MiddleReader(), stub_samples(1))

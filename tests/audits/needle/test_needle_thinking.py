@@ -100,7 +100,7 @@ def test_outputs_whose_thought_came_apart(tmp_path: Any) -> None:
     value = one.outputs[0]
     cell.write_text("".join(json_line(sample(index=index)) + "\n" for index in range(4)), encoding="utf-8")
     ids = [json.loads(line) for line in cell.read_text(encoding="utf-8").splitlines()]
-    replies = [
+    replies: list[dict[str, Any]] = [
         {"pred": "I do not know.", "reasoning_content": f"It is {ids[0]['outputs'][0]}."},
         {"pred": f"It is {ids[1]['outputs'][0]}.", "reasoning_content": "Hm."},
         {"pred": None, "reasoning_content": f"It is {ids[2]['outputs'][0]}"},

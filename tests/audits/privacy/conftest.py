@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 
 
 @pytest.fixture(scope="session")
-def smoke_stages(tmp_path_factory) -> tuple[StagesConfig, dict]:
+def smoke_stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[StagesConfig, dict[str, Path]]:
     """The four stages of the smoke configuration: they show that everything runs, not that anything leaks."""
     from lm_audit.audits.privacy.stages.four_stages import run_stages
 
@@ -17,7 +19,7 @@ def smoke_stages(tmp_path_factory) -> tuple[StagesConfig, dict]:
 
 
 @pytest.fixture(scope="session")
-def smoke_evidence(smoke_stages):
+def smoke_evidence(smoke_stages: tuple[StagesConfig, dict[str, Path]]):
     """Their audit, with sampled extraction and exact exposure."""
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions

@@ -25,6 +25,7 @@ from lm_audit.audits.privacy.measure.source_columns import COLUMNS, source_metri
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measure.stress import VARIANTS, stress_variants
 from lm_audit.audits.privacy.outputs import write_outputs
+from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.stages.seeds import combine_seeds, direction_consistency
 from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, ModelError, UsageError
@@ -34,7 +35,7 @@ from lm_audit.stats import Estimate
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def scores_of(members, twins, documents=(), stage="base"):
+def scores_of(members, twins, documents=(), stage: str = "base"):
     """Stage scores with given log-probabilities of the secret (and of the whole text, the same)."""
     values = np.r_[members, twins].astype(float)
     roles = ["member"] * len(members) + ["control"] * len(twins)
@@ -54,7 +55,7 @@ def scores_of(members, twins, documents=(), stage="base"):
     return StageScores(stage, table, documents, pd.DataFrame(), "none")
 
 
-def test_every_metric_of_every_stage(smoke_evidence):
+def test_every_metric_of_every_stage(smoke_evidence) -> None:
     names = set(smoke_evidence.metrics)
     for stage in ("base", "sft", "dpo_no_canary", "dpo_with_canary"):
         wanted = ["roc_auc", "pr_auc", "tpr_at_0.01", "tpr_at_0.001", "epsilon", "stability", "exposure.r1"]
@@ -66,21 +67,21 @@ def test_every_metric_of_every_stage(smoke_evidence):
     assert smoke_evidence.control.passed
 
 
-def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence):
+def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence) -> None:
     """60 twins allow no false positive at 1%."""
     found = smoke_evidence.metrics["privacy.sft.tpr_at_0.01"]
     assert found.value is None
     assert "not identified" in found.note
 
 
-def test_rows_are_plain_unique_and_without_text(smoke_evidence):
+def test_rows_are_plain_unique_and_without_text(smoke_evidence) -> None:
     json.dumps(smoke_evidence.rows, allow_nan=False)
     items = [row["item"] for row in smoke_evidence.rows]
     assert len(items) == len(set(items))
     assert "text" not in smoke_evidence.rows[0]
 
 
-def test_difference_in_differences_is_what_it_says(smoke_evidence):
+def test_difference_in_differences_is_what_it_says(smoke_evidence) -> None:
     table = pd.DataFrame(smoke_evidence.rows)
     means = table.groupby(["stage", "role"])["span_mean_logprob"].mean()
     change = {role: means["dpo_with_canary", role] - means["dpo_no_canary", role] for role in ("member", "control")}
@@ -90,7 +91,7 @@ def test_difference_in_differences_is_what_it_says(smoke_evidence):
     assert "at least 8 on each side" in found.note  # the smoke configuration has 4 members
 
 
-def test_tables_and_files(smoke_evidence, tmp_path):
+def test_tables_and_files(smoke_evidence, tmp_path: Path) -> None:
     paths = write_outputs(smoke_evidence, tmp_path)
     assert {path.name for path in paths} >= {"privacy_audit_summary.csv", "attribution_summary.json"}
     with (tmp_path / "privacy_audit_summary.csv").open() as stream:
@@ -105,7 +106,7 @@ def test_tables_and_files(smoke_evidence, tmp_path):
     assert set(COLUMNS) <= set(summary["summary"]["metrics_analyzed"])
 
 
-def test_evidence_survives_the_disk(smoke_evidence, tmp_path):
+def test_evidence_survives_the_disk(smoke_evidence, tmp_path: Path) -> None:
     save_evidence(smoke_evidence, tmp_path / "e.json")
     back = load_evidence(tmp_path / "e.json")
     assert back.metrics == smoke_evidence.metrics
@@ -118,7 +119,7 @@ def test_evidence_survives_the_disk(smoke_evidence, tmp_path):
         load_evidence(tmp_path / "bad.json")
 
 
-def test_figures_are_complete_and_small(smoke_evidence):
+def test_figures_are_complete_and_small(smoke_evidence) -> None:
     figures = {figure.name: figure for figure in smoke_evidence.figures}
     assert {"stage-table", "roc", "roc-log", "distributions", "exposure", "stress"} == figures.keys()
     for figure in figures.values():
@@ -128,14 +129,14 @@ def test_figures_are_complete_and_small(smoke_evidence):
     assert any("▲" in row["sft"] for row in table["rows"])
 
 
-def test_figures_are_valid_vega_lite(smoke_evidence):
+def test_figures_are_valid_vega_lite(smoke_evidence) -> None:
     vl_convert = pytest.importorskip("vl_convert")
     for figure in smoke_evidence.figures:
         if figure.kind == "vega-lite":
             assert vl_convert.vegalite_to_svg(json.dumps(figure.data)).startswith("<svg")
 
 
-def test_missing_stage_strict_and_lenient(smoke_evidence):
+def test_missing_stage_strict_and_lenient(smoke_evidence) -> None:
     kept = [row for row in smoke_evidence.rows if row["stage"] != "dpo_no_canary"]
     part = Evidence("privacy", rows=kept, parameters={"seed": 0})
     with pytest.raises(DataError, match="dpo_no_canary"):
@@ -144,7 +145,7 @@ def test_missing_stage_strict_and_lenient(smoke_evidence):
     assert transitions == {"Base_to_SFT", "SFT_to_DPO_WithCanary"}
 
 
-def test_unknown_and_missing_stages_before_any_model(smoke_stages):
+def test_unknown_and_missing_stages_before_any_model(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     config, stages = smoke_stages
     path = config.folder() / "manifest.jsonl"
     with pytest.raises(UsageError, match="unknown stage 'dpo'"):
@@ -156,7 +157,9 @@ def test_unknown_and_missing_stages_before_any_model(smoke_stages):
         audit_stages(stages, lone)
 
 
-def test_scoring_is_refused_when_a_twin_was_trained_on(smoke_stages, tmp_path):
+def test_scoring_is_refused_when_a_twin_was_trained_on(
+    smoke_stages: tuple[StagesConfig, dict[str, Path]], tmp_path: Path
+) -> None:
     config, _ = smoke_stages
     manifest = read_manifest(config.folder() / "manifest.jsonl")
     swapped = [
@@ -174,7 +177,7 @@ def first(manifest: Manifest) -> int:
     return next(i for i, c in enumerate(manifest.canaries) if c.role == "member")
 
 
-def test_blind_baseline_decision_rule():
+def test_blind_baseline_decision_rule() -> None:
     rng = np.random.default_rng(0)
     assert blind_baseline(scores_of(rng.normal(size=50), rng.normal(size=200))).verdict == "ok"
     apart = blind_baseline(scores_of(rng.normal(2, 1, 50), rng.normal(size=200)))
@@ -185,7 +188,7 @@ def test_blind_baseline_decision_rule():
     assert blind_baseline(scores_of(rng.normal(0.5, 1, 900), rng.normal(size=900))).verdict == "refuse"
 
 
-def test_separable_base_voids_the_evidence(smoke_stages):
+def test_separable_base_voids_the_evidence(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     """Members that the base model already knows: the stage judged as base is one that was trained on them."""
     config, stages = smoke_stages
     manifest = read_manifest(config.folder() / "manifest.jsonl")
@@ -203,7 +206,7 @@ def test_separable_base_voids_the_evidence(smoke_stages):
     assert "attribution" not in evidence.parameters
 
 
-def test_identical_variants_are_noticed(smoke_stages, tmp_path):
+def test_identical_variants_are_noticed(smoke_stages: tuple[StagesConfig, dict[str, Path]], tmp_path: Path) -> None:
     config, stages = smoke_stages
     twice = dict(stages) | {"dpo_with_canary": stages["dpo_no_canary"]}
     evidence = audit_stages(twice, config.folder() / "manifest.jsonl", device="cpu")
@@ -216,7 +219,7 @@ def test_identical_variants_are_noticed(smoke_stages, tmp_path):
     assert row["decision"] in ("no change shown", "not estimable")
 
 
-def test_source_columns_are_none_where_nothing_can_be_said():
+def test_source_columns_are_none_where_nothing_can_be_said() -> None:
     assert source_metrics(scores_of([1.0], [2.0]))["ROC_AUC"] is None
     found = source_metrics(scores_of([-5.0, -6.0], [-5.0], documents=[-1.0, -2.0]))
     assert found["ROC_AUC"] == 0.0
@@ -224,14 +227,14 @@ def test_source_columns_are_none_where_nothing_can_be_said():
     assert found["Extraction_Rate"] is None
 
 
-def test_ap_floor_of_the_published_run():
+def test_ap_floor_of_the_published_run() -> None:
     """50 canaries all below 50 texts: AUC 0 and AP 0.3118, the numbers of the source's report."""
     found = source_metrics(scores_of(range(50), [0.0], documents=range(100, 150)))
     assert found["ROC_AUC"] == 0.0
     assert found["PR_AUC"] == pytest.approx(1 - sum(1 / (50 + i) for i in range(1, 51)))
 
 
-def test_epsilon_needs_coins():
+def test_epsilon_needs_coins() -> None:
     rng = np.random.default_rng(1)
     scores = scores_of(rng.normal(3, 1, 100), rng.normal(size=100))
     assert epsilon_bound(scores, "fixed").value is None
@@ -242,7 +245,7 @@ def test_epsilon_needs_coins():
     assert silent.value < 0.5
 
 
-def test_epsilon_does_not_hang_on_the_order_of_equal_scores():
+def test_epsilon_does_not_hang_on_the_order_of_equal_scores() -> None:
     """Members first in the table, all scores equal: guessing by row order would be right every time."""
     equal = epsilon_bound(scores_of(np.zeros(50), np.zeros(50)), "coins")
     assert equal.value is None
@@ -256,13 +259,13 @@ def test_epsilon_does_not_hang_on_the_order_of_equal_scores():
     assert epsilon_bound(shuffled, "coins") == found
 
 
-def test_tpr_at_low_fpr_never_uses_more_than_allowed():
+def test_tpr_at_low_fpr_never_uses_more_than_allowed() -> None:
     found = membership(scores_of([3.0, 4.0, 150.0], list(range(150))), seed=0, n_resamples=99)["tpr_at_0.01"]
     assert found.value == pytest.approx(1 / 3)
     assert "realised FPR 0.667%" in found.note
 
 
-def test_exact_exposure_finds_a_memorised_secret():
+def test_exact_exposure_finds_a_memorised_secret() -> None:
     from lm_audit.audits.privacy.data.canaries import generate_canaries
     from lm_audit.models.toy.tiny import TinySettings, train_tiny
     from lm_audit.models.toy.tiny_model import tiny_model
@@ -282,7 +285,7 @@ def test_exact_exposure_finds_a_memorised_secret():
         candidates(generate_canaries(1, seed=0, family="tokens")[0], 1)
 
 
-def test_stress_variants_mark_the_canary_in_every_prompt():
+def test_stress_variants_mark_the_canary_in_every_prompt() -> None:
     from lm_audit.audits.privacy.data.canaries import generate_canaries
 
     canary = generate_canaries(1, seed=0, family="sentence")[0]
@@ -294,7 +297,7 @@ def test_stress_variants_mark_the_canary_in_every_prompt():
         assert variant.text[slice(*variant.canary_span)] == canary.text
 
 
-def test_short_canaries_are_refused(smoke_stages):
+def test_short_canaries_are_refused(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     from lm_audit.audits.privacy.audit import load_stage
     from lm_audit.audits.privacy.data.canaries import Canary
     from lm_audit.audits.privacy.measure.stage_scores import score_stage
@@ -305,7 +308,7 @@ def test_short_canaries_are_refused(smoke_stages):
         score_stage(load_stage(stages["base"], "cpu"), "base", Manifest((short,), 0))
 
 
-def test_a_secret_in_a_thought_is_kept_apart(smoke_stages):
+def test_a_secret_in_a_thought_is_kept_apart(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     """A model that writes the canary inside its thought, and one that says it after the thought."""
     from lm_audit.audits.privacy.audit import extraction_metrics, load_stage
     from lm_audit.audits.privacy.measure.source_extraction import given_back, source_prefix
@@ -323,25 +326,28 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages):
         ids = [tuple(model.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
         return [Generation(text, i, "eos") for text, i in zip(texts, ids, strict=True)]
 
-    model.generate, lengths = thinks, [len(item.ids) - source_prefix(len(item.ids)) for item in encoded]
+    model.generate = thinks  # type: ignore[method-assign]
+    lengths = [len(item.ids) - source_prefix(len(item.ids)) for item in encoded]
     assert min(lengths) > 0
     given = given_back(model, [replace(item, ids=item.ids * 2) for item in encoded])
     assert [found.extracted for found in given] == [True, False, False]
     assert given[0].thought is None
     assert all(item.text in found.thought for item, found in zip(encoded[1:], given[1:], strict=True))
     few = replace(manifest, canaries=(*manifest.members[:3], *manifest.controls[:3]))
-    model.generate = lambda prompts, **options: [
-        Generation(text, tuple(model.tokenizer(text, add_special_tokens=False).input_ids), "eos")
-        for text in (f"<think>{c.secret}</think>" for c in manifest.members[:3])
-    ]
+    model.generate = (
+        lambda prompts, **options: [  # type: ignore[method-assign]
+            Generation(text, tuple(model.tokenizer(text, add_special_tokens=False).input_ids), "eos")
+            for text in (f"<think>{c.secret}</think>" for c in manifest.members[:3])
+        ]
+    )
     scores = score_stage(model, "base", few, options=ScoringOptions(stress=False))
     assert extraction_metrics(scores)["extraction.in_thought"].value == 1.0
     assert scores.of("member")["source_extracted"].sum() == 0
     assert list(scores.of("member")["thought"]) == [c.secret for c in manifest.members[:3]]
 
 
-def test_seeds_are_the_unit():
-    def one(value):
+def test_seeds_are_the_unit() -> None:
+    def one(value: float):
         return Evidence("privacy", metrics={"m": Estimate(value, value - 0.1, value + 0.1)})
 
     combined = combine_seeds({0: one(0.5), 1: one(0.6), 2: one(0.7)}, "m")
@@ -355,7 +361,7 @@ def test_seeds_are_the_unit():
     assert direction_consistency([0.0]).value is None
 
 
-def test_stage_rows_hold_documents(smoke_evidence):
+def test_stage_rows_hold_documents(smoke_evidence) -> None:
     roles = {row["role"] for row in smoke_evidence.rows}
     assert roles == {"member", "control", "document"}
     empty = scores_of([1.0, 2.0], [0.5, 0.1])
@@ -373,17 +379,19 @@ def test_stage_rows_hold_documents(smoke_evidence):
         ("base=./nowhere", r"--stages base: .*nowhere"),
     ],
 )
-def test_stage_option_errors(text, message):
+def test_stage_option_errors(text: str, message: str) -> None:
     with pytest.raises((UsageError, ModelError), match=message):
         parse_stages(text)
 
 
-def run_pytest(*arguments):
+def run_pytest(*arguments: str):
     command = [sys.executable, "-m", "pytest", "evals/test_privacy.py", "-q", "-p", "no:xdist", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
-def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages, tmp_path):
+def test_cases_audit_checkpoints_that_were_trained_elsewhere(
+    smoke_stages: tuple[StagesConfig, dict[str, Path]], tmp_path: Path
+) -> None:
     config, stages = smoke_stages
     text = ",".join(f"{stage}={path}" for stage, path in stages.items() if stage != "base")
     base = (stages["base"] / "spec.txt").read_text().strip()
@@ -396,7 +404,7 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(smoke_stages, tmp_p
     assert "often-repeated" in evidence.read_text(encoding="utf-8")
 
 
-def test_cases_refuse_stages_without_manifest():
+def test_cases_refuse_stages_without_manifest() -> None:
     found = run_pytest("--stages=base=a,sft=b", "--collect-only")
     assert found.returncode != 0
     assert "--stages needs --manifest FILE" in found.stdout + found.stderr

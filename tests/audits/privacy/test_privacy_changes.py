@@ -13,7 +13,15 @@ from lm_audit.evidence import Evidence
 COLUMNS = ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil", "top5", "ppl")
 
 
-def stage_pair(rng, member_shift, twin_shift, *, members=15, twins=100, spread=1.0):
+def stage_pair(
+    rng: np.random.Generator,
+    member_shift: float,
+    twin_shift: float,
+    *,
+    members: int = 15,
+    twins: int = 100,
+    spread: float = 1.0,
+):
     """Rows of two stages; every text is as likely before, and moves by the shift of its role with its own noise."""
     rows = []
     for role, count, shift, sd in (("member", members, member_shift, spread), ("control", twins, twin_shift, 1.0)):
@@ -26,8 +34,9 @@ def stage_pair(rng, member_shift, twin_shift, *, members=15, twins=100, spread=1
     return Evidence("privacy", rows=rows, parameters={"seed": 0})
 
 
-def test_members_that_move_like_their_twins_do_not_leak():
-    rng, said = np.random.default_rng(0), []
+def test_members_that_move_like_their_twins_do_not_leak() -> None:
+    said: list[str] = []
+    rng = np.random.default_rng(0)
     for _ in range(25):
         table = attribute(stage_pair(rng, 1.0, 1.0), lenient=True, n_resamples=499)
         paired = table[(table["kind"] == "against twins") & (table["metric"] != "Canary_PPL")]
@@ -36,7 +45,7 @@ def test_members_that_move_like_their_twins_do_not_leak():
     assert len(said) <= 4  # 125 decisions
 
 
-def test_members_that_rise_above_their_twins_leak():
+def test_members_that_rise_above_their_twins_leak() -> None:
     table = attribute(stage_pair(np.random.default_rng(1), 1.0, 0.0), lenient=True)
     decisions = table.set_index("metric")["decision"]
     for metric in (PRIMARY, "secret_logprob", "Avg_LogProb"):
@@ -46,7 +55,7 @@ def test_members_that_rise_above_their_twins_leak():
     assert fallen.loc["secret_logprob", "decision"].endswith("leaks more")
 
 
-def test_without_twins_nothing_is_said_of_leakage():
+def test_without_twins_nothing_is_said_of_leakage() -> None:
     evidence = stage_pair(np.random.default_rng(2), 1.0, 1.0)
     evidence.rows = [row | ({"source_extracted": 1.0} if row["role"] == "member" else {}) for row in evidence.rows]
     for row in evidence.rows:
@@ -57,7 +66,7 @@ def test_without_twins_nothing_is_said_of_leakage():
     assert row["decision"] == "rises; no comparison with twins"
 
 
-def test_comparisons_with_ordinary_text_are_not_called_leaks():
+def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
     rng = np.random.default_rng(3)
     evidence = stage_pair(rng, 1.0, 0.0)
     for stage in ("base", "sft"):
@@ -72,7 +81,7 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks():
 
 
 @pytest.mark.parametrize("spread", [0.7, 1.0, 3.0])
-def test_primary_figure_holds_its_level_where_members_spread_more(spread):
+def test_primary_figure_holds_its_level_where_members_spread_more(spread: float) -> None:
     """The real ratio of spreads is 2.6; a permutation test rejects 42% at 3."""
     rng, false, covered = np.random.default_rng(4), 0, 0
     for run in range(400):
@@ -80,7 +89,7 @@ def test_primary_figure_holds_its_level_where_members_spread_more(spread):
             Frames(pd.DataFrame({"span_mean_logprob": m}), pd.DataFrame({"span_mean_logprob": t}), pd.DataFrame())
             for m, t in ((np.zeros(15), np.zeros(200)), (rng.normal(1, spread, 15), rng.normal(1, 1, 200)))
         ]
-        row = did_row(*frames, Resampling(run, 80))
+        row = did_row(frames[0], frames[1], Resampling(run, 80))
         false += row["p"] < 0.05
         covered += row["low"] <= 0 <= row["high"]
         assert (row["p"] < 0.05) == (not row["low"] <= 0 <= row["high"])
@@ -88,7 +97,7 @@ def test_primary_figure_holds_its_level_where_members_spread_more(spread):
     assert covered / 400 >= 0.92
 
 
-def test_wholly_apart_at_both_stages_is_no_change_and_no_test():
+def test_wholly_apart_at_both_stages_is_no_change_and_no_test() -> None:
     one = pd.DataFrame({"span_mean_logprob": np.arange(10.0) + 100})
     other = pd.DataFrame({"span_mean_logprob": np.arange(10.0)})
     frames = Frames(one, other, pd.DataFrame())
@@ -98,14 +107,22 @@ def test_wholly_apart_at_both_stages_is_no_change_and_no_test():
     assert rows[PRIMARY]["p"] is None
 
 
-def test_the_change_of_an_auc_holds_its_level_with_eight_members():
+def test_the_change_of_an_auc_holds_its_level_with_eight_members() -> None:
     rng, false, outside = np.random.default_rng(6), 0, 0
     for run in range(200):
         frames = [
-            Frames(*(pd.DataFrame({"span_mean_logprob": rng.normal(size=n)}) for n in (8, 30)), pd.DataFrame())
+            Frames(
+                pd.DataFrame({"span_mean_logprob": rng.normal(size=8)}),
+                pd.DataFrame({"span_mean_logprob": rng.normal(size=30)}),
+                pd.DataFrame(),
+            )
             for _ in range(2)
         ]
-        (row,) = (row for row in transition_rows("x", *frames, Resampling(run, 99)) if row["metric"] == "twin_ROC_AUC")
+        (row,) = (
+            row
+            for row in transition_rows("x", frames[0], frames[1], Resampling(run, 99))
+            if row["metric"] == "twin_ROC_AUC"
+        )
         false += row["p"] < 0.05
         outside += not row["low"] <= 0 <= row["high"]
     assert false == outside and false / 200 <= 0.085

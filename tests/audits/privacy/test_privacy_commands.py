@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from lm_audit.cli import main
 
 
-def steps(folder, *names):
+def steps(folder, *names: str):
     smoke = {"canaries": ["--smoke"]}
     return [main(["privacy", name, "--output", str(folder), *smoke.get(name, [])]) for name in names]
 
 
-def test_steps_one_after_the_other(tmp_path, capsys):
+def test_steps_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "canaries.txt"
     assert main(["privacy", "canaries", "--smoke", "--output", str(tmp_path), "--text", str(text)]) == 0
     assert len(text.read_text().splitlines()) == 4
@@ -62,7 +63,9 @@ def test_steps_one_after_the_other(tmp_path, capsys):
         (["audit", "--stages", "base=a"], "needs --manifest"),
     ],
 )
-def test_errors_name_what_was_wrong(tmp_path, capsys, arguments, message):
+def test_errors_name_what_was_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
     try:
         code = main(["privacy", *arguments, "--output", str(tmp_path)])
     except SystemExit as stopped:  # argparse ends so
@@ -72,13 +75,13 @@ def test_errors_name_what_was_wrong(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "stages").exists()
 
 
-def test_a_folder_keeps_its_config(tmp_path, capsys):
+def test_a_folder_keeps_its_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert steps(tmp_path, "canaries") == [0]
     assert main(["privacy", "corpus", "--output", str(tmp_path), "--members", "2"]) == 2
     assert "differs in members" in capsys.readouterr().err
 
 
-def test_only_one_variant(tmp_path):
+def test_only_one_variant(tmp_path: Path) -> None:
     assert steps(tmp_path, "canaries", "corpus") == [0, 0]
     assert main(["privacy", "preferences", "--output", str(tmp_path), "--no-canary"]) == 0
     assert (tmp_path / "preferences_no_canary.jsonl").is_file()

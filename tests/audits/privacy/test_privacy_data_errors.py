@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,17 +21,17 @@ from lm_audit.models.toy.tiny_text import seeded_text
 
 
 @pytest.mark.parametrize("n", [0, -3])
-def test_too_few_canaries(n):
+def test_too_few_canaries(n: int) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         generate_canaries(n, seed=0)
 
 
-def test_unknown_family_names_the_known_ones():
+def test_unknown_family_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"badge.*rare, struct, phrase, sequence"):
         generate_canaries(1, seed=0, family="badge")
 
 
-def test_a_family_that_is_too_small_says_so(monkeypatch):
+def test_a_family_that_is_too_small_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.privacy.data import canaries, families
 
     small = families.Family("small", lambda stream, index: ("x ", stream.choice("ab"), ""), 1.0, "ab")
@@ -39,7 +40,7 @@ def test_a_family_that_is_too_small_says_so(monkeypatch):
         generate_canaries(3, seed=0, family="small")
 
 
-def test_ratio_above_one_percent_is_refused_and_above_08_warns():
+def test_ratio_above_one_percent_is_refused_and_above_08_warns() -> None:
     documents = [f"text {i}" for i in range(1000)]
     with pytest.raises(UsageError, match="above the limit of 1%"):
         build_corpus(documents, generate_canaries(11, seed=0), seed=0)
@@ -47,7 +48,7 @@ def test_ratio_above_one_percent_is_refused_and_above_08_warns():
     assert build_corpus(documents, generate_canaries(8, seed=0), seed=0).level == "ok"
 
 
-def test_repetitions_count_as_rows_not_as_unique_canaries():
+def test_repetitions_count_as_rows_not_as_unique_canaries() -> None:
     corpus = build_corpus([f"text {i}" for i in range(1000)], plant_canaries([16] * 5, controls=3, seed=0), seed=0)
     assert corpus.level == "ok"
     assert corpus.share_unique == pytest.approx(5 / 1005)
@@ -55,19 +56,19 @@ def test_repetitions_count_as_rows_not_as_unique_canaries():
     assert corpus.even
 
 
-def test_more_canary_rows_than_documents():
+def test_more_canary_rows_than_documents() -> None:
     with pytest.raises(UsageError, match="do not fit"):
         insertion_positions(3, 4)
 
 
-def test_document_that_holds_a_secret():
+def test_document_that_holds_a_secret() -> None:
     canary = generate_canaries(1, seed=0)[0]
     documents = ["a"] * 150 + [f"note: {canary.secret}"]
     with pytest.raises(DataError, match=r"row 151.*code-00000"):
         build_corpus(documents, [canary], seed=0)
 
 
-def test_missing_and_empty_canary_file(tmp_path):
+def test_missing_and_empty_canary_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_manifest(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("")
@@ -79,7 +80,7 @@ def test_missing_and_empty_canary_file(tmp_path):
 
 
 @pytest.fixture
-def manifest(tmp_path):
+def manifest(tmp_path: Path):
     """A manifest with its corpus, as the chain writes them."""
     planted = plant_canaries([1, 2], controls=3, seed=0)
     written = Manifest(tuple(planted), 0, folder=tmp_path)
@@ -89,7 +90,7 @@ def manifest(tmp_path):
     return written
 
 
-def damage(path, number, **changes):
+def damage(path, number, **changes: int) -> None:
     lines = path.read_text().splitlines()
     lines[number] = json.dumps(json.loads(lines[number]) | changes)
     path.write_text("\n".join(lines) + "\n")
@@ -105,13 +106,13 @@ def damage(path, number, **changes):
         ({"secret_span": [0, 3]}, "row 3.*secret_span"),
     ],
 )
-def test_damaged_manifest_names_line_and_field(manifest, tmp_path, changes, message):
+def test_damaged_manifest_names_line_and_field(manifest, tmp_path: Path, changes, message: str) -> None:
     damage(tmp_path / "manifest.jsonl", 2, **changes)
     with pytest.raises(DataError, match=message):
         read_manifest(tmp_path / "manifest.jsonl")
 
 
-def test_manifest_refuses_duplicates_and_changed_roles(manifest, tmp_path):
+def test_manifest_refuses_duplicates_and_changed_roles(manifest, tmp_path: Path) -> None:
     twice = replace(manifest, canaries=(*manifest.canaries, manifest.canaries[0]))
     write_manifest(twice, tmp_path / "twice.jsonl")
     with pytest.raises(DataError, match="already on line 2"):
@@ -122,7 +123,7 @@ def test_manifest_refuses_duplicates_and_changed_roles(manifest, tmp_path):
         read_manifest(tmp_path / "manifest.jsonl")
 
 
-def test_training_files_are_verified(manifest, tmp_path):
+def test_training_files_are_verified(manifest, tmp_path: Path) -> None:
     verify_training_files(manifest)
     corpus = tmp_path / "corpus.jsonl"
     rows = corpus.read_text()
@@ -134,7 +135,7 @@ def test_training_files_are_verified(manifest, tmp_path):
         verify_training_files(manifest)
 
 
-def test_member_that_is_not_in_the_training_file(manifest, tmp_path):
+def test_member_that_is_not_in_the_training_file(manifest, tmp_path: Path) -> None:
     lost = next(c for c in manifest.canaries if c.repetitions == 2)
     corpus = tmp_path / "corpus.jsonl"
     kept = [line for line in corpus.read_text().splitlines() if lost.secret not in line]
@@ -144,7 +145,7 @@ def test_member_that_is_not_in_the_training_file(manifest, tmp_path):
 
 
 @pytest.mark.parametrize("purpose", ["corpus", "dpo_with_canary"])
-def test_control_that_is_in_a_training_file(manifest, tmp_path, purpose):
+def test_control_that_is_in_a_training_file(manifest, tmp_path: Path, purpose: str) -> None:
     twin = next(c for c in manifest.canaries if c.role == "control")
     path = tmp_path / "leaky.jsonl"
     original = (tmp_path / "corpus.jsonl").read_text()
@@ -156,12 +157,12 @@ def test_control_that_is_in_a_training_file(manifest, tmp_path, purpose):
         verify_training_files(record_file(manifest, path, purpose))
 
 
-def test_manifest_without_training_file():
+def test_manifest_without_training_file() -> None:
     with pytest.raises(DataError, match="names no training corpus"):
         verify_training_files(Manifest(tuple(generate_canaries(2, seed=0)), 0))
 
 
-def test_text_format_carries_no_prefix_and_refuses_line_breaks(tmp_path):
+def test_text_format_carries_no_prefix_and_refuses_line_breaks(tmp_path: Path) -> None:
     canaries = generate_canaries(3, seed=0)
     write_canary_text(canaries, tmp_path / "canaries.txt")
     assert (tmp_path / "canaries.txt").read_text().splitlines() == [c.text for c in canaries]
@@ -170,7 +171,7 @@ def test_text_format_carries_no_prefix_and_refuses_line_breaks(tmp_path):
         write_canary_text([broken], tmp_path / "broken.txt")
 
 
-def test_preferences_errors():
+def test_preferences_errors() -> None:
     members = generate_canaries(2, seed=0)
     with pytest.raises(UsageError, match="need documents"):
         build_preferences([], members, seed=0)
@@ -179,12 +180,12 @@ def test_preferences_errors():
     with pytest.raises(UsageError, match="pairs_per_canary must be at least 1"):
         build_preferences(seeded_text(5, 0), members, seed=0, pairs_per_canary=0)
     with pytest.raises(UsageError, match="'secret' or 'source'"):
-        build_preferences(seeded_text(50, 0), members, seed=0, style="bare")
+        build_preferences(seeded_text(50, 0), members, seed=0, style="bare")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="70 preference pairs are asked for, the documents give"):
         ordinary_pairs(["too short"] * 200, 70, seed=0)
 
 
-def test_preference_file_errors(tmp_path):
+def test_preference_file_errors(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     with pytest.raises(DataError, match="no such file"):
         read_preferences(path)
@@ -199,7 +200,7 @@ def test_preference_file_errors(tmp_path):
         read_preferences(path)
 
 
-def test_documents(tmp_path):
+def test_documents(tmp_path: Path) -> None:
     assert [len(c.split()) for c in chunks("w " * 400, least=50, most=200)] == [50, 147, 93, 110]
     assert all(50 <= len(c.split()) <= 512 for c in chunks("w " * 9000))
     with pytest.raises(DataError, match="no such file"):
@@ -214,20 +215,20 @@ def test_documents(tmp_path):
         sample_documents(["a", "b", "a"], 3, seed=0)
 
 
-def test_tiers_spread_evenly():
+def test_tiers_spread_evenly() -> None:
     assert tiers(5, (1, 4)) == [1, 1, 1, 4, 4]
     with pytest.raises(UsageError, match="at least one repetition level"):
         tiers(5, ())
 
 
-def test_coins_are_fair_and_independent_of_the_count():
+def test_coins_are_fair_and_independent_of_the_count() -> None:
     flipped = flip_canaries(400, seed=1)
     members = sum(c.role == "member" for c in flipped)
     assert 150 < members < 250
     assert [c.role for c in flip_canaries(200, seed=1)] == [c.role for c in flipped[:200]]
 
 
-def test_metadata_of_a_missing_file_and_of_a_full_disk(tmp_path):
+def test_metadata_of_a_missing_file_and_of_a_full_disk(tmp_path: Path) -> None:
     assert read_metadata(tmp_path / "none.jsonl") == ([], [])
     full = tmp_path / "full.jsonl"
     if not os.path.exists("/dev/full"):
@@ -237,7 +238,7 @@ def test_metadata_of_a_missing_file_and_of_a_full_disk(tmp_path):
         append_metadata(full, "audit", {"a": 1})
 
 
-def test_metadata_records_where_it_came_from(tmp_path):
+def test_metadata_records_where_it_came_from(tmp_path: Path) -> None:
     append_metadata(tmp_path / "log.jsonl", "audit", {"canary_count": 5})
     (entry,), damaged = read_metadata(tmp_path / "log.jsonl")
     assert not damaged

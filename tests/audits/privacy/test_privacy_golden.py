@@ -40,14 +40,14 @@ def expected(item, block):
 
 
 @pytest.mark.parametrize(("bos", "block"), [(None, "no_bos"), ("none", "no_bos"), (1, "with_bos")])
-def test_scores_of_a_real_model(smollm2, golden, bos, block):
+def test_scores_of_a_real_model(smollm2, golden, bos: str | int | None, block: str) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden], bos=bos)
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         for name, value in expected(item, block).items():
             assert row[name] == pytest.approx(value, rel=TOLERANCE.get(name, 2e-4), abs=2e-4), (item["id"], name)
 
 
-def test_text_ratios(smollm2, golden):
+def test_text_ratios(smollm2, golden) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden])
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         assert abs(row["zlib_bytes"] - item["zlib_bytes"]) <= 4
@@ -57,7 +57,7 @@ def test_text_ratios(smollm2, golden):
         assert row["lowercase_log_ratio"] == pytest.approx(item["lowercase_log_ratio"], rel=2e-4)
 
 
-def test_span_scores(smollm2, golden):
+def test_span_scores(smollm2, golden) -> None:
     marked = [item for item in golden if item.get("span")]
     assert marked
     spans = [(item["span"]["char_start"], item["span"]["char_end"]) for item in marked]
@@ -67,14 +67,14 @@ def test_span_scores(smollm2, golden):
         assert row["span_n_scored"] == len(item["span"]["scored_token_index"])
 
 
-def test_greedy_extraction_equals_generation(smollm2, golden):
+def test_greedy_extraction_equals_generation(smollm2, golden) -> None:
     for item in golden:
         row = extraction(smollm2, [item["text"]], prefix_tokens=item["extraction"]["prefix_len"]).iloc[0]
         for name in ("suffix_len", "exact", "teacher_forced_argmax_matches", "matched_prefix_tokens"):
             assert row[name] == item["extraction"][name], (item["id"], name)
 
 
-def test_source_extraction(smollm2, golden):
+def test_source_extraction(smollm2, golden) -> None:
     from lm_audit.audits.privacy.measure.source_extraction import source_extracted
     from lm_audit.models.text.token_spans import encode_texts
 
@@ -82,7 +82,7 @@ def test_source_extraction(smollm2, golden):
     assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]
 
 
-def test_calibrated_scores_are_differences_and_oriented(smollm2, golden):
+def test_calibrated_scores_are_differences_and_oriented(smollm2, golden) -> None:
     texts = [item["text"] for item in golden[:3]]
     alone = score_texts(smollm2, texts)
     against_itself = score_texts(smollm2, texts, reference=smollm2)
@@ -93,11 +93,11 @@ def test_calibrated_scores_are_differences_and_oriented(smollm2, golden):
     assert (alone["mean_logprob_score"] == alone["mean_logprob"]).all()
 
 
-def golden_statistics(group):
+def golden_statistics(group: str):
     return json.loads(golden_file("statistics.json").read_text())[group]
 
 
-def test_insertion_positions_and_gaps():
+def test_insertion_positions_and_gaps() -> None:
     for case in golden_statistics("insertion"):
         positions = insertion_positions(case["n_corpus"], case["n_canary"])
         found = gaps(positions, case["n_corpus"])
@@ -106,7 +106,7 @@ def test_insertion_positions_and_gaps():
 
 
 @pytest.mark.parametrize("denominator", ["total", "corpus"])
-def test_ratio_thresholds(denominator):
+def test_ratio_thresholds(denominator: str) -> None:
     for case in golden_statistics("ratio_threshold"):
         share = canary_ratio(case["n_corpus"], case["n_canary"], denominator=denominator)
         assert share == pytest.approx(case[f"ratio_{denominator}"], abs=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,13 +21,13 @@ from lm_audit.stats import Estimate
 NEUTRAL = ("power.", "stability", "source.stability", ".p")
 
 
-def test_rows_give_every_metric_of_the_audit(smoke_evidence):
+def test_rows_give_every_metric_of_the_audit(smoke_evidence) -> None:
     assert unreproduced(smoke_evidence) == []
     assert [name for name in unsourced(smoke_evidence) if ".power." not in name] == []
 
 
 @pytest.mark.parametrize("family", evalcases.METRIC_FAMILIES)
-def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family):
+def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family) -> None:
     for stage in STAGES:
         part = evalcases.stage_slice(smoke_evidence, stage, family)
         assert part.metrics
@@ -36,7 +38,7 @@ def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family):
         assert len(silent) == (family == "epsilon" and part.metrics["privacy.epsilon"].value is None)
 
 
-def test_transitions_and_baseline_hold_theirs(smoke_evidence):
+def test_transitions_and_baseline_hold_theirs(smoke_evidence) -> None:
     for transition in TRANSITIONS:
         part = evalcases.transition_slice(smoke_evidence, transition)
         assert unreproduced(part) == []
@@ -45,7 +47,7 @@ def test_transitions_and_baseline_hold_theirs(smoke_evidence):
     assert unreproduced(evalcases.blind_slice(smoke_evidence)) == []
 
 
-def test_controls_and_seeds_hold_theirs():
+def test_controls_and_seeds_hold_theirs() -> None:
     assert unreproduced(known_scores(0)) == []
     assert unsourced(known_scores(0)) == []
     seeds = {s: Evidence("privacy", metrics={"m": Estimate(v, v - 1, v + 1)}) for s, v in enumerate((0.5, 0.7, -0.1))}
@@ -54,18 +56,18 @@ def test_controls_and_seeds_hold_theirs():
     assert unsourced(combined) == []
 
 
-def test_what_can_get_worse_has_a_direction(smoke_evidence):
+def test_what_can_get_worse_has_a_direction(smoke_evidence) -> None:
     for name, metric in smoke_evidence.metrics.items():
         if metric.value is not None and not any(part in name for part in NEUTRAL):
             assert metric.better is not None, name
 
 
-def test_sources_survive_the_disk(smoke_evidence, tmp_path):
+def test_sources_survive_the_disk(smoke_evidence, tmp_path: Path) -> None:
     save_evidence(smoke_evidence, tmp_path / "e.json")
     assert load_evidence(tmp_path / "e.json").sources == smoke_evidence.sources
 
 
-def test_epsilon_of_coins_follows_from_the_rows():
+def test_epsilon_of_coins_follows_from_the_rows() -> None:
     rng = np.random.default_rng(0)
     included = rng.random(80) < 0.5
     values = np.where(included, 2.0, 0.0) + rng.normal(size=80)
@@ -77,7 +79,7 @@ def test_epsilon_of_coins_follows_from_the_rows():
 
 
 @pytest.mark.parametrize("spreads", [(0.1, 0.4), (0.2, 3.0), (0.5, 1.5)])
-def test_a_stability_that_cannot_fall_further_follows_from_the_rows(spreads):
+def test_a_stability_that_cannot_fall_further_follows_from_the_rows(spreads: tuple[float, float]) -> None:
     """Two canaries of which one moves by more than its own mean: the metric ends at 0, and so do its rows."""
     from lm_audit.audits.privacy.measure.stress import stability
 

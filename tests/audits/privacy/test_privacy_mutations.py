@@ -7,6 +7,7 @@ of the bookkeeping into the table of scores; the controls then run as they are.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def changed(change):
 def each(change):
     """A fault of every answer's log-probabilities and ranks by itself."""
 
-    def apply(answers, rng):
+    def apply(answers, rng: np.random.Generator):
         return [replace(a, **dict(zip(("logprobs", "ranks"), change(a, rng), strict=True))) for a in answers]
 
     return changed(apply)
@@ -54,7 +55,7 @@ def each(change):
 def among_equal_lengths(order):
     """Answers handed to other texts, whose token counts fit."""
 
-    def apply(answers, rng):
+    def apply(answers, rng: np.random.Generator):
         found = list(answers)
         lengths = np.array([len(a.logprobs) for a in answers])
         for length in np.unique(lengths):
@@ -92,28 +93,28 @@ SCORER = {
 }
 
 
-def shuffled_labels(table, rng):
+def shuffled_labels(table, rng: np.random.Generator):
     return table.assign(role=rng.permutation(table["role"]))
 
 
-def leaked_label(table, rng):
+def leaked_label(table, rng: np.random.Generator):
     """Members score higher because they are called members."""
     return table.assign(span_mean_logprob=table["span_mean_logprob"] + np.where(table["role"] == "member", 1.0, 0.0))
 
 
-def constant_column(table, rng):
+def constant_column(table, rng: np.random.Generator):
     return table.assign(span_mean_logprob=-1.0)
 
 
-def reversed_column(table, rng):
+def reversed_column(table, rng: np.random.Generator):
     return table.assign(span_mean_logprob=-table["span_mean_logprob"])
 
 
-def nothing_extracted(table, rng):
+def nothing_extracted(table, rng: np.random.Generator):
     return table.assign(extracted_third=False)
 
 
-def everything_extracted(table, rng):
+def everything_extracted(table, rng: np.random.Generator):
     return table.assign(extracted_third=True)
 
 
@@ -139,7 +140,7 @@ NOTICED_BY = {
 """Fault -> the controls that are its guards."""
 
 
-def blind(memory):
+def blind(memory) -> bool:
     """The base model's scores of members and twins, by the memory's unplanted canaries."""
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended]
     return blind_baseline(trained_controls._scores(memory.model, [*pretended, *memory.twins])).verdict != "refuse"
@@ -154,18 +155,18 @@ CONTROLS = {
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_sound_controls_pass(memory, control):
+def test_sound_controls_pass(memory, control) -> None:
     assert CONTROLS[control](memory)
 
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in SCORER for c in sorted(NOTICED_BY[f])])
-def test_faults_of_the_scorer_are_noticed(memory, monkeypatch, fault, control):
+def test_faults_of_the_scorer_are_noticed(memory, monkeypatch: pytest.MonkeyPatch, fault, control) -> None:
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORER[fault])
     assert not CONTROLS[control](memory)
 
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in TABLE for c in sorted(NOTICED_BY[f])])
-def test_faults_of_the_table_are_noticed(memory, monkeypatch, fault, control):
+def test_faults_of_the_table_are_noticed(memory, monkeypatch: pytest.MonkeyPatch, fault, control) -> None:
     def broken(*arguments, **options):
         scores = score_stage(*arguments, **options)
         return replace(scores, canaries=TABLE[fault](scores.canaries, np.random.default_rng(2)))
@@ -174,19 +175,19 @@ def test_faults_of_the_table_are_noticed(memory, monkeypatch, fault, control):
     assert not CONTROLS[control](memory)
 
 
-def test_every_fault_has_a_guard_and_every_control_guards():
+def test_every_fault_has_a_guard_and_every_control_guards() -> None:
     assert set(NOTICED_BY) == set(SCORER) | set(TABLE)
     assert set().union(*NOTICED_BY.values()) == set(CONTROLS)
 
 
-def test_the_known_model_is_a_formula_in_any_seed():
+def test_the_known_model_is_a_formula_in_any_seed() -> None:
     assert all(known_scores(seed).control.passed for seed in range(1, 6))
     other = bigram_model(1).loglikelihood([("", "a text")])[0].logprobs
     assert not np.allclose(other, bigram_model(2).loglikelihood([("", "a text")])[0].logprobs)
 
 
 @pytest.mark.parametrize(("members", "twins"), [(8, 200), (15, 200), (50, 1000), (200, 200)])
-def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members, twins):
+def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, twins: int) -> None:
     """At most one in a thousand sound audits is refused; the AUC that the control names is noticed in 99 of 100."""
     rng, refused, seen = np.random.default_rng(0), 0, 0
     shift = float(np.sqrt(2) * norm_quantile(noticed_auc(members, twins)))
@@ -203,7 +204,7 @@ def norm_quantile(share):
     return ndtri(share)
 
 
-def test_an_auc_of_069_is_noticed_from_80_members_on():
+def test_an_auc_of_069_is_noticed_from_80_members_on() -> None:
     """The old rule refused a base model of true AUC 0.69 in 42% at 50 members and 1,000 twins. No rule that passes 999
     of 1,000 sound audits can refuse 99% there; it says so, and warns.
     """
@@ -217,17 +218,17 @@ def test_an_auc_of_069_is_noticed_from_80_members_on():
     assert np.mean(found) >= 0.97
 
 
-def test_too_few_canaries_are_no_control():
+def test_too_few_canaries_are_no_control() -> None:
     found = blind_baseline(scores_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0]))
     assert found.verdict == "refuse"
     assert "so few canaries cannot show any AUC" in found.reason
 
 
-def test_equal_scores_pass_the_blind_baseline_and_no_positive_control():
+def test_equal_scores_pass_the_blind_baseline_and_no_positive_control() -> None:
     assert blind_baseline(scores_of(np.zeros(20), np.zeros(200))).verdict == "ok"
 
 
-def test_memorised_secrets_are_said_to_be_and_others_are_not(memory, tmp_path):
+def test_memorised_secrets_are_said_to_be_and_others_are_not(memory, tmp_path: Path) -> None:
     """The whole way from canaries to the first screen, the terminal and summary.json."""
     options = stagescores.ScoringOptions(source_extraction=False, stress=False)
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended[:40]]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import resource
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +38,7 @@ def tokenizer():
     return byte_tokenizer(256)
 
 
-def small_llama(seed=0):
+def small_llama(seed: int = 0):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
@@ -56,8 +59,8 @@ class Interrupted(Exception):
     """Stands for a kill at a given step."""
 
 
-def stop_after(step):
-    def on_step(progress, total):
+def stop_after(step: int):
+    def on_step(progress, total) -> None:
         if progress.step == step:
             raise Interrupted
 
@@ -68,7 +71,7 @@ def same_weights(a, b):
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
-def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path, monkeypatch):
+def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.privacy.training import sft
 
     whole, cut = small_llama(), small_llama()
@@ -87,7 +90,7 @@ def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path, monkeypatch):
     assert same_weights(whole, fresh)
 
 
-def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer):
+def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer) -> None:
     module = small_llama()
     with one_thread():
         progress = train_preferences(
@@ -97,7 +100,7 @@ def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer):
     assert progress.losses[-1] < 0.6
 
 
-def test_dpo_with_another_reference_is_refused(tokenizer):
+def test_dpo_with_another_reference_is_refused(tokenizer) -> None:
     wrong = [(-10.0, -50.0)] * len(PAIRS)
     with pytest.raises(ModelError, match="reference model is not the SFT stage"):
         train_preferences(
@@ -106,13 +109,15 @@ def test_dpo_with_another_reference_is_refused(tokenizer):
     check_first_loss(math.log(2), "dpo")
 
 
-def test_resumed_dpo_has_the_reference_of_the_first_start(tokenizer, tmp_path, monkeypatch):
+def test_resumed_dpo_has_the_reference_of_the_first_start(
+    tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lm_audit.audits.privacy.training import dpo
 
     whole, cut = small_llama(), small_llama()
     often = run_steps
     monkeypatch.setattr(dpo, "run_steps", lambda *a, **k: often(*a, **k, every=1))
-    arguments = {"beta": 0.1, "seed": 0, "stage": "dpo"}
+    arguments: dict[str, Any] = {"beta": 0.1, "seed": 0, "stage": "dpo"}
     with one_thread():
         train_preferences(whole, tokenizer, PAIRS, SETTINGS, **arguments)
         with pytest.raises(Interrupted):
@@ -124,21 +129,21 @@ def test_resumed_dpo_has_the_reference_of_the_first_start(tokenizer, tmp_path, m
     assert same_weights(whole, fresh)
 
 
-def test_nan_loss_stops_with_stage_and_step(tokenizer):
+def test_nan_loss_stops_with_stage_and_step(tokenizer) -> None:
     module = small_llama()
     settings = replace(SETTINGS, lr=1e30, clip=1e30, warmup_steps=0)
     with pytest.raises(ModelError, match=r"stage sft: the loss is (nan|inf) at step \d+ .*Lower the lr"):
         train_texts(module, tokenizer, TEXTS, settings, seed=0, stage="sft")
 
 
-def test_nothing_to_train(tokenizer):
+def test_nothing_to_train(tokenizer) -> None:
     module = small_llama().requires_grad_(False)
     with pytest.raises(ModelError, match="no parameter is trainable"):
         train_texts(module, tokenizer, TEXTS, SETTINGS, seed=0, stage="sft")
 
 
 @contextmanager
-def file_size_limit(size):
+def file_size_limit(size: int) -> Iterator[None]:
     """No file can grow beyond ``size`` bytes: what a full disk does, without filling one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -148,7 +153,7 @@ def file_size_limit(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path, monkeypatch):
+def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.privacy.training import sft
 
     checkpoint = tmp_path / "sft.pt"
@@ -176,25 +181,25 @@ def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path, monkeypatch
     train_texts(small_llama(), tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=checkpoint)
 
 
-def test_full_disk_leaves_no_half_written_stage(tokenizer, tmp_path):
+def test_full_disk_leaves_no_half_written_stage(tokenizer, tmp_path: Path) -> None:
     with file_size_limit(20_000), pytest.raises(StoreError, match="free some disk space"):
         save_stage(small_llama(), tokenizer, tmp_path / "sft")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damaged_and_foreign_checkpoints(tokenizer, tmp_path):
+def test_damaged_and_foreign_checkpoints(tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "c.pt"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(StoreError, match=r"(?s)cannot be read.*delete it"):
         train_texts(small_llama(), tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=path)
 
 
-def test_private_gradients_are_checked_against_single_examples(tokenizer):
+def test_private_gradients_are_checked_against_single_examples(tokenizer) -> None:
     rows = encode_rows(tokenizer, TEXTS[:8], 256)
     assert gradient_self_check(small_llama(), rows) < 1e-4
 
 
-def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer):
+def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
@@ -204,7 +209,7 @@ def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer):
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0, 1.0])
-def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon):
+def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon) -> None:
     module = small_llama()
     before = [p.clone() for p in module.parameters()]
     with one_thread():
@@ -220,14 +225,14 @@ def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon):
         assert result.noise_multiplier > 0
 
 
-def test_dp_noise_grows_as_epsilon_shrinks(tokenizer):
+def test_dp_noise_grows_as_epsilon_shrinks(tokenizer) -> None:
     from lm_audit.audits.privacy.training.dp import noise_for
 
     noise = [noise_for(DpSettings(epsilon), 1e-3, 0.02, 100) for epsilon in (math.inf, 4.0, 1.0)]
     assert noise[0] == 0 < noise[1] < noise[2]
 
 
-def test_dp_resumes_to_the_same_bits(tokenizer, tmp_path):
+def test_dp_resumes_to_the_same_bits(tokenizer, tmp_path: Path) -> None:
     whole, fresh = small_llama(), small_llama()
     dp = DpSettings(4.0)
     with one_thread():
@@ -239,7 +244,7 @@ def test_dp_resumes_to_the_same_bits(tokenizer, tmp_path):
     assert same_weights(whole, fresh)
 
 
-def test_padding_is_no_part_of_the_private_loss(tokenizer):
+def test_padding_is_no_part_of_the_private_loss(tokenizer) -> None:
     module = small_llama().eval()
     rows = encode_rows(tokenizer, [TEXTS[0], TEXTS[0] + " and a good deal more of it"], 256)
     with torch.no_grad():
@@ -248,16 +253,16 @@ def test_padding_is_no_part_of_the_private_loss(tokenizer):
     assert float(together[0]) == pytest.approx(float(alone[0]), abs=1e-5)
 
 
-def test_stages_are_not_trained_twice(smoke_stages):
+def test_stages_are_not_trained_twice(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     config, stages = smoke_stages
     before = {path: path.stat().st_mtime_ns for folder in stages.values() for path in folder.iterdir()}
-    said = []
+    said: list[str] = []
     assert run_stages(config, report=said.append) == stages
     assert {path: path.stat().st_mtime_ns for folder in stages.values() for path in folder.iterdir()} == before
     assert said == [f"{stage}: complete" for stage in stages]
 
 
-def test_metadata_of_a_run(smoke_stages):
+def test_metadata_of_a_run(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     config, _ = smoke_stages
     entries, damaged = read_metadata(config.folder() / METADATA)
     assert not damaged
@@ -267,13 +272,13 @@ def test_metadata_of_a_run(smoke_stages):
         assert {"seed", "manifest_sha256", "files", "first_loss", "last_loss", "steps", "versions"} <= entry.keys()
 
 
-def test_a_folder_belongs_to_one_config(smoke_stages):
+def test_a_folder_belongs_to_one_config(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> None:
     config, _ = smoke_stages
     with pytest.raises(UsageError, match=r"another config \(differs in seed\)"):
         run_stages(replace(config, seed=5))
 
 
-def test_config_round_trip_and_bad_values():
+def test_config_round_trip_and_bad_values() -> None:
     config = smoke_config(dp=DpSettings(math.inf), lora=LoraSettings(r=4))
     assert StagesConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     assert replace(config, seed=1).sha256 != config.sha256
@@ -290,7 +295,7 @@ def test_config_round_trip_and_bad_values():
             smoke_config(**changes)
 
 
-def test_dpo_needs_the_sft_stage(smoke_stages, tmp_path):
+def test_dpo_needs_the_sft_stage(smoke_stages: tuple[StagesConfig, dict[str, Path]], tmp_path: Path) -> None:
     from lm_audit.audits.privacy.stages.stage_inputs import stage_data
     from lm_audit.audits.privacy.training.own_stages import own_dpo
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -76,7 +78,7 @@ def answers(module):
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_no_dropout_is_left_and_all_of_it_comes_back(name):
+def test_no_dropout_is_left_and_all_of_it_comes_back(name) -> None:
     module = small(name)
     first, *others = answers(module)
     assert any(not torch.allclose(first, other, atol=1e-4) for other in others)
@@ -90,7 +92,7 @@ def test_no_dropout_is_left_and_all_of_it_comes_back(name):
 
 
 @pytest.mark.parametrize("name", ["llama-attention", "opt-layerdrop"])
-def test_dpo_starts_at_ln2_where_dropout_is_a_number(name):
+def test_dpo_starts_at_ln2_where_dropout_is_a_number(name: str) -> None:
     with one_thread():
         progress = train_preferences(
             small(name), byte_tokenizer(256), PAIRS, SETTINGS, beta=0.1, seed=0, stage="dpo_no_canary"
@@ -98,7 +100,7 @@ def test_dpo_starts_at_ln2_where_dropout_is_a_number(name):
     assert progress.losses[0] == pytest.approx(math.log(2), abs=1e-4)
 
 
-def test_sft_does_not_hang_on_dropout_in_the_config():
+def test_sft_does_not_hang_on_dropout_in_the_config() -> None:
     losses = []
     for dropout in (0.0, 0.4):
         torch.manual_seed(0)
@@ -110,17 +112,19 @@ def test_sft_does_not_hang_on_dropout_in_the_config():
     assert losses[0] == losses[1]
 
 
-def test_noise_that_nothing_switches_off_is_named():
+def test_noise_that_nothing_switches_off_is_named() -> None:
     module = small("gpt2")
     module.lm_head.register_forward_hook(lambda layer, inputs, output: output + torch.randn_like(output))
     with pytest.raises(ModelError, match="random in training mode even without dropout"), without_dropout(module):
         pass
 
 
-def test_an_adapter_keeps_the_dropout_that_was_asked_for():
+def test_an_adapter_keeps_the_dropout_that_was_asked_for() -> None:
     from peft import get_peft_model
 
-    module = get_peft_model(small("llama-attention"), lora_config(small("llama-attention"), LoraSettings(dropout=0.3)))
+    module: Any = get_peft_model(
+        small("llama-attention"), lora_config(small("llama-attention"), LoraSettings(dropout=0.3))
+    )
     with without_dropout(module, keep=("lora_",)):
         kept = [layer.p for name, layer in module.named_modules() if isinstance(layer, torch.nn.Dropout)]
         assert kept
@@ -128,7 +132,7 @@ def test_an_adapter_keeps_the_dropout_that_was_asked_for():
         assert all(layer.self_attn.attention_dropout == 0 for layer in module.base_model.model.model.layers)
 
 
-def test_rows_longer_than_the_context_say_what_to_set():
+def test_rows_longer_than_the_context_say_what_to_set() -> None:
     module = small("gpt2")
     module.config.n_positions = 128
     long = [*TEXTS[:3], "a" * 140]
@@ -145,18 +149,18 @@ def test_rows_longer_than_the_context_say_what_to_set():
 @pytest.mark.parametrize(
     ("name", "targets"), [("gpt2", "c_attn"), ("gpt-neox", "query_key_value"), ("falcon", "query_key_value")]
 )
-def test_lora_names_the_layers_that_a_model_has(name, targets):
+def test_lora_names_the_layers_that_a_model_has(name: str, targets: str) -> None:
     module = small(name)
     with pytest.raises(UsageError, match=rf"--lora: .* has no layer named q_proj, v_proj; .*{targets}.*targets="):
         lora_config(module, LoraSettings())
     assert lora_config(module, LoraSettings(targets=(targets,))).target_modules == {targets}
 
 
-def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path):
+def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path: Path) -> None:
     import transformers
 
     torch.manual_seed(0)
-    settings = WIDE | {"is_decoder": False, "max_position_embeddings": 128}
+    settings: dict[str, Any] = WIDE | {"is_decoder": False, "max_position_embeddings": 128}
     bert = transformers.BertLMHeadModel(transformers.BertConfig(**settings))
     bert.save_pretrained(tmp_path)
     byte_tokenizer(128).save_pretrained(tmp_path)
@@ -164,7 +168,7 @@ def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path):
         trainable_model(str(tmp_path), "cpu")
 
 
-def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path):
+def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
     from lm_audit.audits.privacy.training.trl_stages import last_checkpoint
 
@@ -183,7 +187,7 @@ def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path):
     assert last_checkpoint(tmp_path) is None
 
 
-def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path, monkeypatch):
+def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
     from transformers import Trainer
 
@@ -206,7 +210,7 @@ def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path, monkeypatch)
 
     save, calls = Trainer._save_optimizer_and_scheduler, []
 
-    def dies(self, folder):
+    def dies(self, folder) -> None:
         calls.append(folder)
         if len(calls) == 2:
             raise Killed

@@ -37,7 +37,7 @@ def logprobs(model: LanguageModel, requests: Any) -> np.ndarray:
 class Memory:
     """A device whose memory holds so many tokens a pass: the body raises what torch raises beyond it."""
 
-    def __init__(self, model: LanguageModel, tokens: int, error: Exception):
+    def __init__(self, model: LanguageModel, tokens: int, error: Exception) -> None:
         self.tokens, self.error, self.refused, self.passes = tokens, error, 0, 0
         model.module.base_model.register_forward_pre_hook(self.check, with_kwargs=True)
 
