@@ -107,6 +107,14 @@ def test_a_share_with_an_exact_interval_has_the_p_value_of_the_binomial_test(
     assert effect.high is not None and (finding.p is not None and finding.p <= 0.05) == (effect.high < 0.85)
 
 
+def test_one_answer_refutes_that_there_is_none_however_many_findings_there_are() -> None:
+    read = claim("read", clopper_pearson(1, 15), null=0.0, margin=0.05, side="above", **TEXTS)
+    none = [claim(f"n{k}", clopper_pearson(0, 15), null=0.0, margin=0.05, side="above", **TEXTS) for k in range(20)]
+    told = corrected([("case", finding) for finding in (read, *none)])
+    assert told[0].verdict == "found" and told[0].p == 0.0
+    assert {finding.verdict for finding in told[1:]} == {"cannot tell"} and {finding.p for finding in told[1:]} == {1.0}
+
+
 def test_what_the_correction_leaves_open_of_a_share_needs_what_the_binomial_test_needs() -> None:
     failing = claim("f", clopper_pearson(0, 2), null=0.85, margin=0.0, side="below", counted="prompts", **TEXTS)
     others = [claim(f"o{k}", clopper_pearson(2, 2), null=0.85, margin=0.0, side="below", **TEXTS) for k in range(9)]

@@ -76,10 +76,29 @@ def test_a_missing_package_is_named_before_anything_loads(
         check_spec(str(folder))
 
 
+@pytest.mark.parametrize("method", ["GPTQ", "fp8x", "nonsense\u202e", "x" * 500])
+def test_a_method_that_transformers_does_not_know_is_refused(tmp_path: Path, method: str) -> None:
+    """It would load the stored numbers as they are, and warn."""
+    folder = save_small_llama(tmp_path / "model")
+    edit_json(folder / "config.json", quantization_config={"quant_method": method})
+    with pytest.raises(ModelError) as caught:
+        check_spec(str(folder))
+    told = str(caught.value)
+    assert "which this transformers does not know; it knows aqlm, " in told and "gptq" in told
+    assert "\u202e" not in told and "\n" not in told and len(told) < 900
+
+
+def test_methods_that_need_no_package_are_let_through(tmp_path: Path) -> None:
+    folder = save_small_llama(tmp_path / "model")
+    for method in (*quantised.PLAIN, "bitnet"):
+        edit_json(folder / "config.json", quantization_config={"quant_method": method})
+        check_spec(str(folder))
+
+
 def test_every_method_of_the_table_is_one_that_transformers_knows() -> None:
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-    assert set(quantised.PACKAGES) - {"bitsandbytes"} <= set(AUTO_QUANTIZATION_CONFIG_MAPPING)
+    assert {*quantised.PACKAGES, *quantised.PLAIN} - {"bitsandbytes"} <= set(AUTO_QUANTIZATION_CONFIG_MAPPING)
 
 
 def test_what_a_checkpoint_was_quantised_by_is_short_text() -> None:

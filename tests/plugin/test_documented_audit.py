@@ -78,6 +78,7 @@ def test_its_cases_are_selected_by_its_marker_and_hold(run: Run) -> None:
 def test_its_finding_and_the_direction_of_its_metric_are_recorded(run: Run) -> None:
     plain = next(case for case in run.cases if "plain" in case.case_id)
     (finding,) = plain.last.findings
+    assert run.metadata["options"]["audit"]["repetition_word"] == "window" and len(plain.last.figures) == 1
     assert "repeat the last word" in finding.statement and finding.effect is not None and finding.effect.n == 12
     assert plain.last.metrics["repetition.rate"].better == "lower"
     summary = json.loads((run.folder / "summary.json").read_text(encoding="utf-8"))
@@ -87,6 +88,11 @@ def test_its_finding_and_the_direction_of_its_metric_are_recorded(run: Run) -> N
 def test_its_plan_is_read(site: Path) -> None:
     done = called(site, "lm_audit.cli", "plan", "-m", "repetition", "--model", "tiny")
     assert "repetition.rate" in done.stdout, done.stdout + done.stderr
+
+
+def test_its_option_is_listed(site: Path) -> None:
+    listed = called(site, "lm_audit.cli", "list", "-m", "repetition")
+    assert "--repetition-word: the word that the last one" in listed.stdout, listed.stdout + listed.stderr
 
 
 def test_cases_that_no_audit_claims_are_an_error_when_an_audit_is_asked_for(site: Path) -> None:

@@ -115,6 +115,19 @@ def test_many_numbers_leave_room_for_what_needs_attention(tmp_path: Path) -> Non
     assert any("more cases with numbers" in line for line in lines)
 
 
+def test_where_room_is_short_a_finding_is_told_whole_before_its_facts_are(tmp_path: Path) -> None:
+    axes = [f"long name of an axis, number {k}, of which much is said" for k in range(6)]
+    cases = [
+        MadeCase(f"evals/t.py::test_a[mine@cpu-{k}]", "bias", "mine", metrics={"bias.preferred": share(0.9, 400)},
+                 findings=[preference(0.9, 400, axis)])
+        for k, axis in enumerate(axes)
+    ]  # fmt: skip
+    lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=100)
+    text = " ".join(" ".join(lines).split())
+    assert len(lines) <= MOST and all(f"templates of the axis {axis}" in text or axis in text for axis in axes)
+    assert text.count("prefer the words about the nurse") == 6
+
+
 def test_numbers_of_two_models_do_not_read_alike(tmp_path: Path) -> None:
     title = "A metric with a name that fills a line of a terminal nearly to its end, so that something is cut"
     cases = [

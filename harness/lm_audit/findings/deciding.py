@@ -49,7 +49,7 @@ def p_of_interval(estimate: Estimate, null: float, side: Side) -> float | None:
     assert estimate.value is not None
     if _benign(estimate.value, null, side):
         return 1.0
-    if exact_share(estimate) and 0 < null < 1:
+    if exact_share(estimate) and 0 <= null <= 1:
         from lm_audit.stats.shares.clustered_share import share_p
 
         return share_p(estimate.value, float(estimate.n or 0), null)

@@ -23,10 +23,13 @@ PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "compressed-tensors": (("compressed_tensors", "compressed-tensors"),),
     "eetq": (("kernels", "kernels"),),
     "fbgemm_fp8": (("fbgemm_gpu", "fbgemm-gpu"),),
+    "fouroversix": (("fouroversix", "fouroversix"),),
+    "fp_quant": (("fp_quant", "fp_quant"),),
     "gptq": (("optimum", "optimum"), ("gptqmodel", "gptqmodel")),
     "hqq": (("hqq", "hqq"),),
     "quanto": (("optimum", "optimum-quanto"),),
     "quark": (("quark", "amd-quark"),),
+    "sinq": (("sinq", "sinq"),),
     "spqr": (("spqr_quant", "spqr_quant"),),
     "torchao": (("torchao", "torchao"),),
     "vptq": (("vptq", "vptq"),),
@@ -36,6 +39,10 @@ PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
 All need ``accelerate``. A method that is not here needs nothing else (FP8 and MXFP4 are de-quantised where no GPU can
 compute in them), or is told of by ``transformers`` when the model loads.
 """
+
+
+PLAIN = ("fp8", "mxfp4")
+"""Methods that need no package beside ``accelerate``, whatever else ``transformers`` may know."""
 
 
 def quantised_by(config: Mapping[str, Any]) -> str | None:
@@ -62,7 +69,7 @@ def _scheme(stated: object) -> list[str]:
 
 
 def check_quantised(config: Mapping[str, Any], folder: Path) -> None:
-    """``ModelError`` for settings that name no method, and for a method whose package is not installed."""
+    """``ModelError`` for settings that name no method or one that nobody knows, and where a package is absent."""
     settings = config.get("quantization_config")
     if not settings:
         return
@@ -72,6 +79,13 @@ def check_quantised(config: Mapping[str, Any], folder: Path) -> None:
             "says how the weights were quantised"
         )
     method = _method(settings)
+    if method not in PACKAGES and method not in PLAIN and method not in _known_methods():
+        # transformers would take the packed weights for the weights themselves, with a warning.
+        known = ", ".join(sorted({*PACKAGES, *PLAIN, *_known_methods()}))
+        raise ModelError(
+            f"{folder / 'config.json'}: quantization_config names the method {method!r:.60}, which this transformers "
+            f"does not know; it knows {known}"
+        )
     needed = (*PACKAGES.get(method or "", ()), ("accelerate", "accelerate"))
     absent = [package for module, package in needed if find_spec(module) is None]
     if absent:
@@ -79,6 +93,13 @@ def check_quantised(config: Mapping[str, Any], folder: Path) -> None:
             f"{folder}: its weights are quantised by {quantised_by(config)}, which transformers reads with "
             f"{' and '.join(absent)}: pip install {' '.join(absent)}"
         )
+
+
+def _known_methods() -> frozenset[str]:
+    """The methods that this ``transformers`` reads; asked only for one that the tables do not hold: it loads torch."""
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    return frozenset(AUTO_QUANTIZATION_CONFIG_MAPPING)
 
 
 def _method(settings: Mapping[str, Any]) -> str | None:

@@ -53,17 +53,18 @@ class Entry:
         first, *others = _wrapped(self.text, layout.width - len(head), layout.lines if self.word else 1)
         lines = [head.append(first, bold), *(Text(INDENT + line, bold) for line in others)]
         if self.below:
-            lines += [Text(INDENT + line, "dim") for line in _wrapped(self.below, layout.width - len(INDENT),
-                                                                      layout.lines)]  # fmt: skip
+            below = _wrapped(self.below, layout.width - len(INDENT), layout.below)
+            lines += [Text(INDENT + line, "dim") for line in below]
         return lines
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of the terminal, and how many lines a text may take before it is cut."""
+    """Columns of the terminal, and how many lines a text, and what stands below it, may take before it is cut."""
 
     width: int
     lines: int
+    below: int
 
 
 @dataclass
@@ -102,7 +103,7 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     ]
     wide = max(40, width)
     # Where there is room nothing is cut; where there is none, a text gets fewer lines before another goes unsaid.
-    layouts = [Layout(wide, lines) for lines in (4, 3, 2, 1)]
+    layouts = [Layout(wide, *lines) for lines in ((4, 4), (3, 3), (2, 2), (2, 1), (1, 1))]
     layout = next((one for one in layouts if _total(sections, one) <= MOST), layouts[-1])
     room = MOST - _total(sections, layout)
     numbers = _section(_numbers(states), "more cases with numbers: they are in the report", max(0, min(12, room - 1)))

@@ -101,8 +101,8 @@ def share_limits(mean: float, n: float, confidence: float = 0.95) -> tuple[float
 def share_p(mean: float, n: float, expected: float) -> float:
     """Two-sided p-value of "the share is ``expected``", twice the smaller binomial tail; neither number need be whole.
 
-    At most alpha exactly where :func:`share_limits` with confidence 1 - alpha exclude ``expected`` (between 0 and 1,
-    both excluded).
+    At most alpha exactly where :func:`share_limits` with confidence 1 - alpha exclude ``expected``; 0 where one answer
+    alone refutes an ``expected`` of 0 or 1.
     """
     from scipy.special import betainc
 
