@@ -1,4 +1,4 @@
-"""The privacy audit's controls that have an error: 16 memorised canaries against 200 twins, 200 canaries that nobody
+"""The privacy audit's controls: 16 memorised canaries against 200 twins, 200 canaries that nobody
 saw against 200 others, the base model's members against its twins. ``known-scores`` is exact (``real.py``)."""
 
 from __future__ import annotations
@@ -12,11 +12,43 @@ import pandas as pd
 from designs import Design
 from scipy.special import ndtri
 
+from lm_audit.audits.privacy.controls.known_scores import CANARIES, COLUMNS, judge_scores
 from lm_audit.audits.privacy.controls.trained_controls import FRESH, MEMBERS, TWINS, judge_planted, judge_pretended
 from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 
 MEMORY: Any = SimpleNamespace(steps=50, loss=0.1)
+
+
+TEXT, SECRET = 40, slice(20, 30)
+"""Tokens of a text and where its secret stands."""
+
+
+def columns(tokens: np.ndarray) -> dict[str, np.ndarray]:
+    """The four scores of texts (texts, tokens): means, and means of the lowest fifth, of text and secret."""
+    found = {}
+    for prefix, part in (("", tokens), ("span_", tokens[:, SECRET])):
+        lowest = np.sort(part, axis=1)[:, : -(-part.shape[1] // 5)]
+        found |= {f"{prefix}mean_logprob": part.mean(axis=1), f"{prefix}min_k20_ceil": lowest.mean(axis=1)}
+    return {name: found[name] for name in COLUMNS}
+
+
+def known_scores(rng: np.random.Generator, fault: str = "") -> bool:
+    """Log-probabilities as a head of random weights gives them, read in float32 to 1e-6."""
+    known = -rng.gamma(4.0, 1.4, (CANARIES, TEXT))
+    tokens = known + rng.normal(0, 1e-6, known.shape)
+    if fault == "tokens off by one":
+        tokens = np.roll(tokens, 1, axis=1)
+    elif fault == "two texts exchanged":
+        tokens[[0, 1]] = tokens[[1, 0]]
+    elif fault == "constant":
+        tokens[:] = known.mean()
+    elif fault == "sign reversed":
+        tokens = -tokens
+    elif fault == "noise of 0.001 nats a token":
+        tokens = tokens + rng.normal(0, 1e-3, known.shape)
+    control = judge_scores(pd.DataFrame(columns(tokens)), columns(known)).control
+    return control is not None and control.passed
 
 
 def scores(members: np.ndarray, twins: np.ndarray, extracted: np.ndarray) -> StageScores:
@@ -67,6 +99,17 @@ def blind(rng: np.random.Generator, members: int, twins: int, *, apart: bool = F
 NOTICED = noticed_auc(FRESH, TWINS) or 1.0
 SIZES = ((15, 200), (50, 1000))
 DESIGNS = [
+    Design("known-scores", "errors of 1e-6 nats a token", True, known_scores),
+    *(
+        Design("known-scores", fault, False, partial(known_scores, fault=fault), 0.1)
+        for fault in (
+            "tokens off by one",
+            "two texts exchanged",
+            "constant",
+            "sign reversed",
+            "noise of 0.001 nats a token",
+        )
+    ),
     Design("often-repeated", "memorised, 0.9 extracted", True, often_repeated),
     *(
         Design("often-repeated", fault, False, partial(often_repeated, fault=fault), 0.1)

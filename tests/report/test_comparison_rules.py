@@ -240,3 +240,9 @@ def test_an_audit_that_was_measured_and_is_void_now_is_lost_once_with_its_reason
     assert back.lost == () and {c.case_id for c in back.changes if c.void} == {"a", "b"}
     nothing = [case("a", "x.a", value=None)]
     assert compare_runs(run_of(*nothing, sound), run_of(*nothing, failed)).lost == ()
+
+
+def test_a_p_value_of_exactly_0_is_the_surest_of_all() -> None:
+    """Of very many items an exact test can give it."""
+    (found,) = adjusted([change(p=0.0, decided=True)])
+    assert found.adjusted == 0.0 and found.direction == "worse"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lm_audit.audits.bias.grid import verdict
 from lm_audit.audits.bias.grid.verdict import MARGIN, SIDES, clear, judged, named
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_p
@@ -125,3 +127,26 @@ def test_a_preference_is_clear_from_three_and_a_half_standard_errors_on() -> Non
     error = np.sqrt((1 + 4) * ups.var(ddof=1) / 6)
     assert clear(table + 3.51 * error) and not clear(table + 3.49 * error)
     assert not clear(table - 4 * error)
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_every_test_has_the_seed_of_the_control(planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control that is run again decides the same."""
+    seeds = []
+
+    def put(name: str, of: int | None) -> None:
+        honest = getattr(verdict, name)
+
+        def spied(*words: Any, **options: Any) -> Any:
+            seeds.append(options["seed"] if of is None else words[of])
+            return honest(*words, **options)
+
+        monkeypatch.setattr(verdict, name, spied)
+
+    for name in ("max_min_p", "max_min_permutation", "crossed_contrast", "crossed_equivalence"):
+        put(name, None)
+    put("unlike_right_ones", 1)
+    table = cells(effect=float(planted))
+    told = reported(table, seed=23)
+    assert judged(table, table, told, planted=planted, limit=0.1, seed=23) == []
+    assert set(seeds) == {23} and len(seeds) == (4 if planted else 6)
