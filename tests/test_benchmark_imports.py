@@ -31,8 +31,23 @@ def held(module: str) -> frozenset[str]:
 
 
 def absent(source: str) -> Iterator[str]:
-    """What a source imports from the package and the package does not have."""
-    for node in ast.walk(ast.parse(source)):
+    """What a source imports from the package, or asks of a module imported from it, and the package does not have."""
+    tree = ast.parse(source)
+    modules = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in MODULES
+    }
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in bound:
+            module = modules.get(node.value.id, "")
+            if module and not node.attr.startswith("__") and node.attr not in held(module):
+                yield f"{module}.{node.attr}"
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "lm_audit" and a.name not in MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lm_audit":
@@ -57,3 +72,6 @@ def test_an_import_that_is_not_there_is_seen() -> None:
     source = "from lm_audit.audits.bias import grid_verdict\nfrom lm_audit.nowhere import x\nimport lm_audit.gone\n"
     assert list(absent(source)) == ["lm_audit.audits.bias.grid_verdict", "lm_audit.nowhere.x", "lm_audit.gone"]
     assert list(absent("from lm_audit.stats import Estimate, bootstrap_ci\nimport lm_audit.gates")) == []
+    asked = "from lm_audit.audits.needle import controls\ncontrols.{}\n"
+    assert list(absent(asked.format("reader_control(0)"))) == ["lm_audit.audits.needle.controls.reader_control"]
+    assert list(absent(asked.format("stubs"))) == []
