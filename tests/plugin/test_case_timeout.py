@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.toy_audit import audit_project, last_run, outcomes, run_pytest
+from tests.plugin.toy_audit import audit_project, last_run, outcomes
+from tests.plugin.toy_run import run_fresh
 
 HANGING = """
 import ctypes, os, signal, time
@@ -43,7 +44,7 @@ def test_gap(case, evidence):
 def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: str) -> None:
     audit_project(tmp_path, HANGING)
     began = time.monotonic()
-    done = run_pytest(tmp_path, "-n", workers, "--case-timeout", "1.5", HANG="sleep")
+    done = run_fresh(tmp_path, "-n", workers, "--case-timeout", "1.5", HANG="sleep")
     assert time.monotonic() - began < 40
     assert (done.code, done.counts) == (1, {"passed": 3, "failed": 1})
     run = last_run(tmp_path)
@@ -51,13 +52,13 @@ def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: st
     hung = next(case for case in run.cases if "[hang]" in case.case_id)
     assert "ran longer than --case-timeout 1.5 s" in hung.last.message and hung.last.cause == "timeout"
     assert hung.last.metrics, "what it had measured is kept"
-    again = run_pytest(tmp_path, "--resume", run.run_id)
+    again = run_fresh(tmp_path, "--resume", run.run_id)
     assert again.counts == {"passed": 1, "resumed": 3}
 
 
 def test_a_worker_that_hangs_in_native_code_is_replaced(tmp_path: Path) -> None:
     audit_project(tmp_path, HANGING)
-    done = run_pytest(tmp_path, "-n", "1", "--case-timeout", "1.5", HANG="native")
+    done = run_fresh(tmp_path, "-n", "1", "--case-timeout", "1.5", HANG="native")
     assert (done.code, done.counts) == (1, {"passed": 3, "failed": 1}), done.output
     run = last_run(tmp_path)
     assert outcomes(run) == {"a": "passed", "hang": "crashed", "c": "passed", "d": "passed"}
@@ -66,21 +67,21 @@ def test_a_worker_that_hangs_in_native_code_is_replaced(tmp_path: Path) -> None:
     assert "in native" in hung.last.message and hung.last.cause == "timeout"
     assert "--case-timeout 1.5 s" in done.output
     assert run.finished and not (run.folder / "hangs").exists()
-    assert run_pytest(tmp_path, "--resume", run.run_id).counts == {"passed": 1, "resumed": 3}
+    assert run_fresh(tmp_path, "--resume", run.run_id).counts == {"passed": 1, "resumed": 3}
 
 
 def test_without_workers_a_hang_in_native_code_ends_the_run_with_a_page_and_advice(tmp_path: Path) -> None:
     audit_project(tmp_path, HANGING)
-    done = run_pytest(tmp_path, "--case-timeout", "1.5", HANG="unlocked")
+    done = run_fresh(tmp_path, "--case-timeout", "1.5", HANG="unlocked")
     assert done.code == 124
     run = last_run(tmp_path)
     assert f"--resume {run.run_id} -n 1" in done.output
     assert outcomes(run) == {"a": "passed", "hang": "crashed"}
     assert (run.folder / "index.html").exists() and not run.finished
-    assert run_pytest(tmp_path, "--resume", run.run_id).counts == {"passed": 3, "resumed": 1}
+    assert run_fresh(tmp_path, "--resume", run.run_id).counts == {"passed": 3, "resumed": 1}
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "nan", "inf", "soon"])
 def test_a_time_that_is_none_is_refused(tmp_path: Path, limit: str) -> None:
-    done = run_pytest(audit_project(tmp_path, HANGING), f"--case-timeout={limit}")
+    done = run_fresh(audit_project(tmp_path, HANGING), f"--case-timeout={limit}")
     assert done.code == 4 and "seconds above 0" in done.output

@@ -9,7 +9,7 @@ import pytest
 from lm_audit.errors import StoreError
 from lm_audit.plugin.options.naming import _DECLARED
 from lm_audit.runstore.layout import check_writable
-from tests.plugin.toy_run import run_pytest, write_project
+from tests.plugin.toy_run import run_fresh, write_project
 
 OTHERS = """
 import os, signal, sys
@@ -39,7 +39,7 @@ def unset(*names: str) -> str:
 @pytest.mark.parametrize("arguments", [(), ("-n", "2")])
 def test_other_tests_run_as_if_it_were_not_installed(tmp_path: Path, arguments) -> None:
     folder = project(tmp_path, unset("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES"), test_others=OTHERS)
-    outcome = run_pytest(folder, "-v", "-p", "no:cacheprovider", *arguments, plugins=INSTALLED)
+    outcome = run_fresh(folder, "-v", "-p", "no:cacheprovider", *arguments, plugins=INSTALLED)
     assert outcome.code == 0 and outcome.counts == {"passed": 6}, outcome.output
     assert ("LoadScheduling" in outcome.output) == bool(arguments)
     assert {path.name for path in folder.iterdir()} <= {"conftest.py", "pytest.ini", "test_others.py", "__pycache__"}
@@ -48,7 +48,7 @@ def test_other_tests_run_as_if_it_were_not_installed(tmp_path: Path, arguments) 
 def test_an_audit_case_among_others_wakes_it(tmp_path: Path) -> None:
     folder = project(tmp_path, test_audit=AUDIT, test_others="def test_other(): pass\n")
     (folder / "reports").mkdir()
-    outcome = run_pytest(folder, "-v", "-n", "2", plugins=INSTALLED)
+    outcome = run_fresh(folder, "-v", "-n", "2", plugins=INSTALLED)
     assert outcome.code == 0 and outcome.counts == {"passed": 2}, outcome.output
     assert "AffinityScheduling" in outcome.output
     kept = (folder / "reports" / "durations.json").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_an_audit_case_among_others_wakes_it(tmp_path: Path) -> None:
 
 
 def test_a_conftest_may_have_any_of_its_options(tmp_path: Path) -> None:
-    run_pytest(project(tmp_path), "--version", plugins=INSTALLED)
+    run_fresh(project(tmp_path), "--version", plugins=INSTALLED)
     flags = sorted(_DECLARED)
     assert {"--model", "--device", "--seed", "--data", "--size", "--gates"} <= set(flags)
     conftest = "def pytest_addoption(parser):\n" + "".join(
@@ -67,17 +67,17 @@ def test_a_conftest_may_have_any_of_its_options(tmp_path: Path) -> None:
         for index in range(len(flags))
     )
     folder = project(tmp_path, conftest, test_own=test)
-    outcome = run_pytest(folder, *(f"{flag}=value" for flag in flags), plugins=INSTALLED)
+    outcome = run_fresh(folder, *(f"{flag}=value" for flag in flags), plugins=INSTALLED)
     assert outcome.counts == {"passed": len(flags)}, outcome.output
 
 
 def test_long_names_are_always_there_and_short_ones_on_request(tmp_path: Path) -> None:
     folder = project(tmp_path, test_audit=AUDIT)
-    assert run_pytest(folder, "--lm-audit-reports", "elsewhere", plugins=INSTALLED).code == 0
+    assert run_fresh(folder, "--lm-audit-reports", "elsewhere", plugins=INSTALLED).code == 0
     assert list((folder / "elsewhere").glob("*/ledger"))
-    assert run_pytest(folder, "--reports", "third", plugins=INSTALLED).code == 4
+    assert run_fresh(folder, "--reports", "third", plugins=INSTALLED).code == 4
     short = (*INSTALLED, "lm_audit.plugin.short_options")
-    assert run_pytest(folder, "--reports", "third", plugins=short).code == 0
+    assert run_fresh(folder, "--reports", "third", plugins=short).code == 0
     assert list((folder / "third").glob("*/ledger"))
 
 

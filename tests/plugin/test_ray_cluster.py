@@ -17,7 +17,7 @@ import pytest
 from lm_audit.models.files.disk_cache import cache_dir
 from tests.plugin.acknowledging_audit import evidence_of, only_run, rows_of
 from tests.plugin.test_ray_controller import SOURCE
-from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project
+from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
 
 
 def on_cluster(cluster: Any, folder: Path, *arguments: str, **variables: str) -> Outcome:
-    return run_pytest(folder, "--ray", cluster.address, *arguments, plugins=(), timeout=240, **variables)
+    return run_fresh(folder, "--ray", cluster.address, *arguments, plugins=(), timeout=240, **variables)
 
 
 def ended(reports: Path) -> int:
@@ -134,7 +134,7 @@ def started(cluster: Any, folder: Path, *arguments: str, **variables: str) -> su
 
 def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> None:
     single = project_in(tmp_path / "single")
-    assert run_pytest(single, plugins=()).counts == {"passed": 9}
+    assert run_fresh(single, plugins=()).counts == {"passed": 9}
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
     output = lose_a_node_once(2, process, folder / "reports", cluster, nodes)
@@ -172,7 +172,7 @@ def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path: Pa
             "no:cacheprovider",
         )
 
-    single = run_pytest(
+    single = run_fresh(
         REPOSITORY, *words("single"), plugins=(), timeout=300, LM_AUDIT_CACHE=str(tmp_path / "cache-single")
     )
     undisturbed = only_run(tmp_path / "single")
@@ -307,7 +307,7 @@ def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path: Path, clu
 
 def test_a_cluster_of_its_own_runs_the_cases_and_ends_with_them(tmp_path: Path, temporary: Path) -> None:
     folder = project_in(tmp_path / "project")
-    outcome = run_pytest(
+    outcome = run_fresh(
         folder, "--ray", "local", "--ray-workers", "1", plugins=(), timeout=240, RAY_AUTH_MODE="disabled"
     )
     assert outcome.code == 0, outcome.output

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.acknowledging_audit import evidence_of, only_run
-from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project
+from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
 
 SOURCE = """
 import os, signal, time
@@ -58,13 +58,13 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
 
 def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = (), **variables: str) -> Outcome:
     words = ("--ray", "auto", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments)
-    return run_pytest(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=60, **PLACES, **variables)
+    return run_fresh(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=60, **PLACES, **variables)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = project_in(tmp_path_factory.mktemp("single"))
-    assert run_pytest(folder).counts == {"passed": 9}
+    assert run_fresh(folder).counts == {"passed": 9}
     return evidence_of(only_run(folder))
 
 

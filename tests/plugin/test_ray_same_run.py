@@ -10,7 +10,7 @@ import pytest
 
 from tests.plugin.acknowledging_audit import only_run
 from tests.plugin.test_ray_controller import on_cluster, project_in
-from tests.plugin.toy_run import REPOSITORY, Outcome, run_pytest
+from tests.plugin.toy_run import REPOSITORY, Outcome, run_fresh
 
 SLOW = pytest.mark.slow
 GATES = "[bias.mean]\nmax = 100\n"
@@ -37,7 +37,7 @@ def told(folder: Path) -> dict[str, Any]:
 )
 def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path: Path, words, fails: str, code: int) -> None:
     outcomes: list[tuple[Outcome, Path]] = []
-    for name, run in (("single", run_pytest), ("cluster", on_cluster)):
+    for name, run in (("single", run_fresh), ("cluster", on_cluster)):
         folder = project_in(tmp_path / name)
         (folder / "gates.toml").write_text(GATES, encoding="utf-8")
         (folder / "broken.toml").write_text(BROKEN, encoding="utf-8")
@@ -60,7 +60,7 @@ def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again) -> None:
     before = only_run(folder)
     stood = sum(case.outcome in ("passed", "failed") for case in before.cases)
     assert 0 < stood < 8
-    run = on_cluster if "--ray" in again else run_pytest
+    run = on_cluster if "--ray" in again else run_fresh
     after = run(folder, "--resume", before.run_id, *(() if "--ray" in again else again))
     assert after.code == 1, "what failed stands as well"
     assert after.counts == {"failed": 1, "resumed": stood - 1, "passed": 9 - stood}
@@ -88,7 +88,7 @@ def test_without_the_option_nothing_of_ray_is_imported(tmp_path: Path, words, pr
     folder = project_in(tmp_path / "project")
     with (folder / "conftest.py").open("a", encoding="utf-8") as file:
         file.write(NO_RAY)
-    outcome = run_pytest(folder, *words)
+    outcome = run_fresh(folder, *words)
     assert outcome.code == 0, outcome.output
     assert (folder / "loaded.txt").read_text(encoding="utf-8").splitlines() == ["[]"] * processes
 
@@ -97,6 +97,6 @@ def test_ray_is_named_where_it_is_not_installed(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
     (folder / "ray").mkdir()
     (folder / "ray" / "__init__.py").write_text("raise ImportError('no ray here')", encoding="utf-8")
-    outcome = run_pytest(folder, "--ray", "local", plugins=(), PYTHONPATH=f"{folder}:{REPOSITORY / 'harness'}")
+    outcome = run_fresh(folder, "--ray", "local", plugins=(), PYTHONPATH=f"{folder}:{REPOSITORY / 'harness'}")
     assert outcome.code == 4
     assert "--ray needs Ray (no ray here); install it: pip install 'pytest-lm-audit[ray]'" in outcome.output

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.plugin.parallel.device_slots import DeviceSlots, places_devices_itself, visible_devices
-from tests.plugin.toy_run import run_pytest, write_project
+from tests.plugin.toy_run import run_fresh, write_project
 
 SOURCE = """
 import os, signal, time
@@ -71,7 +71,7 @@ def test_numbered_devices_are_left_to_the_user() -> None:
 
 
 def test_a_replacement_takes_the_freed_slot(tmp_path: Path) -> None:
-    outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "2", CUDA_VISIBLE_DEVICES="4,GPU-ab12")
+    outcome = run_fresh(write_project(tmp_path, test_toy=SOURCE), "-n", "2", CUDA_VISIBLE_DEVICES="4,GPU-ab12")
     assert outcome.counts == {"failed": 1, "passed": 7}, outcome.output
     seen = Counter((tmp_path / "devices.txt").read_text(encoding="utf-8").splitlines())
     by_worker = dict(line.split() for line in seen)
@@ -88,6 +88,6 @@ def test_devices_that_are_numbered_or_needed_all_are_not_hidden_from_workers(
     folder = write_project(tmp_path, test_toy=SOURCE.replace("if index == 2", "if False"))
     with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
         conftest.write(TWO_DEVICES)
-    run_pytest(folder, "-n", "2", *words, CUDA_VISIBLE_DEVICES="4,5")
+    run_fresh(folder, "-n", "2", *words, CUDA_VISIBLE_DEVICES="4,5")
     lines = (tmp_path / "devices.txt").read_text(encoding="utf-8").split("\n")
     assert {line.split()[1] for line in lines if line} == {"4,5"}

@@ -10,7 +10,7 @@ import pytest
 
 from lm_audit.plugin.parallel.threads import cpu_quota, thread_settings, usable_cores
 from lm_audit.plugin.parallel.workers import GIB, Resources, available_memory, weights_bytes, worker_count
-from tests.plugin.toy_run import run_pytest, write_project
+from tests.plugin.toy_run import run_fresh, write_project
 
 SOURCE = """
 import os, sys
@@ -120,11 +120,11 @@ def test_memory_of_this_machine() -> None:
 
 
 def test_n_auto(tmp_path: Path) -> None:
-    outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", "--device", "cpu", "--model", "tiny")
+    outcome = run_fresh(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", "--device", "cpu", "--model", "tiny")
     assert outcome.code == 0, outcome.output
     assert f"{usable_cores()} worker" in outcome.output
 
 
 def test_n_auto_leaves_the_last_word_to_the_user(tmp_path: Path) -> None:
-    outcome = run_pytest(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
+    outcome = run_fresh(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
     assert "3 workers" in outcome.output

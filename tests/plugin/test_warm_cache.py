@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.test_code_version import copied_package
-from tests.plugin.toy_audit import last_run, run_pytest
-from tests.plugin.toy_run import CONFTEST, REPOSITORY, write_project
+from tests.plugin.toy_audit import last_run
+from tests.plugin.toy_run import CONFTEST, REPOSITORY, run_fresh, write_project
 
 SMALL = """
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_an_exception_put_first_fails_the_privacy_case_although_its_evidence_is_
 
     def ran(text: str = sound) -> tuple[dict[str, int], str, dict[Path, int]]:
         membership.write_text(text)
-        done = run_pytest(tmp_path, "-k", "test_stage and sft-membership", PYTHONPATH=str(source), timeout=400)
+        done = run_fresh(tmp_path, "-k", "test_stage and sft-membership", PYTHONPATH=str(source), timeout=400)
         kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "stages").glob("evidence-*.json")}
         return done.counts, done.output, kept
 

@@ -6,9 +6,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from tests.plugin.warm_start import WarmStarter
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+READ_AT_IMPORT = ("HF_", "HOME", "LD_", "MKL_", "OMP_", "OPENAI_LOG", "PYTHON", "TORCH", "TRANSFORMERS_", "XDG_")
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 
 
@@ -54,7 +58,27 @@ def command(*arguments: str, plugins: tuple[str, ...] = ("xdist",)) -> list[str]
 def run_pytest(
     folder: Path, *arguments: str, timeout: float = 180, plugins: tuple[str, ...] = ("xdist",), **variables: str
 ) -> Outcome:
-    """Call pytest in ``folder`` and wait; ``variables`` go into its environment."""
+    """Call pytest in ``folder`` and wait; ``variables`` go into its environment.
+
+    In a process that has its libraries when it starts (``warm_start``), and so has each worker, unless a variable is
+    one that libraries read while they are imported.
+    """
+    if any(name.startswith(READ_AT_IMPORT) for name in variables):
+        return run_fresh(folder, *arguments, timeout=timeout, plugins=plugins, **variables)
+    words = command(*arguments, plugins=plugins)[3:]
+    return Outcome(*warm_starter().run(words, folder, environment(**variables), timeout))
+
+
+@cache
+def warm_starter() -> WarmStarter:
+    """One for all tests of this process."""
+    return WarmStarter()
+
+
+def run_fresh(
+    folder: Path, *arguments: str, timeout: float = 180, plugins: tuple[str, ...] = ("xdist",), **variables: str
+) -> Outcome:
+    """``run_pytest`` as a user calls it, in a new interpreter: where a process's start is what the test is about."""
     words, variables = command(*arguments, plugins=plugins), environment(**variables)
     done = subprocess.run(
         words, cwd=folder, env=variables, capture_output=True, text=True, timeout=timeout, check=False

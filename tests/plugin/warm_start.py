@@ -1,0 +1,247 @@
+"""Processes that have their libraries when they start: forked from one that has loaded pytest, torch and transformers.
+
+Importing them takes seconds of every call of pytest on a model, and of every worker of it; hundreds of tests make such
+calls. Nothing of this project is loaded beforehand: each call reads its code, its options and its environment itself.
+What is about a process's own start (threads, devices, signals, what is imported) calls pytest in a fresh one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODEL = REPOSITORY / "harness" / "lm_audit" / "models" / "toy" / "embedded" / "tiny"
+LONGEST = 1 << 20
+
+
+class WarmStarter:
+    """The test's side: has one process forked after the other, and reads what each has printed."""
+
+    def __init__(self) -> None:
+        self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        kept |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        with far:
+            words = [sys.executable, __file__, str(far.fileno())]
+            self._process = subprocess.Popen(words, pass_fds=[far.fileno()], env=kept)
+
+    def run(self, words: list[str], folder: Path, variables: dict[str, str], timeout: float) -> tuple[int, str]:
+        """Call pytest with ``words``: exit code, and what it wrote to standard output and then to standard error.
+
+        Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds, when the call has been ended.
+        """
+        outputs = [os.memfd_create(name) for name in ("stdout", "stderr")]
+        try:
+            order = {"words": words, "folder": str(folder), "variables": variables}
+            socket.send_fds(self._near, [json.dumps(order).encode()], outputs)
+            pid = self._answer(None)
+            try:
+                code = self._answer(timeout)
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                self._answer(None)
+                raise subprocess.TimeoutExpired(words, timeout) from None
+            return code, "".join(_text(output) for output in outputs)
+        finally:
+            for output in outputs:
+                os.close(output)
+
+    def _answer(self, timeout: float | None) -> int:
+        self._near.settimeout(timeout)
+        told = self._near.recv(64)
+        if not told:
+            raise RuntimeError(f"the warm process has ended with {self._process.wait()}; its error stands above")
+        return int(told)
+
+
+def _text(output: int) -> str:
+    os.lseek(output, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(output), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+class WarmWorker:
+    """In place of the ``Popen`` of a worker of xdist: forked from the controller's own spare process."""
+
+    def __init__(self, spare: socket.socket) -> None:
+        worker_in, near_in = os.pipe()
+        near_out, worker_out = os.pipe()
+        order = {"folder": os.getcwd(), "variables": dict(os.environ)}
+        socket.send_fds(spare, [json.dumps(order).encode()], [worker_in, worker_out])
+        self.pid = int(spare.recv(64))
+        for end in (worker_in, worker_out):
+            os.close(end)
+        self.stdin, self.stdout = os.fdopen(near_in, "wb"), os.fdopen(near_out, "rb")
+
+    def wait(self) -> int:
+        """Return when the process has ended; what its exit code was is told to its parent alone."""
+        try:
+            watched = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return 0
+        select.select([watched], [], [])
+        os.close(watched)
+        return 0
+
+    def kill(self) -> None:
+        """End the process; ``ProcessLookupError`` where it has ended."""
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _load() -> None:
+    """What calls import, and what reading a model makes once a process."""
+    import _pytest.config
+    import execnet
+    import jinja2
+    import openai
+    import pandas
+    import pyarrow.csv
+    import pyarrow.parquet
+    import rich.console
+    import scipy.stats
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    assert all((execnet, jinja2, openai, pandas, pyarrow.csv, pyarrow.parquet, rich.console, scipy.stats))
+    _pytest.config.get_config()
+    logging.disable_progress_bar()  # The bar has a thread.
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # Reading has four.
+    AutoTokenizer.from_pretrained(MODEL)
+    AutoModelForCausalLM.from_pretrained(MODEL)
+    logging.enable_progress_bar()
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    others = [name for name in names if name != "jemalloc_bg_thd"]  # pyarrow's, which knows of forks.
+    assert len(others) == 1, f"a process with threads cannot be forked safely: {names}"
+    gc.collect()
+    gc.freeze()  # Or the collector would have every forked process copy what it looks through.
+
+
+def _receive(orders: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    told, files, _, _ = socket.recv_fds(orders, LONGEST, 2)
+    return (json.loads(told), list(files)) if told else None
+
+
+def _become(order: dict[str, Any]) -> None:
+    """In a forked process: the folder and the environment that were asked for."""
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["variables"])
+
+
+def _serve_calls(orders: socket.socket) -> list[str]:
+    """Fork a process for every call and tell how it ended; returns in the forked ones, with their words."""
+    while (received := _receive(orders)) is not None:
+        order, outputs = received
+        pid = os.fork()
+        if pid == 0:
+            orders.close()
+            _become(order)
+            for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
+                os.dup2(file, number)
+                os.close(file)
+            paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+            sys.path[:] = [os.getcwd(), *filter(None, paths), *sys.path[1:]]
+            return list(order["words"])
+        for file in outputs:
+            os.close(file)
+        orders.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        orders.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _serve_workers(orders: socket.socket) -> str:
+    """Fork a process for every worker and tell its number; returns in the forked ones, with what they execute."""
+    living: set[int] = set()
+    while (received := _receive(orders)) is not None:
+        order, ends = received
+        pid = os.fork()
+        if pid == 0:
+            orders.close()
+            _become(order)
+            for number, file in enumerate(ends):
+                os.dup2(file, number)
+                os.close(file)
+            sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.argv = ["-c"]
+            return sys.stdin.readline()
+        for file in ends:
+            os.close(file)
+        orders.send(str(pid).encode())
+        living = {other for other in (*living, pid) if os.waitpid(other, os.WNOHANG) == (0, 0)}
+    for _ in range(50):  # The controller has gone, and they do.
+        living = {pid for pid in living if os.waitpid(pid, os.WNOHANG) == (0, 0)}
+        if not living:
+            break
+        time.sleep(0.01)
+    os._exit(0)
+
+
+def _warm_workers() -> None:
+    """Have the workers of this process forked, too: by a spare process beside it, which ends when this one does."""
+    import execnet.gateway_base
+    import execnet.gateway_io
+
+    spare, orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    beside = os.fork()
+    if beside == 0:
+        spare.close()
+        exec(eval(_serve_workers(orders)), {"__name__": "__main__"})  # What execnet has a new interpreter do.
+        _leave(0)
+    orders.close()
+
+    @atexit.register
+    def end() -> None:
+        spare.close()
+        os.waitpid(beside, 0)
+
+    class Forked(execnet.gateway_io.Popen2IOMaster):
+        def __init__(self, args: list[str], execmodel: Any) -> None:
+            self.popen: Any = WarmWorker(spare)
+            execnet.gateway_base.Popen2IO.__init__(self, self.popen.stdin, self.popen.stdout, execmodel)
+
+    execnet.gateway_io.Popen2IOMaster = Forked  # type: ignore[misc]
+
+
+def _leave(code: int) -> NoReturn:
+    """End as an interpreter does, except that it does not take its modules down one by one."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main() -> NoReturn:
+    """The warm process, and every process forked from it."""
+    orders = socket.socket(fileno=int(sys.argv[1]))
+    orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+    _load()
+    words = _serve_calls(orders)
+    if "-n" in words:
+        _warm_workers()
+    sys.argv[1:] = words
+    try:
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        _leave(int(end.code or 0))
+    _leave(0)
+
+
+if __name__ == "__main__":
+    main()
