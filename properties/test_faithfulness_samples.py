@@ -16,7 +16,7 @@ WORDS = load_words(Path(__file__).resolve().parents[1] / "fixtures" / "faithfuln
 
 @given(st.sampled_from(["needle", "hops"]), st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
-def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind, seed: int) -> None:
+def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind: str, seed: int) -> None:
     samples = generated_samples(kind, WORDS, 3, seed)
     assert samples == generated_samples(kind, WORDS, 5, seed)[:3]
     for sample in samples:

@@ -108,7 +108,7 @@ def test_every_token_belongs_to_exactly_one_sentence(text: str, data: st.DataObj
 
 
 @given(st.lists(st.sampled_from(["a", " b", "\n", "c ", ""]), max_size=20))
-def test_words_partition_the_tokens(tokens) -> None:
+def test_words_partition_the_tokens(tokens: list[str]) -> None:
     units = word_units(tokens)
     assert [token for group in units.tokens for token in group] == list(range(len(tokens)))
     assert "".join(units.texts) == "".join(tokens)

@@ -113,7 +113,7 @@ def test_another_index_is_another_draw(hay, prompt, step: int) -> None:
 
 @settings(deadline=None, max_examples=3)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from(["niah_single_2", "niah_multikey_3"]))
-def test_serial_parallel_and_resumed_grids_are_the_same_bytes(seed: int, stop_after: int, name) -> None:
+def test_serial_parallel_and_resumed_grids_are_the_same_bytes(seed: int, stop_after: int, name: str) -> None:
     config = {
         "target_length": 900,
         "length_interval": 450,
@@ -160,7 +160,7 @@ def test_lengths_step_up_to_the_target(target: int, interval: int, start: int) -
 
 
 @given(st.integers(1, 101), st.sampled_from(["uniform", "inclusive", "open", "random"]), st.integers(0, 2**32))
-def test_depths_ascend_within_0_and_100(n: int, strategy, seed: int) -> None:
+def test_depths_ascend_within_0_and_100(n: int, strategy: str, seed: int) -> None:
     depths = depth_sequence(n, strategy, seed=seed)
     assert len(depths) == n
     assert all(0 <= depth <= 100 for depth in depths)
@@ -169,7 +169,7 @@ def test_depths_ascend_within_0_and_100(n: int, strategy, seed: int) -> None:
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30), st.floats(0, 100))
-def test_no_boundary_is_nearer(counts, depth: float) -> None:
+def test_no_boundary_is_nearer(counts: list[int], depth: float) -> None:
     starts = np.concatenate([[0], np.cumsum(counts)])
     found = nearest_boundary(starts, depth)
     distances = np.abs(starts - depth / 100 * starts[-1])
@@ -178,7 +178,7 @@ def test_no_boundary_is_nearer(counts, depth: float) -> None:
 
 
 @given(st.text(), st.lists(st.text(min_size=1), min_size=1, max_size=4))
-def test_scores_are_shares_in_order(prediction: str, references) -> None:
+def test_scores_are_shares_in_order(prediction: str, references: list[str]) -> None:
     every, some, whole = (score(prediction, references) for score in (score_all, score_any, score_boundary))
     assert 0 <= whole <= 1
     assert 0 <= every <= some <= 1

@@ -108,7 +108,7 @@ def test_a_shift_of_every_text_leaves_the_primary_figure_alone(values, shift: fl
 @COMMON
 @given(st.lists(finite, min_size=5, max_size=40), st.integers(0, 100))
 @example([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, *[math.nextafter(0.1, 1)] * 8], 42)
-def test_p9_interval_and_mean_up_to_rounding(values, seed: int) -> None:
+def test_p9_interval_and_mean_up_to_rounding(values: list[float], seed: int) -> None:
     """P9: "the interval holds the mean" is false in floating point (near-constant data); true up to rounding of the
     scale.
 
@@ -132,7 +132,7 @@ def test_p9_interval_and_mean_up_to_rounding(values, seed: int) -> None:
 @example([(1.0, 2.0)] * 5)
 @example([(0.0, 1e-320)] * 5)
 @example([(0.0, 1e200), (1e155, -1e200)])
-def test_p10_effect_has_the_sign_of_the_difference_or_is_not_estimable(pairs) -> None:
+def test_p10_effect_has_the_sign_of_the_difference_or_is_not_estimable(pairs: list[tuple[float, float]]) -> None:
     """P10: false for the source's formula, which answers 0 for a constant difference; ours says None."""
     a, b = np.array(pairs).T
     found = paired_effect(a, b)
@@ -154,7 +154,7 @@ bounds = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 @example(0.0, 1.0, 0.2)
 @example(-1.0, 0.0, 0.5)
 @example(0.1, 0.2, 0.8)
-def test_p12_decision_is_three_valued(low, high, effect) -> None:
+def test_p12_decision_is_three_valued(low: float | None, high: float | None, effect: float | None) -> None:
     """P12: false for NaN in the source (significant, negligible); a missing input gives "not estimable" here."""
 
     def known(value):
@@ -177,7 +177,7 @@ def test_p12_decision_is_three_valued(low, high, effect) -> None:
 
 @COMMON
 @given(st.dictionaries(st.sampled_from(["SFT", "DPO"]), finite, min_size=1), st.booleans())
-def test_shares_exist_only_where_they_mean_something(deltas, certain: bool) -> None:
+def test_shares_exist_only_where_they_mean_something(deltas: dict[str, float], certain: bool) -> None:
     """Opposite changes have no shares (the source prints -961% and +1061%); else shares are in [0, 1] and sum to 1."""
     found = shares(deltas, certain)
     if found is not None:
@@ -188,7 +188,7 @@ def test_shares_exist_only_where_they_mean_something(deltas, certain: bool) -> N
 
 @COMMON
 @given(st.lists(st.lists(st.floats(-20, -0.01), min_size=6, max_size=6), min_size=1, max_size=10))
-def test_stability_lies_between_0_and_1_and_is_1_for_equal_variants(table) -> None:
+def test_stability_lies_between_0_and_1_and_is_1_for_equal_variants(table: list[list[float]]) -> None:
     """A canary that scores the same in every prompt is stable; stability ignores the unit of the scores."""
     value = stability(table)
     assert 0 <= value <= 1

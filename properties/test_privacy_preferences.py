@@ -22,7 +22,9 @@ styles = st.sampled_from(["secret", "source"])
 
 @COMMON
 @given(st.integers(1, 8), st.integers(1, 4), seeds, families, styles)
-def test_p4_pairs_for_every_member_and_none_for_a_twin(count: int, pairs_per_canary: int, seed, family, style) -> None:
+def test_p4_pairs_for_every_member_and_none_for_a_twin(
+    count: int, pairs_per_canary: int, seed: int, family, style: str
+) -> None:
     """P4: exactly ``pairs_per_canary`` pairs a member, told by fields, not by the prompt's text; none for a twin."""
     planted = plant_canaries([1] * count, controls=5, seed=seed, family=family)
     _, rows = build_preferences(
@@ -42,7 +44,9 @@ def test_p4_pairs_for_every_member_and_none_for_a_twin(count: int, pairs_per_can
 
 @COMMON
 @given(st.integers(1, 8), st.integers(20, 80), seeds, styles)
-def test_p5_ordinary_rows_are_byte_identical_and_in_one_order(count: int, documents: int, seed, style) -> None:
+def test_p5_ordinary_rows_are_byte_identical_and_in_one_order(
+    count: int, documents: int, seed: int, style: str
+) -> None:
     """P5: both variants hold the same ordinary rows; the number asked for is produced; canary rows are interleaved."""
     planted = plant_canaries([1] * count, controls=3, seed=seed)
     texts = seeded_text(documents, seed % 1000)
@@ -57,7 +61,7 @@ def test_p5_ordinary_rows_are_byte_identical_and_in_one_order(count: int, docume
 
 @COMMON
 @given(st.integers(1, 5), seeds, families)
-def test_p6_same_seed_same_bytes_other_seed_other_bytes(count: int, seed, family) -> None:
+def test_p6_same_seed_same_bytes_other_seed_other_bytes(count: int, seed: int, family) -> None:
     """P6: holds only with an injected seed; the source's script fixes its own."""
 
     def made(value: int) -> str:

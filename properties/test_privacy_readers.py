@@ -69,7 +69,7 @@ def test_any_bytes_give_rows_or_an_error_that_names_the_file(name, content) -> N
     st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(str.strip), min_size=1, max_size=5)
 )
 @example(["a\u2028b", "e\u0085", "c\x0bd"])
-def test_texts_are_read_as_a_plain_reader_reads_them(name: str, texts) -> None:
+def test_texts_are_read_as_a_plain_reader_reads_them(name: str, texts: list[str]) -> None:
     lines = "\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in texts)
     for content in (lines.encode(), b"\xef\xbb\xbf" + lines.encode(), lines.encode("utf-16")):
         assert outcome(name, content) == texts

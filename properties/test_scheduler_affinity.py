@@ -116,7 +116,9 @@ def drain(queue: AffinityQueue, nodes: int, seconds: Mapping[Hashable, float], l
 
 @given(groups=st.lists(GROUPS, max_size=60), nodes=st.integers(1, 8), load_s=st.floats(0, 50), seed=st.integers(0, 99))
 @settings(deadline=None)
-def test_every_case_runs_once_and_no_worker_stands_idle_for_long(groups, nodes: int, load_s: float, seed: int) -> None:
+def test_every_case_runs_once_and_no_worker_stands_idle_for_long(
+    groups: list[str | None], nodes: int, load_s: float, seed: int
+) -> None:
     works = works_of(groups)
     seconds = {work.key: 1.0 + (seed * 7 + work.key * 13) % 10 for work in works}
     models = {work.group for work in works} - {None}
@@ -132,7 +134,7 @@ def test_every_case_runs_once_and_no_worker_stands_idle_for_long(groups, nodes: 
 
 @given(sizes=st.lists(st.integers(1, 15), min_size=1, max_size=6), extra=st.integers(0, 3))
 @settings(deadline=None)
-def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes, extra: int) -> None:
+def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes: list[int], extra: int) -> None:
     works = works_of([f"m{model}@cpu" for model, size in enumerate(sizes) for _ in range(size)])
     costs = CostModel(load_s={work.group: 1e6 for work in works})
     _, loads = drain(AffinityQueue(works, costs), len(sizes) + extra, {work.key: 1.0 for work in works}, 1e6)
@@ -151,7 +153,7 @@ def test_a_model_that_loads_for_nothing_is_shared_by_all(size: int, nodes: int) 
 
 @given(groups=st.lists(GROUPS, max_size=40), nodes=st.integers(1, 4))
 @settings(deadline=None)
-def test_the_same_run_is_dealt_out_the_same_way(groups, nodes: int) -> None:
+def test_the_same_run_is_dealt_out_the_same_way(groups: list[str | None], nodes: int) -> None:
     def deal() -> list[tuple[int, Hashable]]:
         queue = AffinityQueue(works_of(groups))
         for node in range(nodes):

@@ -24,7 +24,7 @@ IDS = st.lists(CASES, unique=True, max_size=60)
 
 
 @given(ids=IDS, of=st.integers(1, 80), costs=st.lists(st.floats(0, 1e6), min_size=60, max_size=60))
-def test_every_case_is_in_exactly_one_shard(ids, of: int, costs) -> None:
+def test_every_case_is_in_exactly_one_shard(ids, of: int, costs: list[float]) -> None:
     places = assign(ids, of, dict(zip(ids, costs, strict=False)))
     assert set(places) == set(ids)
     assert all(1 <= place <= of for place in places.values())
@@ -45,7 +45,7 @@ def test_no_shard_has_more_than_its_due_and_the_tolerance(ids, of: int) -> None:
 
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=1, max_size=6), of=st.integers(1, 8))
-def test_models_are_split_by_no_more_than_the_cuts(sizes, of: int) -> None:
+def test_models_are_split_by_no_more_than_the_cuts(sizes: list[int], of: int) -> None:
     ids = [f"t.py::test_x[m{model}@cpu-{case}]" for model, size in enumerate(sizes) for case in range(size)]
     places = assign(ids, of)
     loads = {(group_of(case), place) for case, place in places.items()}

@@ -159,6 +159,6 @@ def test_power(function, effect, n) -> None:
 
 @given(values=st.lists(FINITE, min_size=40, max_size=60))
 @settings(max_examples=10)
-def test_a_skew_normal_fit_of_odd_references(values) -> None:
+def test_a_skew_normal_fit_of_odd_references(values: list[float]) -> None:
     check(hs.exposure_extrapolated, [0.0, 1e300, 1e-320, -1.0], values)
     check(hs.exposure_extrapolated, [0.0, 1.0], [value * 1e-10 for value in values])

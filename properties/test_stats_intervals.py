@@ -34,28 +34,28 @@ def limits(estimate):
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-1000, 1000))
-def test_translation(data, statistic, method, seed, shift: int) -> None:
+def test_translation(data, statistic: str, method: str, seed: int, shift: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     moved = bootstrap_ci(data + shift, **options)
     assert limits(moved) == pytest.approx(limits(bootstrap_ci(data, **options)) + shift, abs=1e-8)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-60, 60))
-def test_scale(data, statistic, method, seed, exponent: int) -> None:
+def test_scale(data, statistic: str, method: str, seed: int, exponent: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     scaled = bootstrap_ci(data * 2.0**exponent, **options)
     assert limits(scaled) == pytest.approx(limits(bootstrap_ci(data, **options)) * 2.0**exponent, rel=1e-9)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
-def test_sign(data, statistic, method, seed) -> None:
+def test_sign(data, statistic: str, method: str, seed: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     value, low, high = limits(bootstrap_ci(data, **options))
     assert limits(bootstrap_ci(-data, **options)) == pytest.approx([-value, -high, -low], abs=1e-8)
 
 
 @given(SAMPLES, SAMPLES, SEEDS, st.integers(-100, 100))
-def test_two_sample_differences_move_with_each_side(members, controls, seed, shift: int) -> None:
+def test_two_sample_differences_move_with_each_side(members, controls, seed: int, shift: int) -> None:
     # Percentiles only: the difference of two means is rounded, and BCa counts ties with it.
     options = {"statistic": "mean_difference", "method": "percentile", "n_resamples": B, "seed": seed}
     here = limits(bootstrap_two_sample(members, controls, **options))
@@ -64,7 +64,7 @@ def test_two_sample_differences_move_with_each_side(members, controls, seed, shi
 
 
 @given(SAMPLES, METHODS, SEEDS, st.floats(0.5, 0.98), st.floats(0.001, 0.019))
-def test_wider_at_higher_confidence(data, method, seed, confidence: float, more: float) -> None:
+def test_wider_at_higher_confidence(data, method: str, seed: int, confidence: float, more: float) -> None:
     options = {"method": method, "n_resamples": B, "seed": seed}
     narrow = bootstrap_ci(data, confidence=confidence, **options)
     wide = bootstrap_ci(data, confidence=confidence + more, **options)
@@ -90,7 +90,7 @@ def test_a_difference_of_shares_is_antisymmetric(n: int, m: int, data: st.DataOb
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_same_seed_same_answer(data, other, method, seed) -> None:
+def test_same_seed_same_answer(data, other, method: str, seed: int) -> None:
     labels = [int(x) % 3 for x in data]
     table = np.add.outer(data, other)
     for call in (
@@ -103,7 +103,7 @@ def test_same_seed_same_answer(data, other, method, seed) -> None:
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
-def test_equals_scipy(data, statistic, method, seed) -> None:
+def test_equals_scipy(data, statistic: str, method: str, seed: int) -> None:
     function = {"mean": np.mean, "median": np.median}[statistic]
     ours = bootstrap_ci(data, statistic, method=method, n_resamples=B, seed=seed)
     # scipy warns and gives NaN where BCa is not defined; there ours has a note.
@@ -114,7 +114,7 @@ def test_equals_scipy(data, statistic, method, seed) -> None:
 
 @given(SAMPLES, SAMPLES, SEEDS)
 @settings(max_examples=30)
-def test_two_sample_bca_equals_scipy(members, controls, seed) -> None:
+def test_two_sample_bca_equals_scipy(members, controls, seed: int) -> None:
     def difference(x, y, axis):
         return x.mean(axis=axis) - y.mean(axis=axis)
 
@@ -125,7 +125,7 @@ def test_two_sample_bca_equals_scipy(members, controls, seed) -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 400), SEEDS, st.integers(1, 2000))
-def test_batches_do_not_change_the_stream(n: int, m: int, n_resamples: int, seed, size: int) -> None:
+def test_batches_do_not_change_the_stream(n: int, m: int, n_resamples: int, seed: int, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lm_audit.stats.bootstrap.resampling.BATCH_INDICES", size)
         alone = np.concatenate(list(index_batches(np.random.default_rng(seed), n, n_resamples)))
@@ -138,14 +138,14 @@ def test_batches_do_not_change_the_stream(n: int, m: int, n_resamples: int, seed
 
 
 @given(SAMPLES, SEEDS)
-def test_clusters_of_one_are_plain_resampling(data, seed) -> None:
+def test_clusters_of_one_are_plain_resampling(data, seed: int) -> None:
     clustered = bootstrap_clustered(data, range(len(data)), method="percentile", n_resamples=B, seed=seed)
     plain = bootstrap_ci(data, method="percentile", n_resamples=B, seed=seed)
     assert limits(clustered) == pytest.approx(limits(plain), abs=1e-9)
 
 
 @given(SAMPLES, SEEDS)
-def test_relabelled_clusters_change_nothing(data, seed) -> None:
+def test_relabelled_clusters_change_nothing(data, seed: int) -> None:
     labels = [int(x) % 4 for x in data]
     renamed = [("a", label * 7) for label in labels]
     assert bootstrap_clustered(data, labels, n_resamples=B, seed=seed) == bootstrap_clustered(
@@ -154,7 +154,7 @@ def test_relabelled_clusters_change_nothing(data, seed) -> None:
 
 
 @given(SIDES, SIDES, SEEDS)
-def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]], columns, seed) -> None:
+def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]], columns, seed: int) -> None:
     table = np.multiply.outer(rows, columns)
     named = bootstrap_crossed(table, n_resamples=49, seed=seed)
     called = bootstrap_crossed(table, lambda cells: float(cells.mean()), n_resamples=49, seed=seed)
@@ -162,7 +162,7 @@ def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]],
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_a_paired_interval_is_that_of_the_differences(a, b, method, seed) -> None:
+def test_a_paired_interval_is_that_of_the_differences(a, b, method: str, seed: int) -> None:
     size = min(len(a), len(b))
     pair = a[:size], b[:size]
     options = {"method": method, "n_resamples": B, "seed": seed}

@@ -29,14 +29,14 @@ LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
 
 @given(LOSSES, LOSSES)
-def test_sampled_exposure_lies_between_zero_and_its_cap(canaries, references) -> None:
+def test_sampled_exposure_lies_between_zero_and_its_cap(canaries: list[float], references: list[float]) -> None:
     for answer in exposure_sampled(canaries, references):
         assert 0 <= answer.exposure <= answer.max_exposure == math.log2(len(references) + 1)
         assert answer.exposure_tfp < answer.exposure
 
 
 @given(LOSSES, LOSSES)
-def test_a_lower_loss_is_never_less_exposed(canaries, references) -> None:
+def test_a_lower_loss_is_never_less_exposed(canaries: list[float], references: list[float]) -> None:
     ordered = [answer.exposure for answer in exposure_sampled(sorted(canaries), references)]
     assert ordered == sorted(ordered, reverse=True)
 
@@ -69,13 +69,13 @@ def test_the_skew_normal_tail_joins_its_derivative(shape: float, x: float) -> No
 
 @given(st.integers(1, 40), st.integers(0, 40), st.sampled_from([0.0, 1e-5, 1e-3]))
 @settings(max_examples=15)
-def test_one_run_bounds_are_monotone_in_right_guesses(r: int, idle: int, delta) -> None:
+def test_one_run_bounds_are_monotone_in_right_guesses(r: int, idle: int, delta: float) -> None:
     bounds = [one_run_epsilon(r + idle, r, v, delta).value for v in range(r + 1)]
     assert bounds == sorted(bounds) and bounds[0] == 0
 
 
 @given(st.data(), st.integers(1, 60), st.sampled_from([0.0, 1e-5]))
-def test_the_one_run_bound_is_where_the_test_stops_rejecting(data: st.DataObject, r: int, delta) -> None:
+def test_the_one_run_bound_is_where_the_test_stops_rejecting(data: st.DataObject, r: int, delta: float) -> None:
     v = data.draw(st.integers(0, r))
     bound = one_run_epsilon(r, r, v, delta).value
     assert one_run_p_value(r, r, v, bound + 1e-6, delta).value >= 0.05
@@ -84,7 +84,7 @@ def test_the_one_run_bound_is_where_the_test_stops_rejecting(data: st.DataObject
 
 
 @given(st.data(), st.integers(1, 100), st.integers(1, 100), st.sampled_from([0.0, 1e-5, 0.1]))
-def test_bounds_from_rates_grow_with_hits(data: st.DataObject, members: int, controls: int, delta) -> None:
+def test_bounds_from_rates_grow_with_hits(data: st.DataObject, members: int, controls: int, delta: float) -> None:
     false = data.draw(st.integers(0, controls))
     bounds = [epsilon_from_rates(hits, members, false, controls, delta).value for hits in range(members + 1)]
     assert min(bounds) >= 0
@@ -94,7 +94,7 @@ def test_bounds_from_rates_grow_with_hits(data: st.DataObject, members: int, con
 
 
 @given(st.floats(-5, 5), st.lists(st.integers(-5, 5), min_size=2, max_size=9), st.lists(st.integers(-5, 5), min_size=2))
-def test_likelihood_ratios(observed: float, inside, outside) -> None:
+def test_likelihood_ratios(observed: float, inside: list[int], outside: list[int]) -> None:
     forth, back = lira_online(observed, inside, outside), lira_online(observed, outside, inside)
     assert (forth.value is None) == (len(set(inside)) == 1 or len(set(outside)) == 1)
     if forth.value is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,7 +45,7 @@ def test_average_precision_is_scikit_learns(members, controls) -> None:
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30), st.data())
-def test_increasing_maps_change_nothing(members, data: st.DataObject) -> None:
+def test_increasing_maps_change_nothing(members: list[int], data: st.DataObject) -> None:
     controls = data.draw(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30))
     for function in (lambda x: x**3, lambda x: 2.0**-3 * x + 7, lambda x: np.exp(x / 100)):
         mapped = [function(np.array(side, dtype=np.float64)) for side in (members, controls)]
@@ -62,7 +64,7 @@ def test_groups_apart_have_auc_one(members, controls) -> None:
 
 
 @given(SCORES, st.randoms())
-def test_identical_multisets_have_auc_one_half(scores, random) -> None:
+def test_identical_multisets_have_auc_one_half(scores, random: Random) -> None:
     shuffled = list(scores)
     random.shuffle(shuffled)
     assert roc_auc(scores, shuffled).value == pytest.approx(0.5, abs=1e-12)
@@ -77,7 +79,7 @@ def test_the_interval_holds_the_auc(members, controls) -> None:
 
 
 @given(SCORES, SCORES, FPRS)
-def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr) -> None:
+def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr: float) -> None:
     rate = tpr_at_fpr(members, controls, fpr)
     assert rate.realised_fpr <= fpr
     assert rate.low <= rate.tpr <= rate.high

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,13 +43,13 @@ def test_sign_flip_equals_scipy(differences) -> None:
 
 
 @given(WHOLE, st.integers(-60, 60), st.sampled_from([1, -1]))
-def test_sign_flip_does_not_depend_on_scale_or_sign(differences, exponent: int, sign) -> None:
+def test_sign_flip_does_not_depend_on_scale_or_sign(differences, exponent: int, sign: int) -> None:
     scaled = sign_flip_test(sign * differences * 2.0**exponent)
     assert scaled.value == sign_flip_test(differences).value
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=4), st.lists(st.floats(-5, 5), min_size=1, max_size=4))
-def test_two_sample_permutation_is_symmetric_and_bounded(x, y) -> None:
+def test_two_sample_permutation_is_symmetric_and_bounded(x: list[float], y: list[float]) -> None:
     p = permutation_test(x, y).value
     assert p == permutation_test(y, x).value
     assert 0 < p <= 1
@@ -55,7 +57,7 @@ def test_two_sample_permutation_is_symmetric_and_bounded(x, y) -> None:
 
 @given(st.lists(st.integers(-9, 9), min_size=30, max_size=40), st.integers(0, 99))
 @settings(max_examples=20)
-def test_monte_carlo_p_is_never_zero_and_repeats(differences, seed: int) -> None:
+def test_monte_carlo_p_is_never_zero_and_repeats(differences: list[int], seed: int) -> None:
     answer = sign_flip_test(differences, n_resamples=99, seed=seed)
     assert answer == sign_flip_test(differences, n_resamples=99, seed=seed)
     assert answer.value >= 1 / 100 and "Monte Carlo" in answer.method
@@ -64,7 +66,7 @@ def test_monte_carlo_p_is_never_zero_and_repeats(differences, seed: int) -> None
 
 
 @given(P_VALUES)
-def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw) -> None:
+def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw: list[float]) -> None:
     for adjust in (holm, benjamini_hochberg):
         adjusted = adjust(raw)
         assert all(p <= q <= 1 for p, q in zip(raw, adjusted, strict=True))
@@ -74,13 +76,13 @@ def test_adjusted_p_values_are_never_below_raw_and_monotone_in_rank(raw) -> None
 
 @given(P_VALUES)
 @settings(max_examples=25)
-def test_adjusted_p_values_equal_statsmodels(raw) -> None:
+def test_adjusted_p_values_equal_statsmodels(raw: list[float]) -> None:
     for adjust, name in ((holm, "holm"), (benjamini_hochberg, "fdr_bh")):
         assert adjust(raw) == pytest.approx(multipletests(raw, method=name)[1], abs=1e-12)
 
 
 @given(P_VALUES, st.randoms())
-def test_adjusted_p_values_keep_the_order_given(raw, random) -> None:
+def test_adjusted_p_values_keep_the_order_given(raw: list[float], random: Random) -> None:
     order = list(range(len(raw)))
     random.shuffle(order)
     for adjust in (holm, benjamini_hochberg):
@@ -89,7 +91,7 @@ def test_adjusted_p_values_keep_the_order_given(raw, random) -> None:
 
 
 @given(P_VALUES, st.lists(st.sampled_from([None, float("nan"), 2.0]), max_size=3))
-def test_what_is_no_p_value_does_not_count_as_a_test(raw, bad) -> None:
+def test_what_is_no_p_value_does_not_count_as_a_test(raw: list[float], bad) -> None:
     assert holm([*bad, *raw]) == [None] * len(bad) + holm(raw)
 
 
@@ -177,7 +179,7 @@ def test_max_min_permutation_is_bounded_and_does_not_depend_on_the_unit(
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40), st.integers(0, 99))
 @settings(max_examples=30)
-def test_mcnemar_looks_at_discordant_pairs_only(pairs, seed: int) -> None:
+def test_mcnemar_looks_at_discordant_pairs_only(pairs: list[tuple[bool, bool]], seed: int) -> None:
     a, b = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     gained, lost = int((b > a).sum()), int((b < a).sum())
     expected = stats.binomtest(gained, gained + lost).pvalue if gained + lost else 1

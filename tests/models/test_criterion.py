@@ -12,6 +12,7 @@ from lm_audit.models import LanguageModel
 from lm_audit.models.identity.fingerprint import module_digest
 from lm_audit.models.toy.criterion import (
     Criterion,
+    TrainingRecord,
     endless_batches,
     greedy_share,
     mean_log_probability,
@@ -40,7 +41,7 @@ def scripted(values: list[float], **options: int) -> Criterion:
     return Criterion("score", lambda module: next(given), 0.5, **options)
 
 
-def run(base: LanguageModel, criterion: Criterion, lr: float = 1e-4):
+def run(base: LanguageModel, criterion: Criterion, lr: float = 1e-4) -> tuple[LanguageModel, TrainingRecord]:
     return train_tiny_until(base, [TEXT] * 4, criterion, seed=0, lr=lr, batch_size=2)
 
 

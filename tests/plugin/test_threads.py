@@ -94,7 +94,7 @@ def test_settings_reach_the_cases(
         (Resources(cores=2, gpus=8), 2),
     ],
 )
-def test_auto_is_bounded_by_cores_memory_models_and_gpus(resources, workers: int) -> None:
+def test_auto_is_bounded_by_cores_memory_models_and_gpus(resources: Resources, workers: int) -> None:
     assert worker_count(resources) == workers
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lm_audit.audits.faithfulness.methods.explain import Explainer
-from lm_audit.models import load_model
+from lm_audit.models import LanguageModel, load_model
 from tests.audits.faithfulness.faithfulness_golden import golden
 
 
 @pytest.fixture(scope="session")
-def smollm2():
+def smollm2() -> LanguageModel:
     return load_model("smollm2", device="cpu", dtype="float32")
 
 
 @pytest.fixture(scope="session")
-def explainers(smollm2):
+def explainers(smollm2: LanguageModel):
     made: dict[str, Explainer] = {}
 
     def explainer(case: str) -> Explainer:

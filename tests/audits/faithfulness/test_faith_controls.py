@@ -23,12 +23,12 @@ from tests.audits.faithfulness.small_decoders import small_decoder
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> LanguageModel:
     return LanguageModel(small_decoder("llama_tied", vocab_size=259), byte_tokenizer(128), name="small")
 
 
 @pytest.fixture(scope="module")
-def model():
+def model() -> LanguageModel:
     return copier(seed=5)
 
 
@@ -65,7 +65,7 @@ def test_a_seed_gives_the_same_copier_and_the_callers_random_state_stays() -> No
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small) -> None:
+def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small: LanguageModel) -> None:
     before = {name: value.clone() for name, value in small.module.state_dict().items()}
     for layers in range(1, 5):
         other = randomised(small, layers, seed=0).module.state_dict()
@@ -78,7 +78,7 @@ def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small) -
 
 
 @pytest.mark.parametrize("control", [planted_span_evidence, randomised_weights_evidence, random_attribution_evidence])
-def test_all_is_well(control, model) -> None:
+def test_all_is_well(control, model: LanguageModel) -> None:
     evidence = control(model, copy_samples(16, seed=5), seed=5)
     assert evidence.control.passed, evidence.control.observed
     assert unreproduced(evidence) == unsourced(evidence) == []
@@ -86,12 +86,12 @@ def test_all_is_well(control, model) -> None:
     assert len({row["item"] for row in evidence.rows}) == len(evidence.rows)
 
 
-def test_a_model_that_does_not_copy_fails_the_positive_control(small) -> None:
+def test_a_model_that_does_not_copy_fails_the_positive_control(small: LanguageModel) -> None:
     evidence = planted_span_evidence(small, copy_samples(12, 0), seed=0)
     assert not evidence.control.passed and "copied in 0 of 12" in evidence.control.observed
 
 
-def test_every_method_is_reported_and_names_who_failed(model) -> None:
+def test_every_method_is_reported_and_names_who_failed(model: LanguageModel) -> None:
     evidence = planted_span_evidence(model, copy_samples(12, 0), seed=0)
     assert {name.rpartition(".")[2] for name in evidence.metrics} == set(METHODS + REPORTED)
     assert evidence.metrics["faithfulness.planted_found.attention"].value == 1.0

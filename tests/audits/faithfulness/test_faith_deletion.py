@@ -15,7 +15,7 @@ from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences,
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.deletion.curves import curve_from_scores
 from lm_audit.audits.faithfulness.passage.samples import Sample
-from lm_audit.audits.faithfulness.study import Scored, prepare, reference_weights
+from lm_audit.audits.faithfulness.study import Scored, Study, prepare, reference_weights
 from lm_audit.errors import UsageError
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
@@ -26,12 +26,12 @@ PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> LanguageModel:
     return LanguageModel(small_decoder("llama", vocab_size=259), byte_tokenizer(128), name="small")
 
 
 @pytest.fixture(scope="module")
-def study(small):
+def study(small: LanguageModel) -> Study:
     return prepare(small, Sample("s", PROMPT, ANSWER, ((14, 20),)))
 
 
@@ -43,7 +43,7 @@ def _total(model, prompt_ids, generation_ids):
 
 
 @pytest.mark.parametrize("baseline", ["eos", "pad", "random"])
-def test_scores_equal_one_plain_forward_pass_a_step(small, baseline: str) -> None:
+def test_scores_equal_one_plain_forward_pass_a_step(small: LanguageModel, baseline: str) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     weights = np.random.default_rng(0).random(len(PROMPT))
     test = DeletionTest(small, explainer.passage, steps=6, baseline=baseline, seed=3)
@@ -60,7 +60,7 @@ def test_scores_equal_one_plain_forward_pass_a_step(small, baseline: str) -> Non
     np.testing.assert_allclose(curve.scores, expected, atol=1e-3)
 
 
-def test_mean_embedding_baseline(small) -> None:
+def test_mean_embedding_baseline(small: LanguageModel) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     curve = DeletionTest(small, explainer.passage, steps=3, baseline="mean").curve(np.arange(len(PROMPT)))
     embedding = small.module.get_input_embeddings()
@@ -75,7 +75,7 @@ def test_mean_embedding_baseline(small) -> None:
     )
 
 
-def test_random_baseline_is_reproducible_and_not_special(small) -> None:
+def test_random_baseline_is_reproducible_and_not_special(small: LanguageModel) -> None:
     from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 
     first, again, other = (baseline_ids(small.tokenizer, "random", 50, seed) for seed in (1, 1, 2))
@@ -83,7 +83,7 @@ def test_random_baseline_is_reproducible_and_not_special(small) -> None:
     assert not set(first) & set(small.tokenizer.all_special_ids)
 
 
-def test_states_of_a_call_and_calls_are_scored_once(small) -> None:
+def test_states_of_a_call_and_calls_are_scored_once(small: LanguageModel) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     test = DeletionTest(small, explainer.passage, steps=5, perturbations=explainer.perturbations())
     rng = np.random.default_rng(1)
@@ -95,7 +95,7 @@ def test_states_of_a_call_and_calls_are_scored_once(small) -> None:
     assert all(np.array_equal(again[name].scores, first[name].scores) for name in three)
 
 
-def test_a_curve_does_not_depend_on_the_curves_before_it(small) -> None:
+def test_a_curve_does_not_depend_on_the_curves_before_it(small: LanguageModel) -> None:
     """States that were remembered one by one left other states to a pass, whose last digits then differed."""
     rng = np.random.default_rng(1)
     orders = [rng.random(len(PROMPT)) for _ in range(6)]
@@ -112,7 +112,7 @@ def test_a_curve_does_not_depend_on_the_curves_before_it(small) -> None:
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence", "chunk"])
-def test_units_are_replaced_token_by_token(small, study, unit: str) -> None:
+def test_units_are_replaced_token_by_token(small: LanguageModel, study: Study, unit: str) -> None:
     test = study.test(unit, 4, "eos")
     states = test._states(np.arange(len(test.units), dtype=float))
     assert states[0] == frozenset() and states[-1] == frozenset(study.explainer.passage.user)
@@ -121,7 +121,7 @@ def test_units_are_replaced_token_by_token(small, study, unit: str) -> None:
     assert len(curve.scores) == (len(test.units) if unit == "sentence" else min(4, len(test.units))) + 1
 
 
-def test_approximations_equal_curves_made_by_themselves(small) -> None:
+def test_approximations_equal_curves_made_by_themselves(small: LanguageModel) -> None:
     weights = np.random.default_rng(2).random(len(PROMPT))
     strict = deletion_curve(small, PROMPT, ANSWER, weights, steps=None)
     assert len(strict.scores) == len(PROMPT) + 1
@@ -152,7 +152,7 @@ def test_uniform_weights_beat_an_honest_attribution_in_mas() -> None:
     assert flat.mas < honest.mas and flat.flat and not honest.flat
 
 
-def _scored(method, sample: str, rise, mas, unit: str = "token", degenerate: bool = False):
+def _scored(method, sample: str, rise, mas, unit: str = "token", degenerate: bool = False) -> Scored:
     scores = [0.0, 1.0] if degenerate else [0.0, -1.0]
     from dataclasses import replace
 
@@ -188,7 +188,7 @@ def test_agreement() -> None:
 
 
 @pytest.mark.parametrize("method", ["flashtrace", "ft_attnlrp", "integrated_gradients", "ablation"])
-def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method: str) -> None:
+def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study: Study, method: str) -> None:
     evidence = method_evidence([study], method, Settings(steps=3))
     assert set(evidence.metrics) == {
         f"faithfulness.{name}"
@@ -205,7 +205,7 @@ def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study, method
     assert any("faithfulness.mas can reach no verdict here" in note for note in evidence.notes)  # one sample
 
 
-def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study) -> None:
+def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study: Study) -> None:
     evidence = method_evidence([study], "flashtrace", Settings(steps=3, hops=2))
     figure = next(figure for figure in evidence.figures if figure.kind == "tokens")
     labels = [frame["label"] for frame in figure.data["frames"]]
@@ -217,7 +217,7 @@ def test_heatmaps_show_the_text_as_it_is_with_a_frame_a_hop(study) -> None:
     assert [row["hop"] for row in hops.data["rows"]] == [0, 1, 2]
 
 
-def test_comparison_evidence(study) -> None:
+def test_comparison_evidence(study: Study) -> None:
     methods = ["ifr", "attention", "input_x_gradient"]
     evidence = comparison_evidence([study], methods, Settings(steps=3))
     assert {figure.name for figure in evidence.figures} == {
@@ -229,7 +229,7 @@ def test_comparison_evidence(study) -> None:
     assert len(score_studies([study], methods, Settings(steps=3))) == 3
 
 
-def test_one_forward_pass_serves_all_methods_that_need_one(small) -> None:
+def test_one_forward_pass_serves_all_methods_that_need_one(small: LanguageModel) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     passes = []
     handle = small.module.register_forward_hook(lambda *_: passes.append(1))
@@ -242,7 +242,7 @@ def test_one_forward_pass_serves_all_methods_that_need_one(small) -> None:
     assert len(passes) == 1
 
 
-def test_integrated_gradients_of_a_span_take_one_pass_a_point(small) -> None:
+def test_integrated_gradients_of_a_span_take_one_pass_a_point(small: LanguageModel) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     assert explainer.trace
     passes = []

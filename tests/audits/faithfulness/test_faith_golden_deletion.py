@@ -11,6 +11,7 @@ from lm_audit.audits.faithfulness.deletion.metrics import deletion_groups, delet
 from lm_audit.audits.faithfulness.passage.sentences import sentence_units
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 from lm_audit.errors import DataError
+from lm_audit.models import LanguageModel
 from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
 
 
@@ -100,7 +101,7 @@ def test_sentence_view(case, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_token_deletion_end_to_end(case, explainers, smollm2) -> None:
+def test_token_deletion_end_to_end(case, explainers, smollm2: LanguageModel) -> None:
     content = golden(f"{case}.faith")
     by_steps = {run["k"] for run in content["runs"]}
     for steps in sorted(by_steps):
@@ -117,7 +118,7 @@ def test_token_deletion_end_to_end(case, explainers, smollm2) -> None:
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_sentence_deletion_end_to_end(case, explainers, smollm2) -> None:
+def test_sentence_deletion_end_to_end(case, explainers, smollm2: LanguageModel) -> None:
     content, explainer = golden(f"{case}.sentence"), explainers(case)
     features = len(content["prompt_sentences"])
     for view in content["views"].values():
@@ -136,7 +137,7 @@ def test_sentence_deletion_end_to_end(case, explainers, smollm2) -> None:
             )
 
 
-def test_deletion_curve_takes_the_prompt_itself(smollm2) -> None:
+def test_deletion_curve_takes_the_prompt_itself(smollm2: LanguageModel) -> None:
     content = golden("fact_raw.faith")
     run = content["runs"][0]
     curve = deletion_curve(smollm2, content["prompt"], content["target"], run["attribution"], steps=run["k"])

@@ -20,18 +20,18 @@ from tests.audits.faithfulness.small_decoders import small_decoder
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> LanguageModel:
     return LanguageModel(small_decoder("llama", vocab_size=259), byte_tokenizer(128), name="small")
 
 
 @pytest.mark.parametrize("generation", ["", "<eos>", [], [2]])
-def test_a_generation_of_no_tokens(small, generation) -> None:
+def test_a_generation_of_no_tokens(small: LanguageModel, generation) -> None:
     with pytest.raises(UsageError, match="generation has no tokens"):
         attribute(small, "abc", generation, "ifr")
 
 
 @pytest.mark.parametrize("prompt", ["", []])
-def test_a_prompt_of_no_tokens(small, prompt) -> None:
+def test_a_prompt_of_no_tokens(small: LanguageModel, prompt) -> None:
     with pytest.raises(UsageError, match="prompt has no tokens"):
         attribute(small, prompt, "abc", "ifr")
 
@@ -47,13 +47,13 @@ def test_a_prompt_of_no_tokens(small, prompt) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["sink", "thinking"])
-def test_spans(small, span: tuple[int, int] | int | tuple[str, str], message: str, name: str) -> None:
+def test_spans(small: LanguageModel, span: tuple[int, int] | int | tuple[str, str], message: str, name: str) -> None:
     with pytest.raises(UsageError) as error:
         attribute(small, "abc", "xyz", "ifr", **{name: span})
     assert message in str(error.value) and name in str(error.value)
 
 
-def test_text_that_does_not_round_trip(small) -> None:
+def test_text_that_does_not_round_trip(small: LanguageModel) -> None:
     with pytest.raises(DataError, match="no UTF-8 form: character 1"):
         attribute(small, "a\ud800b", "xyz", "ifr")
 
@@ -72,7 +72,7 @@ def test_a_tokenizer_that_normalises_is_named() -> None:
         encode_passage(Lower(), "abC", "x")
 
 
-def test_unknown_method_suggests_the_nearest(small) -> None:
+def test_unknown_method_suggests_the_nearest(small: LanguageModel) -> None:
     with pytest.raises(UsageError, match="did you mean 'flashtrace'"):
         attribute(small, "abc", "xyz", "flash_trace")
 
@@ -99,17 +99,17 @@ def test_unknown_method_suggests_the_nearest(small) -> None:
         ({"threshold": float("nan")}, "threshold must be a number at least 0"),
     ],
 )
-def test_options(small, options, message: str) -> None:
+def test_options(small: LanguageModel, options, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         attribute(small, "abc", "xyz", "ifr_span", **options)
 
 
-def test_flashtrace_refuses_the_end_of_text_token(small) -> None:
+def test_flashtrace_refuses_the_end_of_text_token(small: LanguageModel) -> None:
     with pytest.raises(UsageError, match="end-of-text"):
         attribute(small, "abc", "xyz", "flashtrace", sink=(0, 3))
 
 
-def test_unknown_variant_and_baseline(small) -> None:
+def test_unknown_variant_and_baseline(small: LanguageModel) -> None:
     with pytest.raises(UsageError, match="variant"):
         attribute(small, "abc", "xyz", "ft_ifr", variant="other")
     with pytest.raises(UsageError, match="variant"):
@@ -118,14 +118,14 @@ def test_unknown_variant_and_baseline(small) -> None:
         deletion_curve(small, "abc", "xyz", [1, 2, 3], baseline="zero")
 
 
-def test_attributions_of_the_wrong_size_or_with_nan(small) -> None:
+def test_attributions_of_the_wrong_size_or_with_nan(small: LanguageModel) -> None:
     with pytest.raises(UsageError, match="has 2 weights; this prompt has 3 token features"):
         deletion_curve(small, "abc", "xyz", [1, 2])
     with pytest.raises(DataError, match="every feature needs a finite weight"):
         deletion_curve(small, "abc", "xyz", [1, np.nan, 2])
 
 
-def test_all_zero_attribution_is_defined(small) -> None:
+def test_all_zero_attribution_is_defined(small: LanguageModel) -> None:
     curve = deletion_curve(small, "abc", "xyz", [0, 0, 0])
     assert curve.flat and curve.order == (0, 1, 2)
     np.testing.assert_allclose(curve.density, np.linspace(1, 0, 4))
@@ -228,7 +228,7 @@ def test_empty_and_missing_files_and_repeated_ids(tmp_path: Path) -> None:
         load_words(broken)
 
 
-def test_a_sample_whose_span_holds_no_token(small) -> None:
+def test_a_sample_whose_span_holds_no_token(small: LanguageModel) -> None:
     with pytest.raises(DataError, match="holds no token"):
         prepare(small, Sample("s", "abc", "xyz", output=(3, 3)))
 
@@ -249,7 +249,7 @@ def test_thinking_is_split_by_its_tags(text: str, thinking: tuple[int, int] | No
     assert split_thinking(text) == (thinking, output)
 
 
-def test_a_generation_that_ends_inside_its_thought_is_no_answer(small) -> None:
+def test_a_generation_that_ends_inside_its_thought_is_no_answer(small: LanguageModel) -> None:
     for text in ("<think>abc", "[THINK]abc", "abc</think>\n"):
         with pytest.raises(DataError, match="ends inside its thought"):
             prepare(small, Sample("s", "abc", text))
@@ -261,7 +261,7 @@ def test_the_template_s_own_tags_come_first() -> None:
     assert split_thinking(text, "... </think> ...")[1] == (9, 23)
 
 
-def test_the_model_answers_where_no_generation_is_given(small) -> None:
+def test_the_model_answers_where_no_generation_is_given(small: LanguageModel) -> None:
     study = prepare(small, Sample("s", "abc"), max_new_tokens=6)
     assert len(study.explainer.passage.generation_ids) >= 2
     assert isinstance(study.explainer, Explainer)

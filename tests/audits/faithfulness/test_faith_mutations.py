@@ -40,7 +40,7 @@ RNG = np.random.default_rng(1)
 
 
 @pytest.fixture(scope="module")
-def model():
+def model() -> LanguageModel:
     return copier(seed=3)
 
 
@@ -116,7 +116,7 @@ def overwrites_nothing(self, changes):
 TOTALS = Perturbations.totals
 
 
-def cheating(cls, features, gold, rng: np.random.Generator):
+def cheating(cls, features, gold, rng: np.random.Generator) -> Orders:
     weights = dict(MAKE_ORDERS(features, gold, rng).weights)
     return Orders(weights | {name: weights["first"] for name in weights if name.startswith("random")})
 
@@ -180,17 +180,19 @@ def cells(table):
 
 
 @pytest.mark.parametrize("control", sorted(CONTROLS))
-def test_nothing_broken_passes(control, model) -> None:
+def test_nothing_broken_passes(control, model: LanguageModel) -> None:
     evidence = CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2)
     assert evidence.control.passed, evidence.control.observed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(INSTRUMENT))
-def test_a_broken_instrument_is_noticed(fault, guards, control, model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_instrument_is_noticed(
+    fault, guards, control, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(*fault)
     assert not CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control.passed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(BOOKKEEPING))
-def test_broken_bookkeeping_is_noticed(fault, guards, control, model) -> None:
+def test_broken_bookkeeping_is_noticed(fault, guards, control, model: LanguageModel) -> None:
     assert not CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control.passed

@@ -11,11 +11,12 @@ from lm_audit.errors import DataError, UsageError
 from lm_audit.models import load_tokenizer
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.tokenizer import Tokenizer
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
+def tokenizer() -> Tokenizer:
     return load_tokenizer("smollm2")
 
 
@@ -23,7 +24,7 @@ def tokenizer():
     "prompt", ["1994 was warm.", "\n\nStart", " lead", "東京は晴れ。", "ends in newline\n", "a\u00a0b"]
 )
 @pytest.mark.parametrize("chat", [False, True])
-def test_user_tokens_join_to_the_user_text(tokenizer, prompt: str, chat: bool) -> None:
+def test_user_tokens_join_to_the_user_text(tokenizer: Tokenizer, prompt: str, chat: bool) -> None:
     """Also where a token merges with the template, where one character takes several tokens, and leading spaces."""
     passage = encode_passage(tokenizer, prompt, "Yes, 東京.", chat=chat)
     assert "".join(passage.user_tokens) == passage.user_text == (prompt if not chat else passage.user_text)
@@ -38,7 +39,7 @@ def test_a_character_of_several_tokens_is_shown_once() -> None:
     assert sum(bool(token) for token in passage.user_tokens) == 2
 
 
-def test_a_user_text_that_also_stands_in_the_template_is_not_mistaken(tokenizer) -> None:
+def test_a_user_text_that_also_stands_in_the_template_is_not_mistaken(tokenizer: Tokenizer) -> None:
     passage = encode_passage(tokenizer, "user", "ok", chat=True)
     formatted = tokenizer.apply_chat_template(
         [{"role": "user", "content": "user"}], tokenize=False, add_generation_prompt=True
@@ -48,7 +49,7 @@ def test_a_user_text_that_also_stands_in_the_template_is_not_mistaken(tokenizer)
     assert before.endswith("<|im_start|>user\n")
 
 
-def test_messages_explain_the_last_user_turn(tokenizer) -> None:
+def test_messages_explain_the_last_user_turn(tokenizer: Tokenizer) -> None:
     turns = [
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": "reply"},
@@ -59,7 +60,7 @@ def test_messages_explain_the_last_user_turn(tokenizer) -> None:
         encode_passage(tokenizer, [{"role": "system", "content": "x"}], "ok")
 
 
-def test_a_template_that_rewrites_the_text_is_an_error(tokenizer) -> None:
+def test_a_template_that_rewrites_the_text_is_an_error(tokenizer: Tokenizer) -> None:
     class Shouting:
         chat_template = "x"
 
@@ -75,14 +76,14 @@ def test_a_template_that_rewrites_the_text_is_an_error(tokenizer) -> None:
         encode_passage(Shouting(), "abc", "ok", chat=True)
 
 
-def test_one_trailing_end_of_text_is_stripped_and_its_id_appended(tokenizer) -> None:
+def test_one_trailing_end_of_text_is_stripped_and_its_id_appended(tokenizer: Tokenizer) -> None:
     eos = tokenizer.eos_token
     plain, marked = (encode_passage(tokenizer, "a", text) for text in ("b c", f"b c{eos}"))
     assert plain == marked
     assert plain.generation_ids[-1] == tokenizer.eos_token_id and plain.generation_tokens[-1] == eos
 
 
-def test_ids_are_taken_as_they_are(tokenizer) -> None:
+def test_ids_are_taken_as_they_are(tokenizer: Tokenizer) -> None:
     ids = tokenizer("The grass is green.", add_special_tokens=False).input_ids
     passage = encode_passage(tokenizer, ids, tokenizer(" Yes", add_special_tokens=False).input_ids)
     assert list(passage.prompt_ids) == ids and "".join(passage.user_tokens) == "The grass is green."
@@ -112,7 +113,7 @@ def test_sentence_masks_do_not_drift_where_a_token_straddles() -> None:
     assert units.tokens == ((0, 1), (2,), (3,))
 
 
-def test_gold_tokens_by_characters_whatever_comes_before(tokenizer) -> None:
+def test_gold_tokens_by_characters_whatever_comes_before(tokenizer: Tokenizer) -> None:
     """The reference prefixes a space and shifts by one for texts that begin with a digit."""
     passage = encode_passage(tokenizer, "1994 was warm. It rained.", "ok")
     gold = tokens_in_characters(passage.user_offsets, 0, 4)

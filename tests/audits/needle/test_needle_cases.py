@@ -15,7 +15,7 @@ from lm_audit.audits.needle import write_grid
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_evals(reports, *arguments):
+def run_evals(reports, *arguments: str):
     """``pytest evals/test_needle.py`` in a process of its own; its output, and the metrics of each case."""
     command = [sys.executable, "-m", "pytest", "evals/test_needle.py", "-p", "no:xdist", "-q", "-rs"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

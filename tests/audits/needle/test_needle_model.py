@@ -8,25 +8,26 @@ import pytest
 from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
 from lm_audit.audits.needle.answers.answerers import beyond_context
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models import LanguageModel
 from lm_audit.models.generation.shared_prefix import Reader, complete
 
 
 @pytest.fixture(scope="module")
-def tiny():
+def tiny() -> LanguageModel:
     from lm_audit.models.toy.tiny_model import tiny_model
 
     return tiny_model()
 
 
 @pytest.fixture(scope="module")
-def prompts(tiny):
+def prompts(tiny: LanguageModel):
     rng = np.random.default_rng(1)
     trunk = rng.integers(10, 200, 90).tolist()
     found = [trunk[:cut] + rng.integers(10, 200, 40).tolist() for cut in (0, 30, 60, 90)]
     return [*found, trunk, trunk, found[1][:50]]
 
 
-def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts) -> None:
+def test_completions_equal_those_of_the_prompts_by_themselves(tiny: LanguageModel, prompts) -> None:
     targets = [[20 + i, 40, 50 + i][: 1 + i % 3] for i in range(len(prompts))]
     found = complete(tiny, prompts, targets, max_new_tokens=12)
     generated = tiny.generate(prompts, max_new_tokens=12)
@@ -38,7 +39,7 @@ def test_completions_equal_those_of_the_prompts_by_themselves(tiny, prompts) -> 
         assert one.scores.ranks.tolist() == scores.ranks.tolist()
 
 
-def test_shared_prefixes_are_read_once(tiny, prompts) -> None:
+def test_shared_prefixes_are_read_once(tiny: LanguageModel, prompts) -> None:
     reader = Reader(tiny)
     for prompt in sorted(prompts):
         reader.read(prompt)
@@ -65,7 +66,7 @@ def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
         assert one.scores.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
 
 
-def small_model(family):
+def small_model(family) -> LanguageModel:
     import torch
     from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
 
@@ -91,20 +92,20 @@ def small_model(family):
     return LanguageModel(module, byte_tokenizer(128), name=family)
 
 
-def test_enough_ends_a_continuation(tiny) -> None:
+def test_enough_ends_a_continuation(tiny: LanguageModel) -> None:
     found = complete(tiny, [[40, 41, 42]], [[50]], max_new_tokens=30, enough=lambda index, text: len(text) >= 5)[0]
     assert found.finish_reason == "enough"
     assert len(found.token_ids) < 30
 
 
-def test_prompt_beyond_the_context_is_an_error(tiny) -> None:
+def test_prompt_beyond_the_context_is_an_error(tiny: LanguageModel) -> None:
     context = tiny.module.config.max_position_embeddings
     with pytest.raises(UsageError, match=f"holds {context}"):
         complete(tiny, [[40] * context], [[50, 51]], max_new_tokens=2)
 
 
 @pytest.fixture(scope="module")
-def short_samples(tiny):
+def short_samples(tiny: LanguageModel):
     haystack = Haystack("The cat sat on the mat. The dog ran off. It rained all day. " * 40, tiny.tokenizer)
     return [
         build_sample(
@@ -114,28 +115,28 @@ def short_samples(tiny):
     ]
 
 
-def test_model_that_never_read_a_needle_finds_none(tiny, short_samples) -> None:
+def test_model_that_never_read_a_needle_finds_none(tiny: LanguageModel, short_samples) -> None:
     evidence = evaluate(tiny, short_samples)
     assert evidence.metrics["needle.accuracy"].value == 0.0
     assert evidence.metrics["needle.value_logprob"].value < -5
     assert evidence.metrics["needle.cut_answers"].n == 3
 
 
-def test_values_logprob_is_that_of_the_scoring_engine(tiny, short_samples) -> None:
+def test_values_logprob_is_that_of_the_scoring_engine(tiny: LanguageModel, short_samples) -> None:
     found = answered(tiny, short_samples)
     requests = [(sample.prompt, f" {sample.outputs[0]}") for sample in short_samples]
     for one, scores in zip(found, tiny.loglikelihood(requests), strict=True):
         assert one.answer.value_logprob == pytest.approx(scores.total, abs=1e-3)
 
 
-def test_samples_made_for_another_tokenizer_are_refused(tiny, smollm2_tokenizer) -> None:
+def test_samples_made_for_another_tokenizer_are_refused(tiny: LanguageModel, smollm2_tokenizer) -> None:
     haystack = Haystack("essay", smollm2_tokenizer)
     sample = build_sample(haystack, length=300, depth=50, needle=NeedleTask(), seed=1, tokens_to_generate=8)
     with pytest.raises(DataError, match="another tokenizer"):
         ModelAnswerer(tiny).answer([sample])
 
 
-def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny) -> None:
+def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny: LanguageModel) -> None:
     context = tiny.module.config.max_position_embeddings
     reason = beyond_context(tiny, context + 1)
     assert str(context + 1) in reason

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
+from lm_audit.evidence import Evidence
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +20,7 @@ def smoke_stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[StagesConfig
 
 
 @pytest.fixture(scope="session")
-def smoke_evidence(smoke_stages: tuple[StagesConfig, dict[str, Path]]):
+def smoke_evidence(smoke_stages: tuple[StagesConfig, dict[str, Path]]) -> Evidence:
     """Their audit, with sampled extraction and exact exposure."""
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions

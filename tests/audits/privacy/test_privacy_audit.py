@@ -35,7 +35,7 @@ from lm_audit.stats import Estimate
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def scores_of(members, twins, documents=(), stage: str = "base"):
+def scores_of(members, twins, documents=(), stage: str = "base") -> StageScores:
     """Stage scores with given log-probabilities of the secret (and of the whole text, the same)."""
     values = np.r_[members, twins].astype(float)
     roles = ["member"] * len(members) + ["control"] * len(twins)
@@ -55,7 +55,7 @@ def scores_of(members, twins, documents=(), stage: str = "base"):
     return StageScores(stage, table, documents, pd.DataFrame(), "none")
 
 
-def test_every_metric_of_every_stage(smoke_evidence) -> None:
+def test_every_metric_of_every_stage(smoke_evidence: Evidence) -> None:
     names = set(smoke_evidence.metrics)
     for stage in ("base", "sft", "dpo_no_canary", "dpo_with_canary"):
         wanted = ["roc_auc", "pr_auc", "tpr_at_0.01", "tpr_at_0.001", "epsilon", "stability", "exposure.r1"]
@@ -67,21 +67,21 @@ def test_every_metric_of_every_stage(smoke_evidence) -> None:
     assert smoke_evidence.control.passed
 
 
-def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence) -> None:
+def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence: Evidence) -> None:
     """60 twins allow no false positive at 1%."""
     found = smoke_evidence.metrics["privacy.sft.tpr_at_0.01"]
     assert found.value is None
     assert "not identified" in found.note
 
 
-def test_rows_are_plain_unique_and_without_text(smoke_evidence) -> None:
+def test_rows_are_plain_unique_and_without_text(smoke_evidence: Evidence) -> None:
     json.dumps(smoke_evidence.rows, allow_nan=False)
     items = [row["item"] for row in smoke_evidence.rows]
     assert len(items) == len(set(items))
     assert "text" not in smoke_evidence.rows[0]
 
 
-def test_difference_in_differences_is_what_it_says(smoke_evidence) -> None:
+def test_difference_in_differences_is_what_it_says(smoke_evidence: Evidence) -> None:
     table = pd.DataFrame(smoke_evidence.rows)
     means = table.groupby(["stage", "role"])["span_mean_logprob"].mean()
     change = {role: means["dpo_with_canary", role] - means["dpo_no_canary", role] for role in ("member", "control")}
@@ -91,7 +91,7 @@ def test_difference_in_differences_is_what_it_says(smoke_evidence) -> None:
     assert "at least 8 on each side" in found.note  # the smoke configuration has 4 members
 
 
-def test_tables_and_files(smoke_evidence, tmp_path: Path) -> None:
+def test_tables_and_files(smoke_evidence: Evidence, tmp_path: Path) -> None:
     paths = write_outputs(smoke_evidence, tmp_path)
     assert {path.name for path in paths} >= {"privacy_audit_summary.csv", "attribution_summary.json"}
     with (tmp_path / "privacy_audit_summary.csv").open() as stream:
@@ -106,7 +106,7 @@ def test_tables_and_files(smoke_evidence, tmp_path: Path) -> None:
     assert set(COLUMNS) <= set(summary["summary"]["metrics_analyzed"])
 
 
-def test_evidence_survives_the_disk(smoke_evidence, tmp_path: Path) -> None:
+def test_evidence_survives_the_disk(smoke_evidence: Evidence, tmp_path: Path) -> None:
     save_evidence(smoke_evidence, tmp_path / "e.json")
     back = load_evidence(tmp_path / "e.json")
     assert back.metrics == smoke_evidence.metrics
@@ -119,7 +119,7 @@ def test_evidence_survives_the_disk(smoke_evidence, tmp_path: Path) -> None:
         load_evidence(tmp_path / "bad.json")
 
 
-def test_figures_are_complete_and_small(smoke_evidence) -> None:
+def test_figures_are_complete_and_small(smoke_evidence: Evidence) -> None:
     figures = {figure.name: figure for figure in smoke_evidence.figures}
     assert {"stage-table", "roc", "roc-log", "distributions", "exposure", "stress"} == figures.keys()
     for figure in figures.values():
@@ -129,14 +129,14 @@ def test_figures_are_complete_and_small(smoke_evidence) -> None:
     assert any("▲" in row["sft"] for row in table["rows"])
 
 
-def test_figures_are_valid_vega_lite(smoke_evidence) -> None:
+def test_figures_are_valid_vega_lite(smoke_evidence: Evidence) -> None:
     vl_convert = pytest.importorskip("vl_convert")
     for figure in smoke_evidence.figures:
         if figure.kind == "vega-lite":
             assert vl_convert.vegalite_to_svg(json.dumps(figure.data)).startswith("<svg")
 
 
-def test_missing_stage_strict_and_lenient(smoke_evidence) -> None:
+def test_missing_stage_strict_and_lenient(smoke_evidence: Evidence) -> None:
     kept = [row for row in smoke_evidence.rows if row["stage"] != "dpo_no_canary"]
     part = Evidence("privacy", rows=kept, parameters={"seed": 0})
     with pytest.raises(DataError, match="dpo_no_canary"):
@@ -347,7 +347,7 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages: tuple[StagesConfig, d
 
 
 def test_seeds_are_the_unit() -> None:
-    def one(value: float):
+    def one(value: float) -> Evidence:
         return Evidence("privacy", metrics={"m": Estimate(value, value - 0.1, value + 0.1)})
 
     combined = combine_seeds({0: one(0.5), 1: one(0.6), 2: one(0.7)}, "m")
@@ -361,7 +361,7 @@ def test_seeds_are_the_unit() -> None:
     assert direction_consistency([0.0]).value is None
 
 
-def test_stage_rows_hold_documents(smoke_evidence) -> None:
+def test_stage_rows_hold_documents(smoke_evidence: Evidence) -> None:
     roles = {row["role"] for row in smoke_evidence.rows}
     assert roles == {"member", "control", "document"}
     empty = scores_of([1.0, 2.0], [0.5, 0.1])

@@ -21,7 +21,7 @@ def stage_pair(
     members: int = 15,
     twins: int = 100,
     spread: float = 1.0,
-):
+) -> Evidence:
     """Rows of two stages; every text is as likely before, and moves by the shift of its role with its own noise."""
     rows = []
     for role, count, shift, sd in (("member", members, member_shift, spread), ("control", twins, twin_shift, 1.0)):

@@ -15,6 +15,7 @@ from lm_audit.audits.privacy import (
 )
 from lm_audit.audits.privacy.data.insertion import gaps
 from lm_audit.errors import UsageError
+from lm_audit.models import LanguageModel
 from tests.shared_data import golden_file
 
 TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
@@ -26,7 +27,7 @@ def golden():
 
 
 @pytest.fixture(scope="module")
-def smollm2():
+def smollm2() -> LanguageModel:
     from lm_audit.models import load_model
 
     return load_model("smollm2", device="cpu", dtype="float32")
@@ -40,14 +41,14 @@ def expected(item, block):
 
 
 @pytest.mark.parametrize(("bos", "block"), [(None, "no_bos"), ("none", "no_bos"), (1, "with_bos")])
-def test_scores_of_a_real_model(smollm2, golden, bos: str | int | None, block: str) -> None:
+def test_scores_of_a_real_model(smollm2: LanguageModel, golden, bos: str | int | None, block: str) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden], bos=bos)
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         for name, value in expected(item, block).items():
             assert row[name] == pytest.approx(value, rel=TOLERANCE.get(name, 2e-4), abs=2e-4), (item["id"], name)
 
 
-def test_text_ratios(smollm2, golden) -> None:
+def test_text_ratios(smollm2: LanguageModel, golden) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden])
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         assert abs(row["zlib_bytes"] - item["zlib_bytes"]) <= 4
@@ -57,7 +58,7 @@ def test_text_ratios(smollm2, golden) -> None:
         assert row["lowercase_log_ratio"] == pytest.approx(item["lowercase_log_ratio"], rel=2e-4)
 
 
-def test_span_scores(smollm2, golden) -> None:
+def test_span_scores(smollm2: LanguageModel, golden) -> None:
     marked = [item for item in golden if item.get("span")]
     assert marked
     spans = [(item["span"]["char_start"], item["span"]["char_end"]) for item in marked]
@@ -67,14 +68,14 @@ def test_span_scores(smollm2, golden) -> None:
         assert row["span_n_scored"] == len(item["span"]["scored_token_index"])
 
 
-def test_greedy_extraction_equals_generation(smollm2, golden) -> None:
+def test_greedy_extraction_equals_generation(smollm2: LanguageModel, golden) -> None:
     for item in golden:
         row = extraction(smollm2, [item["text"]], prefix_tokens=item["extraction"]["prefix_len"]).iloc[0]
         for name in ("suffix_len", "exact", "teacher_forced_argmax_matches", "matched_prefix_tokens"):
             assert row[name] == item["extraction"][name], (item["id"], name)
 
 
-def test_source_extraction(smollm2, golden) -> None:
+def test_source_extraction(smollm2: LanguageModel, golden) -> None:
     from lm_audit.audits.privacy.measure.source_extraction import source_extracted
     from lm_audit.models.text.token_spans import encode_texts
 
@@ -82,7 +83,7 @@ def test_source_extraction(smollm2, golden) -> None:
     assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]
 
 
-def test_calibrated_scores_are_differences_and_oriented(smollm2, golden) -> None:
+def test_calibrated_scores_are_differences_and_oriented(smollm2: LanguageModel, golden) -> None:
     texts = [item["text"] for item in golden[:3]]
     alone = score_texts(smollm2, texts)
     against_itself = score_texts(smollm2, texts, reference=smollm2)

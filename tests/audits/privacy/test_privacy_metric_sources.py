@@ -21,13 +21,13 @@ from lm_audit.stats import Estimate
 NEUTRAL = ("power.", "stability", "source.stability", ".p")
 
 
-def test_rows_give_every_metric_of_the_audit(smoke_evidence) -> None:
+def test_rows_give_every_metric_of_the_audit(smoke_evidence: Evidence) -> None:
     assert unreproduced(smoke_evidence) == []
     assert [name for name in unsourced(smoke_evidence) if ".power." not in name] == []
 
 
 @pytest.mark.parametrize("family", evalcases.METRIC_FAMILIES)
-def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family) -> None:
+def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence: Evidence, family) -> None:
     for stage in STAGES:
         part = evalcases.stage_slice(smoke_evidence, stage, family)
         assert part.metrics
@@ -38,7 +38,7 @@ def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence, family) -> Non
         assert len(silent) == (family == "epsilon" and part.metrics["privacy.epsilon"].value is None)
 
 
-def test_transitions_and_baseline_hold_theirs(smoke_evidence) -> None:
+def test_transitions_and_baseline_hold_theirs(smoke_evidence: Evidence) -> None:
     for transition in TRANSITIONS:
         part = evalcases.transition_slice(smoke_evidence, transition)
         assert unreproduced(part) == []
@@ -56,13 +56,13 @@ def test_controls_and_seeds_hold_theirs() -> None:
     assert unsourced(combined) == []
 
 
-def test_what_can_get_worse_has_a_direction(smoke_evidence) -> None:
+def test_what_can_get_worse_has_a_direction(smoke_evidence: Evidence) -> None:
     for name, metric in smoke_evidence.metrics.items():
         if metric.value is not None and not any(part in name for part in NEUTRAL):
             assert metric.better is not None, name
 
 
-def test_sources_survive_the_disk(smoke_evidence, tmp_path: Path) -> None:
+def test_sources_survive_the_disk(smoke_evidence: Evidence, tmp_path: Path) -> None:
     save_evidence(smoke_evidence, tmp_path / "e.json")
     assert load_evidence(tmp_path / "e.json").sources == smoke_evidence.sources
 

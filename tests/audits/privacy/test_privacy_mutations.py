@@ -198,7 +198,7 @@ def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, t
     assert seen >= 0.985 * 1000
 
 
-def norm_quantile(share):
+def norm_quantile(share: float | None):
     from scipy.special import ndtri
 
     return ndtri(share)

@@ -25,6 +25,7 @@ from lm_audit.audits.privacy.training.own_stages import save_stage
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ModelError, StoreError, UsageError
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import seeded_text
 from lm_audit.models.toy.training import one_thread
 
@@ -34,7 +35,7 @@ PAIRS = [{"prompt": t[:20], "chosen": t[20:], "rejected": t[20:][::-1]} for t in
 
 
 @pytest.fixture
-def tokenizer():
+def tokenizer() -> Tokenizer:
     return byte_tokenizer(256)
 
 
@@ -71,7 +72,7 @@ def same_weights(a, b):
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
-def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sft_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.privacy.training import sft
 
     whole, cut = small_llama(), small_llama()
@@ -90,7 +91,7 @@ def test_sft_resumes_to_the_same_bits(tokenizer, tmp_path: Path, monkeypatch: py
     assert same_weights(whole, fresh)
 
 
-def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer) -> None:
+def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer: Tokenizer) -> None:
     module = small_llama()
     with one_thread():
         progress = train_preferences(
@@ -100,7 +101,7 @@ def test_dpo_starts_at_ln2_and_prefers_the_chosen(tokenizer) -> None:
     assert progress.losses[-1] < 0.6
 
 
-def test_dpo_with_another_reference_is_refused(tokenizer) -> None:
+def test_dpo_with_another_reference_is_refused(tokenizer: Tokenizer) -> None:
     wrong = [(-10.0, -50.0)] * len(PAIRS)
     with pytest.raises(ModelError, match="reference model is not the SFT stage"):
         train_preferences(
@@ -110,7 +111,7 @@ def test_dpo_with_another_reference_is_refused(tokenizer) -> None:
 
 
 def test_resumed_dpo_has_the_reference_of_the_first_start(
-    tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lm_audit.audits.privacy.training import dpo
 
@@ -129,14 +130,14 @@ def test_resumed_dpo_has_the_reference_of_the_first_start(
     assert same_weights(whole, fresh)
 
 
-def test_nan_loss_stops_with_stage_and_step(tokenizer) -> None:
+def test_nan_loss_stops_with_stage_and_step(tokenizer: Tokenizer) -> None:
     module = small_llama()
     settings = replace(SETTINGS, lr=1e30, clip=1e30, warmup_steps=0)
     with pytest.raises(ModelError, match=r"stage sft: the loss is (nan|inf) at step \d+ .*Lower the lr"):
         train_texts(module, tokenizer, TEXTS, settings, seed=0, stage="sft")
 
 
-def test_nothing_to_train(tokenizer) -> None:
+def test_nothing_to_train(tokenizer: Tokenizer) -> None:
     module = small_llama().requires_grad_(False)
     with pytest.raises(ModelError, match="no parameter is trainable"):
         train_texts(module, tokenizer, TEXTS, SETTINGS, seed=0, stage="sft")
@@ -153,7 +154,9 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_the_earlier_checkpoint(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lm_audit.audits.privacy.training import sft
 
     checkpoint = tmp_path / "sft.pt"
@@ -181,25 +184,25 @@ def test_full_disk_keeps_the_earlier_checkpoint(tokenizer, tmp_path: Path, monke
     train_texts(small_llama(), tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=checkpoint)
 
 
-def test_full_disk_leaves_no_half_written_stage(tokenizer, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_half_written_stage(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with file_size_limit(20_000), pytest.raises(StoreError, match="free some disk space"):
         save_stage(small_llama(), tokenizer, tmp_path / "sft")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damaged_and_foreign_checkpoints(tokenizer, tmp_path: Path) -> None:
+def test_damaged_and_foreign_checkpoints(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "c.pt"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(StoreError, match=r"(?s)cannot be read.*delete it"):
         train_texts(small_llama(), tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=path)
 
 
-def test_private_gradients_are_checked_against_single_examples(tokenizer) -> None:
+def test_private_gradients_are_checked_against_single_examples(tokenizer: Tokenizer) -> None:
     rows = encode_rows(tokenizer, TEXTS[:8], 256)
     assert gradient_self_check(small_llama(), rows) < 1e-4
 
 
-def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer) -> None:
+def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer: Tokenizer) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
@@ -209,7 +212,7 @@ def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer) -> None
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0, 1.0])
-def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon) -> None:
+def test_dp_spends_what_was_asked_and_trains(tokenizer: Tokenizer, epsilon) -> None:
     module = small_llama()
     before = [p.clone() for p in module.parameters()]
     with one_thread():
@@ -225,14 +228,14 @@ def test_dp_spends_what_was_asked_and_trains(tokenizer, epsilon) -> None:
         assert result.noise_multiplier > 0
 
 
-def test_dp_noise_grows_as_epsilon_shrinks(tokenizer) -> None:
+def test_dp_noise_grows_as_epsilon_shrinks(tokenizer: Tokenizer) -> None:
     from lm_audit.audits.privacy.training.dp import noise_for
 
     noise = [noise_for(DpSettings(epsilon), 1e-3, 0.02, 100) for epsilon in (math.inf, 4.0, 1.0)]
     assert noise[0] == 0 < noise[1] < noise[2]
 
 
-def test_dp_resumes_to_the_same_bits(tokenizer, tmp_path: Path) -> None:
+def test_dp_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path) -> None:
     whole, fresh = small_llama(), small_llama()
     dp = DpSettings(4.0)
     with one_thread():
@@ -244,7 +247,7 @@ def test_dp_resumes_to_the_same_bits(tokenizer, tmp_path: Path) -> None:
     assert same_weights(whole, fresh)
 
 
-def test_padding_is_no_part_of_the_private_loss(tokenizer) -> None:
+def test_padding_is_no_part_of_the_private_loss(tokenizer: Tokenizer) -> None:
     module = small_llama().eval()
     rows = encode_rows(tokenizer, [TEXTS[0], TEXTS[0] + " and a good deal more of it"], 256)
     with torch.no_grad():

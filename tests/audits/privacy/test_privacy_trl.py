@@ -15,7 +15,7 @@ pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-
 
 
 @pytest.mark.parametrize("lora", [None, LoraSettings(r=4)], ids=["full", "lora"])
-def test_trl_trains_the_stages_of_a_tiny_model(tmp_path: Path, lora) -> None:
+def test_trl_trains_the_stages_of_a_tiny_model(tmp_path: Path, lora: LoraSettings | None) -> None:
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
