@@ -117,3 +117,31 @@ def test_average_precision_is_covered_and_rarely_above_chance(shift: float) -> N
         assert truth == pytest.approx(found[0].chance, abs=0.01)
         assert np.mean([estimate.low > found[0].chance for estimate in found]) <= 0.03
     assert pr_interval([1.0] * 14, list(range(50)), seed=0).low is None
+
+
+def test_the_side_towards_the_long_tail_reaches_further_the_more_skewed_few_values_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lm_audit.stats.means import mean_difference
+
+    values = np.array([0.1, 0.2, 0.3, 0.2, 0.1, 0.4, 0.3, 4.0])
+    others = np.random.default_rng(0).normal(0, 0.01, 200)
+    skewness = float(((values - values.mean()) ** 3).mean() / values.std() ** 3)
+    grown = studentised_difference(values, others, seed=1).difference
+    mirrored = studentised_difference(-values, -others, seed=1).difference
+    monkeypatch.setattr(mean_difference, "SKEWED", 0.0)
+    plain = studentised_difference(values, others, seed=1).difference
+    assert grown.low == plain.low and grown.value == plain.value
+    reach = (grown.high - grown.value) / (plain.high - plain.value)  # type: ignore[operator]
+    assert reach == pytest.approx(1 + 15 / 8 * skewness, rel=0.01)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-grown.high, -grown.low), rel=0.05)  # type: ignore[operator]
+
+
+def test_values_without_skewness_keep_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_audit.stats.means import mean_difference
+
+    values, others = [-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0], np.linspace(-1, 1, 51)
+    now = studentised_difference(values, others, seed=3).difference
+    monkeypatch.setattr(mean_difference, "SKEWED", 0.0)
+    before = studentised_difference(values, others, seed=3).difference
+    assert (now.low, now.high) == pytest.approx((before.low, before.high), rel=1e-9)

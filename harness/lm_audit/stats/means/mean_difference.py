@@ -18,6 +18,9 @@ METHOD = "difference of means, bootstrap-t"
 MISSING = 2.4
 """Of n values so many are as good as missing in the tails; by simulation (``benchmarks/coverage_privacy.py``)."""
 
+SKEWED = 15.0
+"""Over n, by how much of itself the interval grows towards the long tail for each unit of skewness; by the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
@@ -37,10 +40,11 @@ def studentised_difference(
 
     The difference over Welch's standard error is compared with its bootstrap distribution, each side resampled on its
     own, equal tails (Efron 1979; Hall 1992). Few values hold less of a tail than they were drawn from: each tail has
-    the share (1 - confidence) / 2 times 1 - 2.4 / n, n the size of the smaller group, which brings the coverage of 8
-    to 15 skewed values from 91 to 93% up to 93 to 95%. A permutation test would need equal spreads: where 15 values
-    spread three times as much as 200 others it rejects a true null hypothesis in 42%. Groups of fewer than 8 values,
-    and groups without any spread, give a difference without interval and no p-value.
+    the share (1 - confidence) / 2 times 1 - 2.4 / n, n the size of the smaller group, and the side of the interval
+    towards the longer tail grows by 15 / n of itself for each unit of the values' skewness, which brings the coverage
+    of 8 lognormal values from 88 to 93% and leaves that of normal ones below 97%. A permutation test would need equal
+    spreads: where 15 values spread three times as much as 200 others it rejects a true null hypothesis in 42%. Groups
+    of fewer than 8 values, and groups without any spread, give a difference without interval and no p-value.
     """
     check_share("confidence", confidence)
     groups, n = two_groups(x, y), np.size(x) + np.size(y)
@@ -55,7 +59,9 @@ def studentised_difference(
         return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
     if error <= rounding(first, second):
         return _without(float(np.ldexp(value, exponent)), "neither group has any spread: no interval", n, confidence)
-    pivots, kept = _pivots(first, second, value, n_resamples, seed), 1 - MISSING / min(len(first), len(second))
+    units = min(len(first), len(second))
+    pivots, kept = _pivots(first, second, value, n_resamples, seed), 1 - MISSING / units
+    pivots = pivots * _growth(pivots, _skewness(first, second), units)
     p = p_value(min(1.0, _share_beyond(pivots, value / error) / kept), n=n, method=f"{METHOD}, R={n_resamples}")
     reach = _reach(pivots, 1 - kept * (1 - confidence) / 2)
     if not np.isfinite(reach).all():
@@ -64,7 +70,6 @@ def studentised_difference(
     ends = [float(np.ldexp(value + part * error, exponent)) for part in (-reach[0], 0.0, reach[1])]
     if not np.isfinite(ends).all():
         return _without(None, "the result exceeds the range of floats", n, confidence)
-    units = min(len(first), len(second))
     found = Estimate(ends[1], ends[0], ends[2], n=n, confidence=confidence, method=METHOD, units=units)
     return MeanDifference(found, p)
 
@@ -94,6 +99,21 @@ def _pivots(first: Array, second: Array, value: float, n_resamples: int, seed: i
             pivots = distance / _standard_error(drawn, others)
         pieces.append(np.where(np.abs(distance) <= rounding(first, second), 0.0, pivots))
     return np.concatenate(pieces)
+
+
+def _skewness(first: Array, second: Array) -> float:
+    """Skewness of the difference of means, times the root of the smaller size: of one group that spreads, its own."""
+    sizes = [len(group) for group in (first, second)]
+    away = [group - group.mean() for group in (first, second)]
+    third = [float((part**3).mean()) / n**2 for part, n in zip(away, sizes, strict=True)]
+    variance = sum(float((part**2).mean()) / n for part, n in zip(away, sizes, strict=True))
+    return (third[0] - third[1]) / variance**1.5 * math.sqrt(min(sizes)) if variance > 0 else 0.0
+
+
+def _growth(pivots: Array, skewness: float, units: int) -> Array:
+    """Factors by which pivots are stretched: those below 0, of which the upper end is made, where the tail is above."""
+    rate = SKEWED / units
+    return np.where(pivots < 0, 1 + rate * max(0.0, skewness), 1 + rate * max(0.0, -skewness))
 
 
 def _reach(pivots: Array, share: float) -> tuple[float, float]:
