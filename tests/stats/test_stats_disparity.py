@@ -108,3 +108,13 @@ def test_chance_is_of_the_size_of_what_equal_groups_show(shape: tuple[int, int, 
         chance.append(found.chance)
     assert 0.5 < np.median(chance) / np.median(shown) < 2
     assert max(chance) < 20 * max(shown)
+
+
+@pytest.mark.parametrize("groups", [2, 5])
+def test_a_table_that_is_interaction_alone_has_an_interval(groups: int) -> None:
+    """Rows and columns cancel out, so that the spread of either rests on next to nothing."""
+    rng, ups = np.random.default_rng(0), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    table = rng.normal(size=(groups, 1, 1)) * np.outer(ups, ups) + 1e-4 * rng.normal(size=(groups, 6, 6))
+    found = max_min_disparity(table, seed=0)
+    assert found.estimate.low is not None and found.estimate.high is not None and found.p_value.value is not None
+    assert found.estimate.high < 0.01 and np.isfinite(mean_errors(table, 2000, 0)).all()
