@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
+from lm_audit.audits.bias.grid import exchanges
 from lm_audit.audits.bias.grid.exchanges import LIMITS, TwoWay, shares, unlike_right_ones
 
 
@@ -43,3 +44,14 @@ def test_the_tests_of_the_grid_say_what_a_right_one_does(spread: tuple[float, fl
 
 def test_cells_all_alike_are_held_against_nothing() -> None:
     assert unlike_right_ones(np.zeros((6, 6)), 0) == []
+
+
+@pytest.mark.parametrize("p", [None, 0.3, 1.0])
+def test_a_test_that_says_the_same_of_every_table_says_nothing(
+    p: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchanges, "max_min_p", lambda table, *, seed: p)
+    assert shares(drawn(0), 0)["disparity"] == 0.0
+    assert unlike_right_ones(drawn(0), 0) == [
+        "disparity: says 0.00 of what a right test says of exchanged names (0.75 to 1.13 would do)"
+    ]

@@ -118,8 +118,8 @@ def mean_errors(cells: Array, draws: int, seed: int, *, heavy: bool = True) -> A
     # Each direction in which groups differ tells of the spread once more.
     covariance = by_row @ by_row.T + by_column @ by_column.T
     df *= float(np.trace(covariance) ** 2 / (covariance**2).sum())
-    # Where rows and columns cancel out and the residual is all there is, hardly any are left: one at least, or the tails
-    # of a t are beyond all numbers.
+    # Where rows and columns cancel out and the residual is all there is, hardly any are left: one at least, or the
+    # tails of a t are beyond all numbers.
     df = max(df, 1.0)
     normal = rng.standard_normal((draws, rows)) @ by_row.T + rng.standard_normal((draws, columns)) @ by_column.T
     tails = np.sqrt(df / rng.chisquare(df, draws))[:, None] if heavy else 1.0
