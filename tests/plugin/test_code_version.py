@@ -128,7 +128,7 @@ from lm_audit.audits.privacy import measured_cases as evalcases
 from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 from lm_audit.code_version import code_version
-print(code_version(), evalcases._digest(ScoringOptions()), StagesConfig().folder().name)
+print(code_version(), evalcases._digest(ScoringOptions(), "cpu"), StagesConfig().folder().name)
 """
 
 

@@ -6,6 +6,7 @@ import ast
 import json
 import sys
 from collections import Counter
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,17 +16,19 @@ import pytest
 from lm_audit import code_version
 from lm_audit.errors import UsageError
 from lm_audit.plugin.activation import AWAKE
-from lm_audit.plugin.cluster import parcel as parcels
-from lm_audit.plugin.cluster.mirror import EndedCases
+from lm_audit.plugin.cluster.loop import _worker_options
+from lm_audit.plugin.cluster.node.mirror import EndedCases
+from lm_audit.plugin.cluster.node.scratch import PREFIX, Scratch
+from lm_audit.plugin.cluster.node.session_process import moved_options
 from lm_audit.plugin.cluster.orders import Order
-from lm_audit.plugin.cluster.parcel import pack
-from lm_audit.plugin.cluster.project_files import project_files
-from lm_audit.plugin.cluster.scratch import PREFIX, Scratch
-from lm_audit.plugin.cluster.secret_files import what_secret
-from lm_audit.plugin.cluster.session_process import moved_options
+from lm_audit.plugin.cluster.parcel import packing as parcels
+from lm_audit.plugin.cluster.parcel.packing import pack
+from lm_audit.plugin.cluster.parcel.project_files import project_files
+from lm_audit.plugin.cluster.parcel.secret_files import what_secret
+from lm_audit.plugin.cluster.start import _problem
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice, spelt
-from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.options.run_options import RunOptions, from_config
 
 pytest_plugins = ("pytester",)
 
@@ -227,3 +230,46 @@ def test_a_folder_of_a_strange_name_is_called_the_same_on_a_worker(tmp_path: Pat
         assert parse_choice(spelt(choice)) == choice
     with pytest.raises(UsageError, match="give it a plain name, with --model NAME="):
         spelt(ModelChoice("a:b", str(tmp_path / "plain")))
+
+
+def test_a_worker_without_the_caller_s_words_measures_the_same(pytester, project) -> None:
+    """A resumed run has inherited what its words do not say: all of it must be among the options that are set."""
+    words = (
+        "--lm-audit-limit=3", "--lm-audit-seed=5", "--lm-audit-size=standard", "--lm-audit-dtype=bfloat16",
+        "--lm-audit-batch-tokens=64", "--lm-audit-chat=on", "--lm-audit-thinking-tokens=9",
+        "--lm-audit-device-map=auto", "--lm-audit-chat-args=a=1", "--lm-audit-model=small=tiny:3",
+    )  # fmt: skip
+    config = pytester.parseconfig(*words)
+    options = from_config(config, ("cpu",))
+    audit = SimpleNamespace(options=options)
+    bare = pytester.parseconfig()
+    for name, value in _worker_options(config, audit).items():  # type: ignore[arg-type]
+        if hasattr(bare.option, name):
+            setattr(bare.option, name, value)
+    assert from_config(bare, ("cpu",)) == options
+    changed = {
+        field.name for field in fields(RunOptions) if getattr(options, field.name) != getattr(RunOptions(), field.name)
+    }
+    assert changed >= {field.name for field in fields(RunOptions)} - {
+        "data",
+        "devices",
+        "audit",
+        "trust_remote_code",
+        "endpoint",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--lm-audit-device=cuda:1",), "--device cuda:N with --ray: a worker numbers its own GPUs from 0"),
+        (("--lm-audit-device=cuda", "--lm-audit-device-map=auto"), "which has 1 of them; write --gpus-per-worker N"),
+        (("--lm-audit-device-map=balanced", "--lm-audit-gpus-per-worker=0.5"), "--device-map balanced with --ray"),
+        (("--lm-audit-device-map=auto", "--lm-audit-gpus-per-worker=2"), None),
+        (("--lm-audit-device=cpu", "--lm-audit-device-map=auto"), None),
+        (("--pdb",), "--pdb needs the case in this process"),
+    ],
+)
+def test_what_cannot_go_with_a_cluster_is_refused_by_name(pytester, words, problem) -> None:
+    found = _problem(pytester.parseconfig("--lm-audit-ray=auto", *words))
+    assert found is None if problem is None else problem in str(found)

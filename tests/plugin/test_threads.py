@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
 
 import pytest
 
+from lm_audit.plugin.cluster.cluster import passed_environment
+from lm_audit.plugin.cluster.node.actor import session_environment
+from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.parallel.threads import cpu_quota, thread_settings, usable_cores
 from lm_audit.plugin.parallel.workers import GIB, Resources, available_memory, weights_bytes, worker_count
 from tests.plugin.toy_run import run_fresh, write_project
@@ -38,6 +42,17 @@ def test_cores_are_divided_among_workers(workers: int, cores: int, threads: str)
 def test_what_the_user_set_stands() -> None:
     assert thread_settings({"OMP_NUM_THREADS": "7"}, 2, 8) == {"OMP_WAIT_POLICY": "PASSIVE"}
     assert thread_settings({"OMP_NUM_THREADS": "7", "OMP_WAIT_POLICY": "ACTIVE"}, 2, 8) == {}
+
+
+def test_a_node_computes_with_the_threads_of_the_run(monkeypatch) -> None:
+    """Ray gives a worker as many threads as CPUs, a node's administrator others: nodes would differ."""
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    order = Order("ray0", "run", (), "/", ".", None, {}, {}, environment=passed_environment("2"))
+    node = {"OMP_NUM_THREADS": "16", "MKL_NUM_THREADS": "8", "OPENBLAS_NUM_THREADS": "8", "HOME": "/root"}
+    found = session_environment(node, order)
+    assert (found["OMP_NUM_THREADS"], found["MKL_NUM_THREADS"], found["HOME"]) == ("2", "3", "/root")
+    assert "OPENBLAS_NUM_THREADS" not in found
 
 
 @pytest.mark.parametrize(
@@ -79,6 +94,8 @@ def test_settings_reach_the_cases(
         [sys.executable, str(script)], cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (folder / "reports").glob("*/run.json")
+    assert json.loads(run.read_text(encoding="utf-8"))["threads"] == expected[0]
     lines = (folder / "settings.txt").read_text(encoding="utf-8").splitlines()
     assert lines == [" ".join(expected)] * 2
 

@@ -13,6 +13,7 @@ from lm_audit.models.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.parallel.shard_option import shard_fields
+from lm_audit.plugin.parallel.threads import worker_threads
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
@@ -63,6 +64,7 @@ def _start(config: pytest.Config, audit: AuditSession) -> None:
         command=["pytest", *map(str, config.invocation_params.args)],
         root=config.rootpath,
         options=_options_record(config, audit),
+        threads=worker_threads(config),
     )
     audit.ledger.write("run_start", run=audit.folder.run_id, pid=os.getpid(), resumed=audit.earlier is not None)
 

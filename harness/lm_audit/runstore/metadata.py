@@ -23,8 +23,13 @@ _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 """Packages that run cases; those on which numbers hang are :data:`lm_audit.code_version.PACKAGES`."""
 
 
-def start(folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Write ``run.json``, or add a session to that of a resumed run; returns its content."""
+def start(
+    folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, Any], threads: str | None = None
+) -> dict[str, Any]:
+    """Write ``run.json``, or add a session to that of a resumed run; returns its content.
+
+    ``threads`` is the number with which its cases compute, None where that is not the run's to say.
+    """
     session = {
         "started": _now(),
         "command": list(command),
@@ -33,6 +38,7 @@ def start(folder: RunFolder, *, command: Sequence[str], root: Path, options: Map
         "versions": _versions(),
         "code_version": code_version(),
         "platform": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
+        **({"threads": threads} if threads else {}),
     }
     record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
     record["sessions"].append(session)

@@ -8,7 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
+from lm_audit.audits.privacy.measured_cases import _digest
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.four_stages import claim, run_stages
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec
@@ -85,3 +88,16 @@ def test_a_folder_of_the_user_is_not_taken_for_another_base(base: Path, tmp_path
     shutil.copyfile(elsewhere / "config.json", base / "config.json")
     identity.forget()
     claim(config, config.folder())
+
+
+def test_evidence_is_kept_apart_by_what_its_last_digits_hang_on() -> None:
+    """Of two workers that share a cache one must not take what the other has summed up in another order."""
+    options, threads = ScoringOptions(), torch.get_num_threads()
+    names = set()
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            names |= {_digest(options, "cpu"), _digest(options, "cpu"), _digest(options, "cuda")}
+    finally:
+        torch.set_num_threads(threads)
+    assert len(names) == 4

@@ -130,7 +130,7 @@ def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
 
     stages = run_stages(config)
     folder = config.folder()
-    path = folder / f"evidence-{_digest(options)}.json"
+    path = folder / f"evidence-{_digest(options, config.device)}.json"
     with FileLock(f"{path}.lock"):
         if not path.is_file():
             evidence = audit_stages(stages, folder / "manifest.jsonl", device=config.device, options=options)
@@ -138,12 +138,16 @@ def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
         return load_evidence(path)
 
 
-def _digest(options: ScoringOptions) -> str:
+def _digest(options: ScoringOptions, device: str) -> str:
+    """Names what was measured, by which code and where: the last digits hang on the device and the threads."""
     import hashlib
+
+    import torch
 
     from lm_audit.code_version import code_version
 
-    return hashlib.sha256(f"{code_version()} {sorted(vars(options).items())}".encode()).hexdigest()[:12]
+    made_of = f"{code_version()} {sorted(vars(options).items())} {device} {torch.get_num_threads()}"
+    return hashlib.sha256(made_of.encode()).hexdigest()[:12]
 
 
 def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import UsageError
-from lm_audit.plugin.cluster.actor import SessionActor
+from lm_audit.plugin.cluster.node.actor import SessionActor
 from lm_audit.plugin.cluster.orders import Message, Order
 from lm_audit.plugin.cluster.places import Kind, Node
+from lm_audit.plugin.parallel.threads import THREAD_VARIABLES
 
 PATIENCE_S = 2.0
 """How long an actor waits for news before it answers that there are none."""
@@ -29,9 +30,11 @@ _PASSED = (
 )
 
 
-def passed_environment() -> dict[str, str]:
-    """What of the caller's environment the workers have as well."""
-    return {name: os.environ[name] for name in os.environ if name in _PASSED or name.startswith("LM_AUDIT_")}
+def passed_environment(threads: str) -> dict[str, str]:
+    """What of the caller's environment the workers have as well, with the number of threads of each."""
+    passed = (*_PASSED, *THREAD_VARIABLES)
+    found = {name: os.environ[name] for name in os.environ if name in passed or name.startswith("LM_AUDIT_")}
+    return found | {"OMP_NUM_THREADS": threads}
 
 
 def import_ray() -> Any:

@@ -20,10 +20,11 @@ from lm_audit.plugin.cluster.cluster import Cluster
 from lm_audit.plugin.cluster.controller import Controller
 from lm_audit.plugin.cluster.kinds import kinds_of
 from lm_audit.plugin.cluster.orders import Order
-from lm_audit.plugin.cluster.parcel import Parcel, pack
+from lm_audit.plugin.cluster.parcel.packing import Parcel, pack
 from lm_audit.plugin.options.model_choice import spelt
 from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
 from lm_audit.plugin.parallel.durations import recorded_costs
+from lm_audit.plugin.parallel.threads import worker_threads
 from lm_audit.plugin.parallel.worker_notes import item_cost
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.resume import stands
@@ -120,8 +121,11 @@ def _worker_options(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "lm_audit_model": [spelt(replace(model, spec=_absolute(model.spec, config))) for model in options.models],
         "lm_audit_data": [f"{name}={where}" for name, where in options.data.items()] or None,
         "lm_audit_size": options.size,
+        "lm_audit_limit": options.limit,
         "lm_audit_seed": options.seed,
         "lm_audit_dtype": options.dtype,
+        "lm_audit_device_map": options.device_map,
+        "lm_audit_batch_tokens": options.batch_tokens,
         "lm_audit_chat": config.getoption("lm_audit_chat"),
         "lm_audit_chat_args": config.getoption("lm_audit_chat_args"),
         "lm_audit_thinking_tokens": config.getoption("lm_audit_thinking_tokens"),
@@ -172,6 +176,6 @@ def _order(config: pytest.Config, audit: AuditSession, items: list[pytest.Item],
         options=_worker_options(config, audit),
         named=parcel.named,
         models=models,
-        environment=passed_environment(),
+        environment=passed_environment(worker_threads(config)),
         progress=wanted(config),
     )

@@ -5,11 +5,30 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any
 
 from lm_audit import code_version
 from lm_audit.plugin.cluster.cluster import Remote
 from lm_audit.plugin.cluster.kinds import Demand
 from lm_audit.plugin.cluster.orders import Message, Ready, compared_versions
+
+
+@dataclass
+class Attempt:
+    """A case that a worker runs, the number of this attempt at it, and its reports as far as they have come."""
+
+    case: str
+    number: int
+    reports: list[Any] = field(default_factory=list)
+    """Those that pytest has not been told yet."""
+    over: bool = False
+    """Whether the worker has said that there are no more."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all reports have come: after that of the teardown there are more only where it runs once more."""
+        last = self.reports[-1] if self.reports else None
+        return self.over or (last is not None and last.when == "teardown" and last.outcome != "rerun")
 
 
 @dataclass(eq=False)
@@ -27,7 +46,9 @@ class Member:
     ending: bool = False
     left: bool = False
     """Whether its session ended in order."""
-    running: str | None = None
+    given: dict[str, int] = field(default_factory=dict)
+    """Case -> number of the attempt, of the cases that it has been sent and has not done."""
+    running: Attempt | None = None
     unwritten: str | None = None
     """Why what it sent could not be written, until the running case has said so."""
     outbox: list[Message] = field(default_factory=list)

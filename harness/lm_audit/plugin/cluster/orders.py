@@ -3,9 +3,10 @@
 To a session: ``("run", case, attempt, fingerprint)``, ``("alone",)`` after it where no further case is held ready,
 ``("end",)`` after the last.
 
-From a session: ``("ready", Ready)``, ``("started", case, location)``, ``("report", data)``,
-``("finished", case, location)``, ``("done", case, seconds)``, ``("unknown", case)``, ``("warning", ...)``,
-``("failed", text)``, ``("bye",)``.
+From a session: ``("ready", Ready)``, ``("started", case, attempt, location)``, ``("report", case, attempt, data)``,
+``("finished", case, attempt, location)``, ``("done", case, attempt, seconds)``, ``("unknown", case, attempt)``,
+``("warning", ...)``, ``("failed", text)``, ``("bye",)``. What is said of an attempt that its worker does not have is
+dropped.
 
 An actor adds ``("piece", Piece)`` for what its session wrote, and ``("died", how)`` where it ended without ``bye``.
 """

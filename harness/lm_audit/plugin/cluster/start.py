@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lm_audit.plugin.cluster.options import on_ray
+from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.parallel.device_slots import places_devices_itself
 
 
@@ -31,4 +31,10 @@ def _problem(config: pytest.Config) -> str | None:
         return "--pdb needs the case in this process: leave out --ray"
     if places_devices_itself(config.getoption("lm_audit_device") or ()):
         return "--device cuda:N with --ray: a worker numbers its own GPUs from 0; write --device cuda"
+    device_map, gpus = config.getoption("lm_audit_device_map"), config.getoption("lm_audit_gpus_per_worker") or 1
+    if device_map is not None and "cuda" in promised_devices(config) and gpus < 2:
+        return (
+            f"--device-map {device_map} with --ray: a model is spread over the GPUs of one worker, which has "
+            f"{gpus:g} of them; write --gpus-per-worker N, 2 or more, or leave out --device-map"
+        )
     return None

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lm_audit.errors import StoreError
-from lm_audit.plugin.cluster.mirror import EndedCases, Piece, write_piece
+from lm_audit.plugin.cluster.node.mirror import EndedCases, Piece, write_piece
 from lm_audit.runstore.layout import unusable
 
 

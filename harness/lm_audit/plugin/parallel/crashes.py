@@ -20,13 +20,14 @@ class CrashRecorder:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._called: set[str] = set()
+        self._called: dict[str, bool] = {}
+        """The cases that have told how they went, and whether they broke."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Put a crash on record; a case that was never given to a worker ended with an error."""
-        if report.when == "call" or (report.when == "setup" and not report.passed):
-            self._called.add(report.nodeid)
+        if report.when == "call" or (report.when in ("setup", "teardown") and not report.passed):
+            self._called[report.nodeid] = report.failed
         unrun = getattr(report, "lm_audit_unrun", None)
         crashed = report.when not in ("setup", "call", "teardown")
         audit = audit_session(self._config)
@@ -47,17 +48,19 @@ class CrashRecorder:
 
         What xdist reports as a crash becomes what is missing of the case's own reports.
         """
-        end = _recorded_end(audit, _worker(report), report.nodeid)
+        end = recorded_end(audit, _worker(report), report.nodeid)
         if end is None:
             return False
         broke = end.get("outcome") in ("failed", "error")
         skipped = end.get("outcome") == "skipped"
+        message = visible(end.get("message", ""))
         if report.nodeid in self._called:  # It told how the case went; only the end of its teardown is missing.
-            report.when, report.outcome, report.longrepr = "teardown", "passed", None
+            broke = broke and not self._called[report.nodeid]
+            report.when, report.outcome = "teardown", "failed" if broke else "passed"
+            report.longrepr = message if broke else None
         else:
             report.when = "call"
             report.outcome = "failed" if broke else "skipped" if skipped else "passed"
-            message = visible(end.get("message", ""))
             where = (report.location[0], 0, f"Skipped: {message}")
             report.longrepr = where if skipped else message if broke else None
         return True
@@ -79,7 +82,7 @@ def record_end(audit: AuditSession, case: str, worker: str, outcome: str, messag
     audit.ledger.sync()
 
 
-def _recorded_end(audit: AuditSession, worker: str, case_id: str) -> Mapping[str, Any] | None:
+def recorded_end(audit: AuditSession, worker: str, case_id: str) -> Mapping[str, Any] | None:
     """The end that ``worker`` recorded of its last attempt at a case in this session, None where it recorded none."""
     marks = [
         line

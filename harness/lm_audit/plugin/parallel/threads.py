@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 from lm_audit.plugin.cluster.options import on_ray
+from lm_audit.plugin.compat import workers_asked_for
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""What numeric libraries read their number of threads from; the last digits of sums hang on it."""
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
@@ -38,6 +42,16 @@ def thread_settings(environment: MutableMapping[str, str], workers: int, cores: 
     """What to add to ``environment`` for one of so many workers; nothing that the user has set."""
     wanted = {"OMP_NUM_THREADS": str(max(1, cores // max(1, workers))), "OMP_WAIT_POLICY": "PASSIVE"}
     return {name: value for name, value in wanted.items() if name not in environment}
+
+
+def worker_threads(config: pytest.Config) -> str:
+    """With how many threads the cases of a run compute, as asked of the process that begins the run."""
+    if told := os.environ.get("OMP_NUM_THREADS"):
+        return told
+    if on_ray(config):
+        return str(config.getoption("lm_audit_cpus_per_worker"))
+    workers = len(getattr(config.option, "tx", None) or ()) and workers_asked_for(config)
+    return thread_settings({}, workers, usable_cores())["OMP_NUM_THREADS"]
 
 
 @pytest.hookimpl(tryfirst=True)

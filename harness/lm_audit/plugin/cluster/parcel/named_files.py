@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.plugin.cluster.project_files import WEIGHTS, all_files
-from lm_audit.plugin.cluster.secret_files import refuse_secret
+from lm_audit.plugin.cluster.parcel.project_files import WEIGHTS, all_files
+from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.run_options import RunOptions
 

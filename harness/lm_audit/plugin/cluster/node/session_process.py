@@ -1,6 +1,6 @@
 """The process of one worker: a pytest session that runs the cases it is sent, as long as it is sent any.
 
-Started as ``python -m lm_audit.plugin.cluster.session_process DESCRIPTOR`` by its actor; knows nothing of Ray.
+Started as ``python -m lm_audit.plugin.cluster.node.session_process DESCRIPTOR`` by its actor; knows nothing of Ray.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class FedSession:
         self._orders: queue.Queue[Message] = queue.Queue()
         self._items: dict[str, pytest.Item] = {}
         self._troubles: list[str] = []
+        self._attempt: tuple[str, int] = ("", 0)
+        """The case that runs and the number of the attempt, as it was given."""
 
     # ---- joining the run
 
@@ -107,17 +109,18 @@ class FedSession:
         _, case, attempt, fingerprint = order
         item = self._items.get(case)
         if item is None:
-            self._say("unknown", case)
+            self._say("unknown", case, attempt)
             return
         audit = audit_session(session.config)
         audit.attempts[case] = attempt - 1
         if fingerprint:
             audit.given_fingerprints[case] = fingerprint
+        self._attempt = (case, attempt)
         began = time.perf_counter()
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         # Whether to stop is the controller's to say, which sees the failures of all workers.
         session.shouldfail = session.shouldstop = False
-        self._say("done", case, time.perf_counter() - began)
+        self._say("done", case, attempt, time.perf_counter() - began)
 
     def _receive(self) -> None:
         try:
@@ -136,17 +139,17 @@ class FedSession:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """A case begins."""
-        self._say("started", nodeid, location)
+        self._say("started", *self._attempt, location)
 
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """A case is over."""
-        self._say("finished", nodeid, location)
+        self._say("finished", *self._attempt, location)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a case is over."""
         config = self._config
-        self._say("report", config.hook.pytest_report_to_serializable(config=config, report=report))
+        self._say("report", *self._attempt, config.hook.pytest_report_to_serializable(config=config, report=report))
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Keep the configuration, by which reports are made plain."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -20,12 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import lm_audit
-from lm_audit.plugin.cluster.mirror import Mirror
+from lm_audit.plugin.cluster.node.mirror import Mirror
+from lm_audit.plugin.cluster.node.scratch import Scratch
 from lm_audit.plugin.cluster.orders import Message, Order
-from lm_audit.plugin.cluster.scratch import Scratch
+from lm_audit.plugin.parallel.threads import THREAD_VARIABLES
 
 LOOK_EVERY_S = 0.2
 """How often what a session writes is passed on while it says nothing."""
+
+LINGER_S = 0.1
+"""How long an answer is held back for what may still come, unless it says something that the controller acts on."""
+
+ACTED_ON = frozenset({"ready", "done", "unknown", "failed", "bye", "died"})
 
 BATCH = 16 << 20
 """Bytes of pieces in one answer at most."""
@@ -74,16 +80,17 @@ class SessionActor:
             with contextlib.suppress(OSError):  # It died: its end is among the events.
                 if self._connection is not None:
                     self._connection.send(message)
-        found: list[Message] = []
-        size = 0
-        try:
-            found.append(self._events.get(timeout=patience_s))
+        return list(self._said(patience_s))
+
+    def _said(self, patience_s: float) -> Iterator[Message]:
+        size, until = 0, time.monotonic() + patience_s
+        with contextlib.suppress(queue.Empty):
             while size < BATCH:
-                size += len(found[-1][1][2]) if found[-1][0] == "piece" else 0
-                found.append(self._events.get_nowait())
-        except queue.Empty:
-            pass
-        return found
+                message = self._events.get(timeout=max(0.0, until - time.monotonic()))
+                yield message
+                size += len(message[1][2]) if message[0] == "piece" else 0
+                linger = 0.0 if message[0] in ACTED_ON else LINGER_S
+                until = min(until, time.monotonic() + linger)
 
     def close(self) -> None:
         """End the session's process, and remove what it wrote here."""
@@ -99,12 +106,12 @@ class SessionActor:
         try:
             with output.open("wb") as handle:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "lm_audit.plugin.cluster.session_process", str(theirs.fileno())],
+                    [sys.executable, "-m", "lm_audit.plugin.cluster.node.session_process", str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=handle,
                     stderr=subprocess.STDOUT,
                     pass_fds=(theirs.fileno(),),
-                    env=_environment(os.environ, order),
+                    env=session_environment(os.environ, order),
                     cwd=self._root,
                 )
         except OSError as error:
@@ -121,13 +128,16 @@ class SessionActor:
 
     def _listen(self, mirror: Mirror) -> str:
         assert self._connection is not None
-        last = ""
+        last, looked = "", time.monotonic()
         while True:
             try:
                 message = self._connection.recv() if self._connection.poll(LOOK_EVERY_S) else None
             except (EOFError, OSError):
                 return last
-            self._pass_on(mirror)
+            # What a case has written is there before its last report; to look at every message would cost more.
+            if message is None or _closes(message) or time.monotonic() - looked > LOOK_EVERY_S:
+                self._pass_on(mirror)
+                looked = time.monotonic()
             if message is not None:
                 last = message[0]
                 self._events.put(message)
@@ -137,9 +147,18 @@ class SessionActor:
             self._events.put(("piece", piece))
 
 
-def _environment(own: Mapping[str, str], order: Order) -> dict[str, str]:
-    """The actor's environment, without what the pytest above it may have left there."""
-    kept = {name: value for name, value in own.items() if not name.startswith(("PYTEST", "COV_", "PYTHONBREAKPOINT"))}
+def _closes(message: Message) -> bool:
+    """Whether a session has just written what the controller must have before it hears the message."""
+    return message[0] in ACTED_ON - {"done"} or (message[0] == "report" and message[3].get("when") == "teardown")
+
+
+def session_environment(own: Mapping[str, str], order: Order) -> dict[str, str]:
+    """The actor's environment, without what the pytest above it may have left there.
+
+    How many threads compute is the run's to say: with other numbers on two nodes their last digits would differ.
+    """
+    left_out = ("PYTEST", "COV_", "PYTHONBREAKPOINT", *THREAD_VARIABLES)
+    kept = {name: value for name, value in own.items() if not name.startswith(left_out)}
     package = str(Path(lm_audit.__file__).resolve().parents[1])
     places = [package, *(place for place in own.get("PYTHONPATH", "").split(os.pathsep) if place)]
     return kept | dict(order.environment) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))}

@@ -14,8 +14,8 @@ import pytest
 
 import lm_audit
 from lm_audit.errors import UsageError
-from lm_audit.plugin.cluster.named_files import NAMED, NamedPath, named_paths
-from lm_audit.plugin.cluster.project_files import all_files, project_files
+from lm_audit.plugin.cluster.parcel.named_files import NAMED, NamedPath, named_paths
+from lm_audit.plugin.cluster.parcel.project_files import all_files, project_files
 from lm_audit.plugin.options.run_options import RunOptions
 
 LIMIT = 400 << 20
