@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import load_model
 from lm_audit.models.loading import placement
 from lm_audit.models.loading.placement import check_device_map
 from tests.models.small_models import save_small_llama
+from tests.models.test_adapter_fit import trained
 
 TEXTS = [("The quick brown", f" fox {word} jumps over the dog" * many) for many in (1, 2) for word in ("a", "bc", "é")]
 REQUESTS = [*TEXTS, ("", "Hello there, you"), ("The quick", " brown bear")]
@@ -40,6 +41,25 @@ def test_a_spread_model_is_the_same_model(folder: Path) -> None:
                 for model in (spread, plain)]  # fmt: skip
         assert told[0] == told[1]
     assert plain.places == {}
+
+
+SPREAD = {"model.embed_tokens": "cpu", "model.layers.0": "cpu", "model.layers.1": "cpu", "model.norm": "cpu",
+          "model.rotary_emb": "cpu", "lm_head": "cpu"}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("settings", [{"target_modules": "all-linear"}, {"target_modules": ["q_proj"], "tokens": 3}])
+def test_an_adapter_is_merged_into_a_spread_base_or_refused(
+    folder: Path, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    trained(folder, tmp_path / "adapter", **settings)
+    plain = load_model(tmp_path / "adapter", device="cpu")
+    for device_map in ("auto", SPREAD):
+        spread = load_model(tmp_path / "adapter", device="cpu", device_map=device_map)
+        assert spread.fingerprint == plain.fingerprint
+        np.testing.assert_allclose(scores(spread), scores(plain), atol=1e-5)
+    with pytest.raises(ModelError, match=r"read only when they are computed \(5 on cpu, 1 on disk\)"):
+        load_model(tmp_path / "adapter", device="cpu", device_map=SPREAD | {"model.layers.1": "disk"})
 
 
 @pytest.mark.parametrize(

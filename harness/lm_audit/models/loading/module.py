@@ -20,7 +20,7 @@ from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.identity.digests import code_digest, nonfinite_tensors, weights_digest
 from lm_audit.models.loading.conversion import folder_in_dtype
-from lm_audit.models.loading.placement import DeviceMap, placement
+from lm_audit.models.loading.placement import DeviceMap, placement, places
 from lm_audit.models.loading.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -168,6 +168,12 @@ def _count_decoder_layers(module: Any) -> None:
 def _adapted(module: Any, adapter: Adapter) -> Any:
     from lm_audit.models.loading.adapters import with_adapter
 
+    if any(parameter.device.type == "meta" for parameter in module.parameters()):
+        where = ", ".join(f"{many} on {device}" for device, many in places(module).items())
+        raise ModelError(
+            f"{adapter.folder}: parts of its base are read only when they are computed ({where}): an adapter cannot "
+            "be merged into those; leave out the device map, use more GPUs, or merge it yourself and name the result"
+        )
     try:
         with quiet_transformers():
             return with_adapter(module, adapter)
