@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import BudgetError
-from lm_audit.models.endpoint.budget import Budget
+from lm_audit.models.endpoint.client.budget import Budget
 
 
 def test_two_servers_of_one_process_share_the_limit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import trustme
 
 from lm_audit.errors import HarnessError, ModelError, ServerError, UsageError
 from lm_audit.models import load_model
-from lm_audit.models.endpoint import reply_limits
+from lm_audit.models.endpoint.client import reply_limits
 from lm_audit.models.endpoint.settings import EndpointSettings
 from tests.endpoint.made_server import Body, Fault, Made, made_server, words
 

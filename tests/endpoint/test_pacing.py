@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lm_audit.models.endpoint.pacing import MOST_S, Pacer
+from lm_audit.models.endpoint.client.pacing import MOST_S, Pacer
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [(1, 0.01), (16, 0.1), (256, 0.1), (16, 30.0), (4, 0.001)])

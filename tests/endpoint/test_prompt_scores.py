@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability
 from lm_audit.models.endpoint.settings import EndpointSettings
+from lm_audit.models.endpoint.tokens.token_strings import _letters
 from tests.endpoint.made_server import Body, made_server, words
 from tests.endpoint.scoring_server import Scoring, Way, scoring_server
 
@@ -116,6 +118,68 @@ def test_a_server_whose_scores_are_not_the_prompt_s_has_none(
     with made_server(_change(edit, local, way), routes=tokenize) as made:
         offer = load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD]
     assert not offer.has and way in offer.why
+
+
+ODD = [("naïve 東京", " 🦙é x"), ("\U0001f1ea\U0001f1fa", " 東")]
+"""Texts whose tokens end within a character."""
+
+
+def _bytes_as_text(tokens: list[bytes]) -> list[str]:
+    """As the older completions API spells a token that is no text."""
+    return [_text_of(one) or "bytes:" + "".join(f"\\x{byte:02x}" for byte in one) for one in tokens]
+
+
+def _replaced(tokens: list[bytes]) -> list[str]:
+    return [one.decode("utf-8", "replace") for one in tokens]
+
+
+def _surrogates(tokens: list[bytes]) -> list[str]:
+    return [one.decode("utf-8", "surrogateescape") for one in tokens]
+
+
+def _held_back(tokens: list[bytes]) -> list[str]:
+    """As a streaming decoder has it: nothing, until a character is whole."""
+    decoder, texts = getincrementaldecoder("utf-8")("replace"), []
+    for one in tokens:
+        texts.append(decoder.decode(one))
+    return texts
+
+
+def _text_of(token: bytes) -> str | None:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+@pytest.mark.parametrize("spell", [_bytes_as_text, _replaced, _surrogates, _held_back])
+@pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
+def test_tokens_that_end_within_a_character_are_scored_however_they_are_spelt(
+    local: LanguageModel, way: Way, spell: Callable[[list[bytes]], list[str]]
+) -> None:
+    """Tokens are told apart by their ids and places: what a server makes of half a character is of no account."""
+    scoring, letters = Scoring(local, way), _letters()
+
+    def answer(route: str, body: Body) -> Body:
+        said = scoring.answer(route, body)
+        ids, choice = body.get("prompt"), said["choices"][0]
+        if isinstance(ids, list) and (choice.get("prompt_logprobs") or choice.get("logprobs")):
+            strings = local.tokenizer.convert_ids_to_tokens(ids)
+            texts = spell([bytes(letters[letter] for letter in one) for one in strings])
+            assert texts != [local.tokenizer.decode([one]) for one in ids] or spell is _replaced
+            for place, text in enumerate(texts):
+                if choice.get("logprobs"):
+                    choice["logprobs"]["tokens"][place] = text
+                elif place:
+                    next(iter(choice["prompt_logprobs"][place].values()))["decoded_token"] = text
+        return said
+
+    with made_server(answer, routes={"/tokenize": scoring.tokenize, "/detokenize": scoring.detokenize}) as made:
+        model = load_model(made.spec, endpoint=QUICK)
+        found = model.loglikelihood(ODD)
+    for here, there in zip(local.loglikelihood(ODD), found, strict=True):
+        assert there.token_ids.tolist() == here.token_ids.tolist()
+        np.testing.assert_allclose(there.logprobs, here.logprobs, atol=1e-3)
 
 
 @pytest.mark.parametrize("edit", [_not_a_number, _no_float, _above_zero, _without_one])

@@ -10,6 +10,8 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.model import EndpointModel
+from lm_audit.models.endpoint.settings import EndpointSettings
+from tests.endpoint.made_server import Body, made_server, words
 
 TEXTS = ("Hello naïve 東京\n x", "<|im_start|>user\nhi", " a", "", "e\u0301 🙂🙂 end  ")
 
@@ -83,3 +85,17 @@ def test_a_prompt_beyond_the_context_is_told_in_one_line(model: EndpointModel) -
 def test_a_model_that_is_not_served_is_refused_with_the_names_that_are(served: str) -> None:
     with pytest.raises(UsageError, match="no such model there; did you mean 'smollm2-served'"):
         load_model(served.replace("smollm2-served", "smollm2-servd"))
+
+
+def test_a_completions_route_that_chats_continues_no_text() -> None:
+    """Ollama's puts the prompt into the model's template: what comes back is a reply to it, and no continuation."""
+
+    def templated(route: str, body: Body) -> Body:
+        if "prompt" in body:
+            body = body | {"prompt": f"<|user|> {body['prompt']} <|end|> <|assistant|>"}
+        return words(route, body)
+
+    with made_server(templated) as made:
+        offers = load_model(made.spec, endpoint=EndpointSettings(retries=0)).offers
+    assert offers[Capability.GENERATE].has and not offers[Capability.CONTINUE].has
+    assert "puts the prompt into a template ('a' is read as 4 tokens)" in offers[Capability.CONTINUE].why

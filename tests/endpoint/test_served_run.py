@@ -13,7 +13,7 @@ import pytest
 from lm_audit.cli import main
 from tests.endpoint.made_server import Fault, made_server, words
 from tests.endpoint.toy_project import AUDIT, answers, audit, last_run, ledger
-from tests.plugin.toy_run import command, environment, run_pytest, write_project
+from tests.plugin.toy_run import REPOSITORY, command, environment, run_pytest, write_project
 
 KEY = "sk-planted-0123456789abcdef"
 
@@ -187,3 +187,17 @@ def test_a_case_longer_than_the_server_s_context_is_skipped_at_collection(tmp_pa
         done = audit(tmp_path, made.spec, "-rs", "-k", "asks")
     assert done.counts == {"passed": 1, "skipped": 1, "deselected": 2}, done.output
     assert "needs 500 tokens with its answer, beyond the context of 400 tokens of model made" in done.output
+
+
+def test_stages_behind_a_server_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    """The stages of privacy read ranks and entropy, of which a server tells none: what can be asked is named."""
+    source = (REPOSITORY / "evals" / "test_privacy.py").read_text(encoding="utf-8")
+    folder = write_project(tmp_path, test_privacy=source)
+    (folder / "manifest.jsonl").write_text("", encoding="utf-8")
+    with made_server() as made:
+        words = ("--stages", f"base=tiny,sft={made.spec}", "--manifest", "manifest.jsonl", "--collect-only", "-q")
+        done = run_pytest(folder, *words)
+        assert made.asked == []
+    assert done.code == 2, done.output
+    assert "--stages sft: a model behind a server gives no ranks and no entropy" in done.output
+    assert "Traceback" not in done.output

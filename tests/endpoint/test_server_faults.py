@@ -14,7 +14,7 @@ import pytest
 
 from lm_audit.errors import BudgetError, HarnessError, ModelError, ServerError, UsageError
 from lm_audit.models import load_model
-from lm_audit.models.endpoint.kept import KeptAnswers
+from lm_audit.models.endpoint.client.kept import KeptAnswers
 from lm_audit.models.endpoint.settings import EndpointSettings
 from tests.endpoint.made_server import Body, Fault, Made, made_server, words
 

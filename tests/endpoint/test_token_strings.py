@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lm_audit.models.endpoint.server_tokenizer import offsets_of
-from lm_audit.models.endpoint.token_strings import token_bytes
+from lm_audit.models.endpoint.tokens.server_tokenizer import offsets_of
+from lm_audit.models.endpoint.tokens.token_strings import token_bytes
 from lm_audit.models.text.tokenizer_loading import load_tokenizer
 
 TEXTS = ("Hello naïve 東京\n x", " a", "e\u0301 🙂🙂 end  ", "tabs\tand\r\nlines", "<|im_start|>user\nhi")

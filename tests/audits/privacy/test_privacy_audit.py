@@ -377,6 +377,8 @@ def test_stage_rows_hold_documents(smoke_evidence: Evidence) -> None:
         ("sft=o/a", "needs base=SPEC"),
         ("base=", "write STAGE=SPEC"),
         ("base=./nowhere", r"--stages base: .*nowhere"),
+        ("base=tiny,sft=openai:m@http://localhost:1/v1", "--stages sft: a model behind a server gives no ranks"),
+        ("base=openai:m@http://localhost:1/v1", r"--model base=openai:\.\.\. and --extraction-manifest FILE"),
     ],
 )
 def test_stage_option_errors(text: str, message: str) -> None:

@@ -13,10 +13,11 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.endpoint.client import Client, Question, RefusedRequest, Reply, no_route
+from lm_audit.models.endpoint.client.client import Client
+from lm_audit.models.endpoint.client.questions import Question, RefusedRequest, Reply, no_route
 from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts, PromptScores
 from lm_audit.models.endpoint.scores import scored_tokens
-from lm_audit.models.endpoint.server_tokenizer import Dialect, offsets_of, tokenize
+from lm_audit.models.endpoint.tokens.server_tokenizer import Dialect, offsets_of, tokenize
 
 FITS = "The capital of France is Paris"
 LIKELY = (
@@ -26,6 +27,8 @@ LIKELY = (
 )
 """The first of each is likelier a token than the second by any model of language, however small."""
 _ODD = "naïve 東京\n x"
+LETTER, LONGEST_LETTER = "a", 3
+"""One letter is one token in any vocabulary; a beginning and an end may stand around it."""
 _TOP = 20
 
 
@@ -40,6 +43,8 @@ def ask_server(client: Client, tokenizer: Any | None = None) -> EndpointFacts:
     plain = _try(client, Question("completions", {"prompt": FITS, "max_tokens": 1, "temperature": 0, "logprobs": _TOP}))
     if isinstance(plain, str):  # Some servers take fewer log-probabilities, or none.
         plain = _try(client, Question("completions", {"prompt": FITS, "max_tokens": 1, "temperature": 0}))
+    if isinstance(plain, Reply):
+        plain = _templated(client) or plain
     greeting = [{"role": "user", "content": FITS}]
     chat: Reply | str = "--chat off"
     if client.settings.chat:
@@ -87,6 +92,18 @@ def _try(client: Client, question: Question) -> Reply | str:
         if isinstance(error, RefusedRequest) or no_route(error):  # A model that is not known is a 404 too.
             return str(error).rpartition(f"{client.url}: ")[2]
         raise
+
+
+def _templated(client: Client) -> str | None:
+    """Why the completions route is none that continues a text: Ollama's puts what it is given into a chat template."""
+    reply = _try(client, Question("completions", {"prompt": LETTER, "max_tokens": 1, "temperature": 0}))
+    read = reply.prompt_tokens if isinstance(reply, Reply) else None
+    if read is None or read <= LONGEST_LETTER:
+        return None
+    return (
+        f"its completions route puts the prompt into a template ({LETTER!r} is read as {read} tokens), so no text is "
+        "continued as it stands; of Ollama name a :text model"
+    )
 
 
 def _listed(client: Client) -> Mapping[str, Any]:

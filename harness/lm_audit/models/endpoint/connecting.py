@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.asking import ask_server
-from lm_audit.models.endpoint.client import Client
+from lm_audit.models.endpoint.client.client import Client
 from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts
-from lm_audit.models.endpoint.message_tokenizer import MessageTokenizer
-from lm_audit.models.endpoint.rough_tokenizer import RoughTokenizer
-from lm_audit.models.endpoint.server_tokenizer import ServerTokenizer
 from lm_audit.models.endpoint.settings import EndpointSettings
+from lm_audit.models.endpoint.tokens.message_tokenizer import MessageTokenizer
+from lm_audit.models.endpoint.tokens.rough_tokenizer import RoughTokenizer
+from lm_audit.models.endpoint.tokens.server_tokenizer import ServerTokenizer
 from lm_audit.models.spec import ModelSpec, parse_spec
 from lm_audit.models.text.chat import template_source
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.models.capabilities import Capability, Offers
 from lm_audit.models.endpoint.asking import request_of
-from lm_audit.models.endpoint.client import Client, Question, Reply
+from lm_audit.models.endpoint.client.client import Client
+from lm_audit.models.endpoint.client.questions import Question, Reply
 from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.models.endpoint.repeats import Repeats
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.errors import ModelError
-from lm_audit.models.endpoint.client import Reply, check_finite
+from lm_audit.errors import ModelError, ServerError
+from lm_audit.models.endpoint.client.questions import Reply
 from lm_audit.models.endpoint.facts import PromptScores
 
 UNKNOWN_RANK = -1
@@ -95,3 +96,18 @@ def _ordered(top: Any, who: str) -> tuple[tuple[int | str, float], ...]:
         return ()
     values = check_finite(list(top.values()), who)
     return tuple(sorted(zip(map(str, top), values, strict=True), key=lambda pair: -pair[1]))
+
+
+def check_finite(values: Sequence[Any], who: str) -> list[float]:
+    """Log-probabilities as numbers; ``ServerError`` for one that is absent, NaN, infinite or above 0."""
+    found = []
+    for place, value in enumerate(values):
+        # An integer may be too long for a float; NaN compares as false.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-6:
+            raise ServerError(
+                f"{who}: the log-probability of token {place} is {value!r:.60}, not a number of at most 0"
+            )
+        if value < -sys.float_info.max:
+            raise ServerError(f"{who}: the log-probability of token {place} is -Infinity, which no softmax gives")
+        found.append(min(0.0, float(value)))
+    return found

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.models.endpoint.server_tokenizer import Tokens
+from lm_audit.models.endpoint.tokens.server_tokenizer import Tokens
 
 _PIECE = re.compile(r"\s?[A-Za-z]{1,6}|\s?\d{1,3}|.", re.DOTALL)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from lm_audit.errors import ModelError
-from lm_audit.models.endpoint.client import Client
-from lm_audit.models.endpoint.token_strings import token_bytes
+from lm_audit.models.endpoint.client.client import Client
+from lm_audit.models.endpoint.tokens.token_strings import token_bytes
 
 Dialect = Literal["llama.cpp", "vllm"]
 
