@@ -107,6 +107,13 @@ def test_membership_by_scores_can_be_told_from_its_rows_and_finds_what_is_there(
     assert unreproduced(found) == [] and undirected(found) == []
     assert unsourced(found) == []
     assert found.control is not None and found.control.passed
+    column = {
+        role: [-row["secret_mean_logprob"] for row in found.rows if row["role"] == role]
+        for role in ("member", "control")
+    }
+    bits = [np.log2(9) - np.log2(1 + sum(twin <= one for twin in column["control"])) for one in column["member"]]
+    exposure = found.metrics["privacy.scored.exposure.r1"]
+    assert exposure.value == pytest.approx(np.mean(bits)) and exposure.n == 8 and exposure.unit == "bits"
     plain = ["It was a cold day and the wind came from the north.", "We went to the market and bought bread."] * 4
     noise = ["qzx vbkk wjqp zzxq kkvj", "xkcd qqwz vvbn pplk jjhg"] * 4
     texts = [
@@ -116,6 +123,7 @@ def test_membership_by_scores_can_be_told_from_its_rows_and_finds_what_is_there(
     ]
     told = scored_membership(local, texts)
     assert told.metrics["privacy.scored.roc_auc"].value == 1.0
+    assert not [name for name in told.metrics if "exposure" in name], "a text without a secret has no exposure"
     assert told.control is not None and not told.control.passed, "the words alone tell these groups apart"
     few = scored_membership(local, [*texts[:2], *texts[-2:]]).control
     assert few is not None and not few.passed and "so few" in few.observed, "a control that could not fail"

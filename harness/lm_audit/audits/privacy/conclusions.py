@@ -49,10 +49,10 @@ def stage_findings(evidence: Evidence, stage: str, prefix: str = "privacy.") -> 
 
 
 def scored_findings(evidence: Evidence) -> list[Finding]:
-    """Whether members can be told from held-out texts by log-probabilities alone."""
+    """Whether members can be told from held-out texts by log-probabilities alone, and how far secrets stand out."""
     metric = "privacy.scored.roc_auc"
     effect = evidence.metrics[metric]
-    return [
+    told = [
         claim(
             "privacy.membership.scored",
             effect,
@@ -68,6 +68,11 @@ def scored_findings(evidence: Evidence) -> list[Finding]:
             look="the control that reads the texts alone, and the texts with the highest scores (items)",
             page="privacy.md#what-it-measures",
         )
+    ]
+    prefix = "privacy.scored.exposure.r"
+    tiers = {name.removeprefix(prefix): name for name in evidence.metrics if name.startswith(prefix)}
+    return told + [
+        _exposure("scored", "the model", name, evidence.metrics[name], times) for times, name in tiers.items()
     ]
 
 

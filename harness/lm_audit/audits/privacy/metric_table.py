@@ -86,6 +86,8 @@ METRICS = (
       "Average precision of telling members from held-out texts; chance is the share of members."),
     M("privacy.scored.tpr_at_{fpr}", "Members caught by likelihood at few false alarms ({fpr})", "share", "lower",
       "Share of members that are likelier than all but this share of held-out texts."),
+    M("privacy.scored.exposure.r{times}", "Exposure by likelihood, seen {times} times", "bits", "lower",
+      "How far up the model ranks a secret among held-out ones: each bit halves the guesses that are left."),
     M("privacy.scored.text_alone", "Members told from held-out texts without the model", "AUC", "target:0.5",
       "Control: a classifier that reads the texts alone; above 0.5 the two groups differ in what they say."),
     M("privacy.blind_baseline", "Members told from twins before training", "AUC", "target:0.5",

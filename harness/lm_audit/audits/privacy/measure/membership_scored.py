@@ -21,17 +21,26 @@ from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.documents import read_documents, sample_documents
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure.blind import separation
-from lm_audit.audits.privacy.measure.membership import FPRS, Floats, auc_estimate, pr_estimate, tpr_estimate
+from lm_audit.audits.privacy.measure.membership import (
+    CHANCE_BITS,
+    FPRS,
+    Floats,
+    auc_estimate,
+    pr_estimate,
+    tpr_estimate,
+)
 from lm_audit.audits.privacy.measure.scores import lowest_mean
 from lm_audit.audits.privacy.measure.text_alone import text_alone
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
+from lm_audit.stats import mean_exposure
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
-MEMBER, TWIN = {"role": "member"}, {"role": "control"}
+MEMBER: dict[str, Any] = {"role": "member"}
+TWIN = {"role": "control"}
 SCORES = ("secret_mean_logprob", "mean_logprob", "min_k20_ceil", "zlib_ratio_mean_nll", "lowercase_log_ratio")
 
 BEGINS = 80
@@ -40,19 +49,23 @@ BEGINS = 80
 
 @dataclass(frozen=True)
 class MemberText:
-    """A text that was trained on, or one of its kind that was not; ``secret`` is a half-open range of characters."""
+    """A text that was trained on, or one of its kind that was not; ``secret`` is a half-open range of characters.
+
+    ``repetitions``: how often a member was seen, where that is known.
+    """
 
     item: str
     text: str
     member: bool
     secret: tuple[int, int] | None = None
+    repetitions: int | None = None
 
 
 def texts_of(manifest: Manifest) -> list[MemberText]:
     """The canaries of a manifest: members and held-out twins."""
 
     def one(canary: Canary) -> MemberText:
-        return MemberText(canary.id, canary.text, canary.role == "member", canary.secret_span)
+        return MemberText(canary.id, canary.text, canary.role == "member", canary.secret_span, canary.repetitions)
 
     return [one(canary) for canary in manifest.canaries]
 
@@ -80,7 +93,9 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     """Can members be told from held-out texts by how likely the model finds them?
 
     Judged by the mean log-probability (nats a token) of the secret behind what stands before it, where every text has
-    one, else of the whole text; the AUC of the other scores stands beside it. Metrics are called ``privacy.scored.*``.
+    one, else of the whole text; the AUC of the other scores stands beside it, and for secrets of which it is known how
+    often they were seen the exposure (Carlini et al. 2019, bits): a member's rank among the held-out ones by that mean.
+    Metrics are called ``privacy.scored.*``.
     The control is a classifier that reads the texts and no model: where it tells the two groups apart, so may any
     score, and the result says nothing; nor does it with so few texts that the control could not fail. Raises
     ``DataError`` for fewer than 2 texts on a side, a text on both sides, or one of fewer than two tokens.
@@ -108,6 +123,8 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
         if name in rows[0]:
             found = auc_estimate(*_sides(rows, name))
             evidence.metric(f"privacy.scored.roc_auc.{name}", found, _source("auc", name))
+    if all("repetitions" in row for row in rows):
+        _exposures(evidence, rows)
     _judge(evidence, rows)
     evidence.finding(*scored_findings(evidence))
     return evidence
@@ -140,7 +157,21 @@ def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, A
         rows.append({"item": one.item, "role": role, "begins": one.text[:BEGINS], **_scores(one, whole, lowered)})
         if secret is not None:
             rows[-1]["secret_mean_logprob"] = float(secret.mean())
+            if one.repetitions is not None:
+                rows[-1]["repetitions"] = one.repetitions
     return rows
+
+
+def _exposures(evidence: Evidence, rows: Sequence[dict[str, Any]]) -> None:
+    """How far up among the held-out secrets those stand that were seen so many times; chance is an even rank."""
+    column = "secret_mean_logprob"
+    _, twins = _sides(rows, column)
+    for times in sorted({row["repetitions"] for row in rows if row["role"] == "member"}):
+        tier = MEMBER | {"repetitions": times}
+        members = np.array([row[column] for row in rows if tier.items() <= row.items()], dtype=np.float64)
+        bits = replace(mean_exposure(-members, -twins), chance=CHANCE_BITS)
+        source = MetricSource.members("exposure", column, MEMBER, TWIN, options={"tier": {"repetitions": times}})
+        evidence.metric(f"privacy.scored.exposure.r{times}", bits, source)
 
 
 def _with_space(text: str, start: int, end: int) -> str:
