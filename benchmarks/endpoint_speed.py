@@ -2,7 +2,8 @@
 
 The server is another process of this machine, written here: it reads a request, waits, and answers. What is reported
 are ratios to what is possible (in flight / delay), and to what three barer clients get of the same machine in the same
-minute: the official client's plain method, its HTTP library alone, and sockets that do nothing else.
+minute: the official client's plain method, its HTTP library alone, and sockets that do nothing else. ``unspread`` is
+this client without the pauses that spread its requests out.
 
     python benchmarks/endpoint_speed.py --requests 20000
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.models import load_model
+from lm_audit.models.endpoint.client.pacing import Pacer
 from lm_audit.models.endpoint.settings import EndpointSettings
 
 DELAY_S = 0.1
@@ -146,9 +148,19 @@ def measure(requests: int, in_flight: int) -> None:
             server.terminate()
 
 
+def _unspread(model: Any, prompts: list[str]) -> None:
+    """Other questions, since the answers to these are kept, with no pause between two."""
+    kept, model.client._pacer = model.client._pacer, Pacer(10**9)
+    try:
+        model.generate([f"again: {prompt}" for prompt in prompts], max_new_tokens=8, chat=True)
+    finally:
+        model.client._pacer = kept
+
+
 def _rounds(model: Any, port: int, requests: int, in_flight: int) -> None:
     ways: dict[str, Callable[[list[str]], object]] = {
         "lm_audit": lambda prompts: model.generate(prompts, max_new_tokens=8, chat=True),
+        "unspread": lambda prompts: _unspread(model, prompts),
         "official": lambda prompts: asyncio.run(_with_official(port, in_flight, prompts)),
         "http": lambda prompts: asyncio.run(_with_http(port, in_flight, prompts)),
         "sockets": lambda prompts: asyncio.run(_plain_rate(port, in_flight, len(prompts) // in_flight)),

@@ -1,7 +1,7 @@
 """Spreads requests out, so that their answers do not come back all at once and wait for one another.
 
 Answers that arrive together are read in turns, and the next requests then leave together too; while they are worked on
-the server has nothing to do. That this is what costs requests a second on a busy machine is likely, not shown.
+the server has nothing to do. That this is what costs requests a second is likely, not shown (``docs/endpoints.md``).
 """
 
 from __future__ import annotations
