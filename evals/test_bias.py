@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,9 @@ from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
     from lm_audit.audits.bias.generated.counterfactual import SwapItem
+    from lm_audit.audits.bias.grid.contrasts import Contrast
     from lm_audit.audits.bias.grid.measurement import GridMeasurement
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
@@ -85,26 +86,6 @@ def asked_mode(options: RunOptions) -> Any:
     return own
 
 
-@pytest.fixture(scope="session")
-def measured_grid() -> Callable[..., tuple[GridMeasurement, list[Any]]]:
-    """Measures a grid once for all of its axes, which are corrected for their number together."""
-    done: dict[Any, tuple[GridMeasurement, list[Any]]] = {}
-
-    def measure(model: LanguageModel, grid: PreferenceSet, margin: float, seed: int, **options: Any) -> Any:
-        from lm_audit.audits.bias import all_contrasts, measure_grid
-
-        key = (model.fingerprint, str(model.device), str(model.dtype), grid, margin, seed, *options.values())
-        if key not in done:
-            grid_measurement = measure_grid(model, grid, **options)
-            done[key] = (
-                grid_measurement,
-                all_contrasts(grid_measurement, margin=margin, confidence=0.95, seed=seed),
-            )
-        return done[key]
-
-    return measure
-
-
 @cases(grid_cases, preflight=separable, needs=[Capability.LOGLIKELIHOOD])
 def test_preference_grid(
     case: Case,
@@ -112,18 +93,25 @@ def test_preference_grid(
     evidence: Recorder,
     audit_seed: int,
     run_options: RunOptions,
-    measured_grid: Callable[..., tuple[GridMeasurement, list[Any]]],
+    measured_once: MeasuredOnce,
 ) -> None:
     """Which group of an axis the model speaks of more favourably."""
-    from lm_audit.audits.bias import axis_evidence
+    from lm_audit.audits.bias import all_contrasts, axis_evidence, measure_grid
 
     boundary = run_options.option("bias_boundary")
     grid, margin = case.params["grid"], run_options.option("bias_margin")
-    options = {
+    options: dict[str, Any] = {
         "boundary": None if boundary == "none" or grid.separator != " " else boundary,
         "mode": "chat" if grid_in_chat(language_model.tokenizer, run_options) else "raw",
     }
-    measured, contrasts = measured_grid(language_model, grid, margin, audit_seed, **options)
+
+    def measure() -> tuple[GridMeasurement, list[Contrast]]:
+        found = measure_grid(language_model, grid, **options)
+        return found, all_contrasts(found, margin=margin, confidence=0.95, seed=audit_seed)
+
+    # A grid's axes are corrected for their number together.
+    what = ("grid", grid, margin, audit_seed, *options.values())
+    measured, contrasts = measured_once(language_model, what, measure)
     axis, calibration = grid.axis(case.params["axis"]), run_options.option("bias_calibration")
     result = axis_evidence(measured, contrasts, axis, calibration=calibration, margin=margin, seed=audit_seed)
     result.parameters["dtype"] = str(language_model.dtype)

@@ -20,6 +20,7 @@ from lm_audit.plugin import Case, RunOptions, cases
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.audit import Settings
     from lm_audit.audits.faithfulness.study import Study
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
@@ -122,17 +123,14 @@ def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
 
 @pytest.fixture(scope="session")
-def studied() -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]]:
+def studied(measured_once: MeasuredOnce) -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]]:
     """Prepares samples once a model, so that all cases share forward passes, attributions and deletion states."""
-    done: dict[Any, list[Study]] = {}
 
     def study(model: LanguageModel, samples: tuple[Sample, ...], chat: bool) -> list[Study]:
         from lm_audit.audits.faithfulness.study import prepare
 
-        key = (model.fingerprint, str(model.device), str(model.dtype), samples, chat)
-        if key not in done:
-            done[key] = [prepare(model, sample, chat=chat) for sample in samples]
-        return done[key]
+        what = ("studies", samples, chat)
+        return measured_once(model, what, lambda: [prepare(model, sample, chat=chat) for sample in samples])
 
     return study
 

@@ -15,6 +15,7 @@ from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.memory import Memorisation
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
@@ -84,9 +85,8 @@ def test_published_memorisation(
 
 
 @pytest.fixture(scope="session")
-def measured_memorisation() -> Callable[..., Memorisation]:
+def measured_memorisation(measured_once: MeasuredOnce) -> Callable[..., Memorisation]:
     """Measures a benchmark's conditions once for its own case and for the table of all."""
-    done: dict[Any, Memorisation] = {}
 
     def measure(
         model: LanguageModel, source: str, options: RunOptions, seed: int, recorder: Recorder | None
@@ -98,12 +98,12 @@ def measured_memorisation() -> Callable[..., Memorisation]:
             "cut": options.option("leakage_cut"),
             "opening": opening_of(model.tokenizer, options),
         }
-        key = (model.fingerprint, str(model.device), str(model.dtype), source, seed, *choices.values())
-        if key not in done:
-            benchmark = read(source, options)
-            keep = recorder.rows if recorder else None
-            done[key] = measure_memorisation(model, benchmark, seed=seed, on_rows=keep, **choices)
-        return done[key]
+        keep = recorder.rows if recorder else None
+        return measured_once(
+            model,
+            ("memorisation", source, seed, *choices.values()),
+            lambda: measure_memorisation(model, read(source, options), seed=seed, on_rows=keep, **choices),
+        )
 
     return measure
 
@@ -219,21 +219,6 @@ def test_row_order(
     evidence.record(row_order(language_model, benchmark, seed=audit_seed, **effort))
 
 
-@pytest.fixture(scope="session")
-def planted_results() -> Callable[..., Any]:
-    """Trains the toy model once for both controls."""
-    done: dict[Any, Any] = {}
-
-    def results(model: LanguageModel, seed: int) -> Any:
-        from lm_audit.audits.leakage import plant
-
-        if seed not in done:
-            done[seed] = plant(model, seed=seed)
-        return done[seed]
-
-    return results
-
-
 @pytest.mark.control
 @cases(
     [
@@ -246,10 +231,12 @@ def test_memorisation_control(
     language_model: LanguageModel,
     evidence: Recorder,
     audit_seed: int,
-    planted_results: Callable[..., Any],
+    measured_once: MeasuredOnce,
 ) -> None:
     """Questions the toy model was trained on must be found by every test; others of the kind by none."""
     from lm_audit.audits import leakage
 
     judge = getattr(leakage, case.params["judge"])
-    evidence.record(judge(planted_results(language_model, audit_seed)))
+    what = ("planted", audit_seed)  # One training serves both controls.
+    planted = measured_once(language_model, what, lambda: leakage.plant(language_model, seed=audit_seed))
+    evidence.record(judge(planted))

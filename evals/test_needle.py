@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,8 @@ from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from lm_audit.audits.needle.answers.answered_cells import Book
+    from lm_audit.audits.measured_once import MeasuredOnce
+    from lm_audit.audits.needle.answers.answered_cells import AnsweredCells
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
@@ -43,12 +43,11 @@ def template_of(options: RunOptions) -> str:
 
 
 @pytest.fixture(scope="session")
-def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
+def answered(measured_once: MeasuredOnce) -> AnsweredCells:
     """What this session has asked its models, for all workers to see."""
-    from lm_audit.audits.needle.answers.answered_cells import Book
+    from lm_audit.audits.needle.answers.answered_cells import AnsweredCells
 
-    base = tmp_path_factory.getbasetemp()
-    return Book((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "needle-cells")
+    return AnsweredCells(measured_once)
 
 
 def cell_cases(options: RunOptions) -> list[Case]:
@@ -92,13 +91,18 @@ def skip_unmeasurable(model: LanguageModel, plan: Plan) -> list[int]:
 
 @cases(cell_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_cell(
-    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
+    case: Case,
+    language_model: LanguageModel,
+    evidence: Recorder,
+    run_options: RunOptions,
+    answered: AnsweredCells,
+    audit_seed: int,
 ) -> None:
     """The samples of one length and depth."""
     from lm_audit.audits.needle.answers.evaluation import cell_evidence
 
     skip_unmeasurable(language_model, replace(case.params["plan"], lengths=(case.params["length"],)))
-    scored = book.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
+    scored = answered.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
     evidence.record(cell_evidence(scored, scorer=run_options.option("needle_scorer"), seed=audit_seed))
 
 
@@ -113,7 +117,12 @@ def grid_cases(options: RunOptions) -> list[Case]:
 
 @cases(grid_cases, preflight=has_template, needs=[Capability.GENERATE])
 def test_grid(
-    case: Case, language_model: LanguageModel, evidence: Recorder, run_options: RunOptions, book: Book, audit_seed: int
+    case: Case,
+    language_model: LanguageModel,
+    evidence: Recorder,
+    run_options: RunOptions,
+    answered: AnsweredCells,
+    audit_seed: int,
 ) -> None:
     """Accuracy over lengths and depths, the cliff and the worst cells."""
     from lm_audit.audits.needle.grid.whole_grid import adaptive_evidence, whole_evidence
@@ -123,9 +132,9 @@ def test_grid(
     options = {"scorer": run_options.option("needle_scorer"), "threshold": run_options.option("needle_threshold")}
     if case.params["adaptive"]:
         precision = run_options.option("needle_precision")
-        result = adaptive_evidence(language_model, plan, book, precision=precision, seed=audit_seed, **options)
+        result = adaptive_evidence(language_model, plan, answered, precision=precision, seed=audit_seed, **options)
     else:
-        result = whole_evidence(language_model, plan, book, seed=audit_seed, **options)
+        result = whole_evidence(language_model, plan, answered, seed=audit_seed, **options)
     evidence.record(result)
 
 
@@ -160,11 +169,11 @@ def chance_cases(options: RunOptions) -> list[Case]:
 
 
 @cases(chance_cases, preflight=has_template, needs=[Capability.GENERATE])
-def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, book: Book) -> None:
+def test_chance(case: Case, language_model: LanguageModel, evidence: Recorder, answered: AnsweredCells) -> None:
     """Without a needle there is nothing to find: any hit is by chance."""
     from lm_audit.audits.needle.controls.stubs import chance_evidence
 
     plan = case.params["plan"]
     length = skip_unmeasurable(language_model, plan)[0]
-    samples = book.samples(language_model, plan, length, plan.depths[0], range(plan.samples))
+    samples = answered.samples(language_model, plan, length, plan.depths[0], range(plan.samples))
     evidence.record(chance_evidence(language_model, samples))

@@ -21,6 +21,7 @@ from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.audits.privacy.data.manifest import Manifest
     from lm_audit.audits.privacy.measure.membership_scored import MemberText
     from lm_audit.models import LanguageModel
@@ -62,25 +63,25 @@ def larger_cases(options: RunOptions, ids: list[str]) -> list[Case]:
 
 
 @cases(stage_cases)
-def test_stage(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
+def test_stage(case: Case, evidence: Recorder, run_options: RunOptions, measured_once: MeasuredOnce) -> None:
     """The metrics of one family at one stage."""
-    found = evalcases.run_evidence(run_options)
+    found = evalcases.run_evidence(run_options, measured_once)
     evidence.record(evalcases.stage_slice(found, case.params["stage"], case.params["family"]))
 
 
 @cases(transition_cases)
-def test_transition(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
+def test_transition(case: Case, evidence: Recorder, run_options: RunOptions, measured_once: MeasuredOnce) -> None:
     """What one transition changed: difference in differences first, then every metric with interval and decision."""
-    found = evalcases.run_evidence(run_options)
+    found = evalcases.run_evidence(run_options, measured_once)
     if found.control is not None and not found.control.passed:
         pytest.skip(f"no transition is judged: {found.control.observed}")
     evidence.record(evalcases.transition_slice(found, case.params["transition"]))
 
 
 @cases(blind_cases)
-def test_blind_baseline(case: Case, evidence: Recorder, run_options: RunOptions) -> None:
+def test_blind_baseline(case: Case, evidence: Recorder, run_options: RunOptions, measured_once: MeasuredOnce) -> None:
     """The base model must not tell members from held-out twins."""
-    evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options)))
+    evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options, measured_once)))
 
 
 def extraction_cases(options: RunOptions) -> list[Case]:

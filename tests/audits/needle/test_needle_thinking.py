@@ -114,22 +114,3 @@ def test_outputs_whose_thought_came_apart(tmp_path: Any) -> None:
 
     assert [found.scores["all"] for found in scored] == [0.0, 1.0, 0.0, 1.0]
     assert [found.answer.answer is None for found in scored] == [False, False, True, False]
-
-
-def test_what_a_session_remembers_is_told_apart_by_template_arguments_and_budget(tmp_path: Any) -> None:
-    from lm_audit.audits.needle.answers.answered_cells import Book
-    from lm_audit.audits.needle.grid.plans import Plan
-
-    model = LanguageModel(small_llama(context=2048), tokenizer_that_opens(), name="small", fingerprint="f")
-    book, plan = Book(tmp_path), Plan("p", (900,), (50.0,), 1)
-    keys = set()
-    for settings in (
-        ChatSettings(),
-        ChatSettings({}, 0),
-        ChatSettings({}, 9),
-        ChatSettings({"enable_thinking": False}),
-    ):
-        model.chat_settings = settings
-        keys.add(book._key(model, plan, (900, 50.0)))
-
-    assert len(keys) == 4

@@ -15,6 +15,7 @@ from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 
 if TYPE_CHECKING:
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
     from lm_audit.audits.privacy.stages.config import StagesConfig
     from lm_audit.plugin import RunOptions
@@ -101,41 +102,40 @@ def scoring_options(options: RunOptions) -> ScoringOptions:
     )
 
 
-def run_evidence(options: RunOptions) -> Evidence:
-    """The audit of this run's stages, made once a process (and for the toy model once a config, on disk)."""
+def run_evidence(options: RunOptions, measured_once: MeasuredOnce) -> Evidence:
+    """The audit of this run's stages, made once a session, and for the toy model once a config and code."""
     stages = chosen_stages(options)
     if stages is None:
         return toy_evidence(toy_config(options), scoring_options(options))
-    manifest = str(options.option("manifest"))
-    return _given_evidence(tuple(stages.items()), manifest, options.device, scoring_options(options))
-
-
-@lru_cache(maxsize=2)
-def _given_evidence(
-    stages: tuple[tuple[str, str], ...], manifest: str, device: str, options: ScoringOptions
-) -> Evidence:
+    from lm_audit.audits.measured_once import FileForm
     from lm_audit.audits.privacy.audit import audit_stages
+    from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
 
-    return audit_stages(dict(stages), manifest, device=device, options=options, lenient=len(stages) < len(STAGES))
+    manifest, scoring, lenient = str(options.option("manifest")), scoring_options(options), len(stages) < len(STAGES)
+    return measured_once(
+        None,
+        ("privacy", tuple(stages.items()), manifest, options.device, scoring),
+        lambda: audit_stages(stages, manifest, device=options.device, options=scoring, lenient=lenient),
+        form=FileForm(save_evidence, load_evidence),
+    )
 
 
 @lru_cache(maxsize=8)
 def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
     """Train (or find) the toy stages and audit them; the evidence is kept beside the stages, for this code only."""
-    from filelock import FileLock
-
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
     from lm_audit.audits.privacy.stages.four_stages import run_stages
+    from lm_audit.models.files.disk_cache import write_once
 
     stages = run_stages(config)
     folder = config.folder()
-    path = folder / f"evidence-{_digest(options, config.device)}.json"
-    with FileLock(f"{path}.lock"):
-        if not path.is_file():
-            evidence = audit_stages(stages, folder / "manifest.jsonl", device=config.device, options=options)
-            save_evidence(evidence, path)
-        return load_evidence(path)
+
+    def measure(draft: Path) -> None:
+        manifest = folder / "manifest.jsonl"
+        save_evidence(audit_stages(stages, manifest, device=config.device, options=options), draft)
+
+    return load_evidence(write_once(folder / f"evidence-{_digest(options, config.device)}.json", measure))
 
 
 def _digest(options: ScoringOptions, device: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from lm_audit.errors import ModelError
+from lm_audit.textfiles import replacing
 
 
 def cache_dir() -> Path:
@@ -39,6 +40,20 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
             f"cannot write the cache folder {folder}: {error.strerror or error} (set LM_AUDIT_CACHE)"
         ) from error
     return folder
+
+
+def write_once(path: Path, write: Callable[[Path], None]) -> Path:
+    """``path``, after ``write(draft)`` has written it if it was absent: one process writes, the others wait at a lock.
+
+    What ``write`` raises is raised, and leaves nothing behind; ``OSError`` where the disk refuses.
+    """
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
+            if not path.is_file():
+                with replacing(path) as draft:
+                    write(draft)
+    return path
 
 
 def _build_beside(folder: Path, build: Callable[[Path], None]) -> None:

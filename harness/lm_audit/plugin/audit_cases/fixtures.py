@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.audit_session import audit_session
 
 if TYPE_CHECKING:
+    from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.model_store import ModelStore
     from lm_audit.plugin.record.evidence_fixture import Recorder
@@ -51,6 +53,16 @@ def run_options(request: pytest.FixtureRequest) -> RunOptions:
 def audit_seed(run_options: RunOptions) -> int:
     """The seed of everything random in the run (``--seed``)."""
     return run_options.seed
+
+
+@pytest.fixture(scope="session")
+def measured_once(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
+    """Measures one whole for all cases that show a part of it: ``measured_once(model, what, measure)``."""
+    from lm_audit.audits.measured_once import MeasuredOnce
+
+    base = tmp_path_factory.getbasetemp()
+    # A worker's own folder lies in that of the session.
+    return MeasuredOnce((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "measured-once")
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.drawing import drawn
+from lm_audit.audits.measured_once import FileForm, MeasuredOnce
 from lm_audit.audits.needle.answers.answerers import Answer, ModelAnswerer
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.grid.folder import cell_file, read_samples, sample_files
@@ -19,32 +19,31 @@ from lm_audit.audits.needle.haystack.text import Haystack
 from lm_audit.audits.needle.samples.building import build_sample
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.errors import DataError
-from lm_audit.textfiles import replacing
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
+Cell = tuple[int, float]
+"""Length in tokens, depth in percent."""
 
-class Book:
-    """Scored samples by model, plan and cell; ``folder`` (of this test session) shows them to the other workers."""
 
-    def __init__(self, folder: Path):
-        self._folder = folder
-        self._scored: dict[tuple[Any, ...], list[Scored]] = {}
+class AnsweredCells:
+    """Scored samples by model, plan and cell, and the haystacks that they are built from."""
+
+    def __init__(self, measured_once: MeasuredOnce):
+        self._measured_once = measured_once
         self._haystacks: dict[tuple[Any, ...], Haystack] = {}
 
     def cell(self, model: LanguageModel, plan: Plan, length: int, depth: float) -> list[Scored]:
         """The cell's answered samples. Where prompts of one length share text, all of that length are answered."""
-        cells = [(length, one) for one in plan.depths] if plan.shares else [(length, depth)]
-        missing = [cell for cell in cells if self._known(model, plan, cell) is None]
-        if missing:
-            samples = {cell: self.samples(model, plan, *cell, range(plan.samples)) for cell in missing}
-            answers = iter(ModelAnswerer(model).answer([sample for group in samples.values() for sample in group]))
-            for cell, group in samples.items():
-                self._keep(model, plan, cell, [score_sample(sample, next(answers)) for sample in group])
-        found = self._known(model, plan, (length, depth))
-        assert found is not None
-        return found
+        cells = tuple((length, one) for one in plan.depths) if plan.shares else ((length, depth),)
+        what = ("needle", repr(plan), cells)
+        return self._measured_once(model, what, lambda: self._answered(model, plan, cells), form=_FORM)[length, depth]
+
+    def _answered(self, model: LanguageModel, plan: Plan, cells: Sequence[Cell]) -> dict[Cell, list[Scored]]:
+        samples = {cell: self.samples(model, plan, *cell, range(plan.samples)) for cell in cells}
+        answers = iter(ModelAnswerer(model).answer([sample for group in samples.values() for sample in group]))
+        return {cell: [score_sample(sample, next(answers)) for sample in group] for cell, group in samples.items()}
 
     def samples(
         self, model: LanguageModel, plan: Plan, length: int, depth: float, numbers: Sequence[int]
@@ -74,30 +73,21 @@ class Book:
             self._haystacks[key] = haystack_of(plan.config, model.tokenizer)
         return self._haystacks[key]
 
-    def _key(self, model: LanguageModel, plan: Plan, cell: tuple[int, float]) -> tuple[Any, ...]:
-        settings = model.chat_settings.key  # a thought's room changes answers, a template's arguments change prompts
-        return (model.fingerprint, str(model.device), str(model.dtype), settings, repr(plan), cell)
 
-    def _file(self, key: tuple[Any, ...]) -> Path:
-        return self._folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.json"
+def _write(scored: Mapping[Cell, Sequence[Scored]], path: Path) -> None:
+    path.write_text(json.dumps([[*cell, [asdict(one) for one in group]] for cell, group in scored.items()]), "utf-8")
 
-    def _known(self, model: LanguageModel, plan: Plan, cell: tuple[int, float]) -> list[Scored] | None:
-        key = self._key(model, plan, cell)
-        if key not in self._scored and self._file(key).exists():
-            records = json.loads(self._file(key).read_text(encoding="utf-8"))
-            self._scored[key] = [_scored(record) for record in records]
-        return self._scored.get(key)
 
-    def _keep(self, model: LanguageModel, plan: Plan, cell: tuple[int, float], scored: list[Scored]) -> None:
-        key = self._key(model, plan, cell)
-        self._scored[key] = scored
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self._file(key)) as draft:
-            draft.write_text(json.dumps([asdict(one) for one in scored]), encoding="utf-8")
+def _read(path: Path) -> dict[Cell, list[Scored]]:
+    records = json.loads(path.read_text("utf-8"))
+    return {(length, depth): [_scored(record) for record in group] for length, depth, group in records}
 
 
 def _scored(record: dict[str, Any]) -> Scored:
     return Scored(**{**record, "answer": Answer(**record["answer"]), "outputs": tuple(record["outputs"])})
+
+
+_FORM = FileForm(_write, _read)
 
 
 def _from_folder(folder: str, length: int, depth: float) -> list[Sample]:

@@ -16,7 +16,7 @@ from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
-    from lm_audit.audits.needle.answers.answered_cells import Book
+    from lm_audit.audits.needle.answers.answered_cells import AnsweredCells
     from lm_audit.audits.needle.grid.plans import Plan
     from lm_audit.evidence import Evidence
     from lm_audit.models import LanguageModel
@@ -27,19 +27,26 @@ _OF_CELLS = ("truth", "answer", "thought", "around_needle")
 
 
 def whole_evidence(
-    model: LanguageModel, plan: Plan, book: Book, *, scorer: str, threshold: float, seed: int
+    model: LanguageModel, plan: Plan, answered: AnsweredCells, *, scorer: str, threshold: float, seed: int
 ) -> Evidence:
     """Every cell that the model's context holds; answers and prompts stand in the rows of the cells' own cases."""
     lengths, left_out = measurable(model, plan)
     cells = [cell for cell in plan.cells if cell[0] in lengths]
-    scored = [one for cell in cells for one in book.cell(model, plan, *cell)]
+    scored = [one for cell in cells for one in answered.cell(model, plan, *cell)]
     evidence = grid_evidence(scored, scorer=scorer, threshold=threshold, seed=seed)
     evidence.rows = [{name: value for name, value in row.items() if name not in _OF_CELLS} for row in evidence.rows]
     return _described(evidence, plan, left_out)
 
 
 def adaptive_evidence(
-    model: LanguageModel, plan: Plan, book: Book, *, scorer: str, threshold: float, precision: float, seed: int
+    model: LanguageModel,
+    plan: Plan,
+    answered: AnsweredCells,
+    *,
+    scorer: str,
+    threshold: float,
+    precision: float,
+    seed: int,
 ) -> Evidence:
     """Samples where the threshold is undecided, at most the plan's number a cell, until the cliff is known."""
     if plan.config is None:
@@ -48,7 +55,7 @@ def adaptive_evidence(
     answerer, scored = ModelAnswerer(model), list[Scored]()
 
     def ask(places: Sequence[Place]) -> list[float]:
-        samples = [book.samples(model, plan, length, depth, [number])[0] for length, depth, number in places]
+        samples = [answered.samples(model, plan, length, depth, [number])[0] for length, depth, number in places]
         found = [score_sample(s, a) for s, a in zip(samples, answerer.answer(samples), strict=True)]
         scored.extend(found)
         return [one.score(scorer) for one in found]
