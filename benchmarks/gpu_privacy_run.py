@@ -131,7 +131,7 @@ def run(config: StagesConfig, args: argparse.Namespace) -> dict[str, float]:
         clock[0] = time.perf_counter()
         print(f"{name}: {times[name]} s", flush=True)
 
-    stages = run_stages(config, report=lambda text: print(f"  {text}", flush=True))
+    stages = run_stages(config, on_message=lambda text: print(f"  {text}", flush=True))
     mark("training")
     options = ScoringOptions(samples=8, exact_positions=2, seed=config.seed)
     evidence = audit_stages(
@@ -139,7 +139,7 @@ def run(config: StagesConfig, args: argparse.Namespace) -> dict[str, float]:
         config.folder() / "manifest.jsonl",
         device=config.device,
         options=options,
-        report=lambda text: print(f"  {text}", flush=True),
+        on_message=lambda text: print(f"  {text}", flush=True),
     )
     mark("audit")
     save_evidence(evidence, config.folder() / "evidence.json")

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Resampling, did_row
-from lm_audit.audits.privacy.attribution.transitions import attribute, shares, stage_frames
+from lm_audit.audits.privacy.attribution.transitions import attribute_leak, shares, stage_frames
 from lm_audit.audits.privacy.measure.membership import auc_estimate
 from lm_audit.audits.privacy.measure.stress import stability
 from lm_audit.audits.privacy.outputs import attribution_summary
@@ -74,7 +74,7 @@ def test_p8_deltas_are_after_minus_before_and_survive_the_files(values) -> None:
     import pandas as pd
 
     evidence = evidence_of(values)
-    table = attribute(evidence, n_resamples=99)
+    table = attribute_leak(evidence, n_resamples=99)
     back = pd.read_csv(io.StringIO(table.to_csv(index=False)))
     assert list(back.columns) == list(table.columns)
     summary = json.loads(json.dumps(attribution_summary(evidence, table), allow_nan=False))

@@ -24,6 +24,7 @@ from lm_audit.models.scoring.limits import is_out_of_memory
 from lm_audit.models.scoring.requests import Bos, Request
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, Messages
+from lm_audit.progress import OnProgress
 
 if TYPE_CHECKING:
     from lm_audit.models.endpoint.traffic import Traffic
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from lm_audit.models.text.thinking import ThoughtMarkers
 
 _LOG = logging.getLogger(__name__)
-
-Progress = Callable[[int, int, int], None]
 
 
 class LanguageModel:
@@ -51,7 +50,7 @@ class LanguageModel:
         self.module = module
         self.tokenizer = tokenizer
         self.name = name
-        self.on_progress: Progress | None = None
+        self.on_progress: OnProgress | None = None
         self.chat_settings = ChatSettings()
         self.quantised_by: str | None = None
         self._batch_tokens: int | None = None

@@ -22,7 +22,7 @@ class Comparison:
     test: Estimate
 
 
-def compare_paired(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int) -> Comparison:
+def compare_paired(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
     """Two runs on the same items in the same order: paired bootstrap, and a test of the pairs.
 
     The test is McNemar's for answers 0 or 1, else the sign flip. Raises ``UsageError`` where the lengths differ.
@@ -34,7 +34,7 @@ def compare_paired(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed
         return Comparison(difference, sign_flip_test(np.asarray(b, np.float64) - np.asarray(a, np.float64), seed=seed))
 
 
-def compare_independent(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int) -> Comparison:
+def compare_independent(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
     """Two runs on different items, whose values may differ in spread: interval and p-value from one pivot."""
     found = studentised_difference(b, a, confidence=confidence, seed=seed)
     return Comparison(found.difference, found.p)

@@ -46,7 +46,7 @@ def crossed_equivalence(
     *,
     method: Literal["bootstrap", "t"] = "bootstrap",
     n_resamples: int = 9999,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """As :func:`equivalence_test` for the mean of a crossed table (rows, columns), by the two-way bootstrap.
 

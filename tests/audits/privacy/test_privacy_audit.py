@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY
-from lm_audit.audits.privacy.attribution.transitions import attribute
+from lm_audit.audits.privacy.attribution.transitions import attribute_leak
 from lm_audit.audits.privacy.audit import audit_stages, stage_rows
 from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
 from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
@@ -140,8 +140,8 @@ def test_missing_stage_strict_and_lenient(smoke_evidence: Evidence) -> None:
     kept = [row for row in smoke_evidence.rows if row["stage"] != "dpo_no_canary"]
     part = Evidence("privacy", rows=kept, parameters={"seed": 0})
     with pytest.raises(DataError, match="dpo_no_canary"):
-        attribute(part)
-    transitions = set(attribute(part, lenient=True)["transition"])
+        attribute_leak(part)
+    transitions = set(attribute_leak(part, lenient=True)["transition"])
     assert transitions == {"Base_to_SFT", "SFT_to_DPO_WithCanary"}
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Frames, Resampling, did_row, transition_rows
-from lm_audit.audits.privacy.attribution.transitions import attribute
+from lm_audit.audits.privacy.attribution.transitions import attribute_leak
 from lm_audit.evidence import Evidence
 
 COLUMNS = ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil", "top5", "ppl")
@@ -38,7 +38,7 @@ def test_members_that_move_like_their_twins_do_not_leak() -> None:
     said: list[str] = []
     rng = np.random.default_rng(0)
     for _ in range(25):
-        table = attribute(stage_pair(rng, 1.0, 1.0), lenient=True, n_resamples=499)
+        table = attribute_leak(stage_pair(rng, 1.0, 1.0), lenient=True, n_resamples=499)
         paired = table[(table["kind"] == "against twins") & (table["metric"] != "Canary_PPL")]
         assert (paired["low"] > 0).all()  # the members did move, and the row says so
         said += [word for word in paired["decision"] if "leaks" in word]
@@ -46,11 +46,11 @@ def test_members_that_move_like_their_twins_do_not_leak() -> None:
 
 
 def test_members_that_rise_above_their_twins_leak() -> None:
-    table = attribute(stage_pair(np.random.default_rng(1), 1.0, 0.0), lenient=True)
+    table = attribute_leak(stage_pair(np.random.default_rng(1), 1.0, 0.0), lenient=True)
     decisions = table.set_index("metric")["decision"]
     for metric in (PRIMARY, "secret_logprob", "Avg_LogProb"):
         assert decisions[metric].endswith("leaks more")
-    fallen = attribute(stage_pair(np.random.default_rng(1), -1.0, -2.0), lenient=True).set_index("metric")
+    fallen = attribute_leak(stage_pair(np.random.default_rng(1), -1.0, -2.0), lenient=True).set_index("metric")
     assert fallen.loc["secret_logprob", "delta"] < 0
     assert fallen.loc["secret_logprob", "decision"].endswith("leaks more")
 
@@ -61,7 +61,7 @@ def test_without_twins_nothing_is_said_of_leakage() -> None:
     for row in evidence.rows:
         if row["role"] == "member" and row["stage"] == "base":
             row["source_extracted"] = 0.0 if int(row["canary_id"][6:]) % 3 else 1.0
-    row = attribute(evidence, lenient=True).set_index("metric").loc["Extraction_Rate"]
+    row = attribute_leak(evidence, lenient=True).set_index("metric").loc["Extraction_Rate"]
     assert row["kind"] == "members alone"
     assert row["decision"] == "rises; no comparison with twins"
 
@@ -75,7 +75,7 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
             {"item": f"{stage}/document{i}", "stage": stage, "role": "document", "mean_logprob": v}
             for i, v in enumerate(noise)
         ]
-    table = attribute(evidence, lenient=True).set_index("metric")
+    table = attribute_leak(evidence, lenient=True).set_index("metric")
     assert table.loc["MIA_Gap", "decision"] == "rises; no comparison with twins"
     assert "leaks" in table.loc["twin_ROC_AUC", "decision"]
 

@@ -28,6 +28,7 @@ from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import seeded_text
 from lm_audit.models.toy.training import one_thread
+from lm_audit.progress import OnProgress
 
 SETTINGS = TrainSettings(epochs=2, lr=2e-3, batch_size=8, warmup_steps=2)
 TEXTS = seeded_text(40, 5)
@@ -60,12 +61,12 @@ class Interrupted(Exception):
     """Stands for a kill at a given step."""
 
 
-def stop_after(step: int):
-    def on_step(progress, total) -> None:
-        if progress.step == step:
+def stop_after(step: int) -> OnProgress:
+    def on_progress(done: int, total: int, tokens: int) -> None:
+        if done == step:
             raise Interrupted
 
-    return on_step
+    return on_progress
 
 
 def same_weights(a, b):
@@ -83,7 +84,7 @@ def test_sft_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path, monk
         expected = train_texts(whole, tokenizer, TEXTS, SETTINGS, seed=1, stage="sft")
         with pytest.raises(Interrupted):
             train_texts(
-                cut, tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=checkpoint, on_step=stop_after(7)
+                cut, tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=checkpoint, on_progress=stop_after(7)
             )
         fresh = small_llama(seed=9)
         resumed = train_texts(fresh, tokenizer, TEXTS, SETTINGS, seed=1, stage="sft", checkpoint=checkpoint)
@@ -123,7 +124,7 @@ def test_resumed_dpo_has_the_reference_of_the_first_start(
         train_preferences(whole, tokenizer, PAIRS, SETTINGS, **arguments)
         with pytest.raises(Interrupted):
             train_preferences(
-                cut, tokenizer, PAIRS, SETTINGS, **arguments, checkpoint=tmp_path / "d.pt", on_step=stop_after(2)
+                cut, tokenizer, PAIRS, SETTINGS, **arguments, checkpoint=tmp_path / "d.pt", on_progress=stop_after(2)
             )
         fresh = small_llama()
         train_preferences(fresh, tokenizer, PAIRS, SETTINGS, **arguments, checkpoint=tmp_path / "d.pt")
@@ -171,7 +172,7 @@ def test_full_disk_keeps_the_earlier_checkpoint(
             seed=1,
             stage="sft",
             checkpoint=checkpoint,
-            on_step=stop_after(3),
+            on_progress=stop_after(3),
         )
     before = checkpoint.read_bytes()
     with (
@@ -260,7 +261,7 @@ def test_stages_are_not_trained_twice(smoke_stages: tuple[StagesConfig, dict[str
     config, stages = smoke_stages
     before = {path: path.stat().st_mtime_ns for folder in stages.values() for path in folder.iterdir()}
     said: list[str] = []
-    assert run_stages(config, report=said.append) == stages
+    assert run_stages(config, on_message=said.append) == stages
     assert {path: path.stat().st_mtime_ns for folder in stages.values() for path in folder.iterdir()} == before
     assert said == [f"{stage}: complete" for stage in stages]
 

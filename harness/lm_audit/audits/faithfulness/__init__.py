@@ -21,18 +21,46 @@ if TYPE_CHECKING:
         recovery,
     )
     from lm_audit.audits.faithfulness.methods.explain import Explainer, attribute
-    from lm_audit.audits.faithfulness.methods.method_options import METHODS
+    from lm_audit.audits.faithfulness.methods.method_options import (
+        METHODS,
+        OPTIONS,
+        AblationOptions,
+        AttnLrpOptions,
+        FlashTraceOptions,
+        FtAttnLrpOptions,
+        FtIfrOptions,
+        IfrOptions,
+        IfrSpanOptions,
+        InputXGradientOptions,
+        IntegratedGradientsOptions,
+        LeaveOneOutOptions,
+        MethodOptions,
+        NoOptions,
+    )
     from lm_audit.audits.faithfulness.passage.tokens import Passage, encode_passage
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 
 __all__ = [
     "METHODS",
+    "OPTIONS",
+    "AblationOptions",
+    "AttnLrpOptions",
     "Attribution",
     "DeletionCurve",
     "DeletionTest",
     "Explainer",
     "FaithfulnessScores",
+    "FlashTraceOptions",
+    "FtAttnLrpOptions",
+    "FtIfrOptions",
+    "IfrOptions",
+    "IfrSpanOptions",
+    "InputXGradientOptions",
+    "IntegratedGradientsOptions",
+    "LeaveOneOutOptions",
+    "MethodOptions",
+    "NoOptions",
     "Passage",
     "attribute",
     "coverage",

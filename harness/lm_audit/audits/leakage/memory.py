@@ -85,7 +85,7 @@ def measure_memorisation(
     orders: int = 3,
     cut: Cut = "token",
     opening: str = "",
-    seed: int,
+    seed: int = 0,
     on_rows: OnRows | None = None,
 ) -> Memorisation:
     """Probe every usable item in its published order, in ``orders`` shuffled ones, and beside two baselines.
@@ -343,7 +343,7 @@ def _memorised(result: Memorisation) -> list[dict[str, Any]]:
 
 
 def memorisation(
-    model: LanguageModel, benchmark: Benchmark, *, orders: int = 3, cut: Cut = "token", opening: str = "", seed: int
+    model: LanguageModel, benchmark: Benchmark, *, orders: int = 3, cut: Cut = "token", opening: str = "", seed: int = 0
 ) -> Evidence:
     """:func:`measure_memorisation` as evidence, rows included."""
     rows: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.attribution.transitions import attribute
+    from lm_audit.audits.privacy.attribution.transitions import attribute_leak
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.data.canaries import Canary, flip_canaries, generate_canaries, plant_canaries
     from lm_audit.audits.privacy.data.corpus import build_corpus
@@ -30,7 +30,7 @@ __all__ = [
     "Manifest",
     "MemberText",
     "StagesConfig",
-    "attribute",
+    "attribute_leak",
     "audit_stages",
     "build_corpus",
     "build_preferences",

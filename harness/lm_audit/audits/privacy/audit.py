@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -21,6 +21,7 @@ from lm_audit.audits.privacy.measure.membership import epsilon_bound, exposure_b
 from lm_audit.audits.privacy.measure.source_columns import source_metrics
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, StageScores, score_stage
 from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
+from lm_audit.audits.privacy.stages.four_stages import OnMessage
 from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.errors import DataError, UsageError
@@ -43,7 +44,7 @@ def audit_stages(
     documents: int | None = None,
     lenient: bool = False,
     verify: bool = True,
-    report: Callable[[str], None] | None = None,
+    on_message: OnMessage | None = None,
 ) -> Evidence:
     """Evidence of all stages: their metrics, one row a canary and stage, and the primary figure of the last transition.
 
@@ -60,7 +61,7 @@ def audit_stages(
         verify_training_files(canaries)
     canaries = limited(canaries, (options or ScoringOptions()).limit, seed=(options or ScoringOptions()).seed)
     ordinary = comparison_documents(canaries, len(canaries.members) if documents is None else documents)
-    scored = score_stages(stages, canaries, ordinary, device=device, options=options, report=report)
+    scored = score_stages(stages, canaries, ordinary, device=device, options=options, on_message=on_message)
     return evidence_of(scored, canaries, options or ScoringOptions())
 
 
@@ -82,15 +83,15 @@ def score_stages(
     *,
     device: str = "auto",
     options: ScoringOptions | None = None,
-    report: Callable[[str], None] | None = None,
+    on_message: OnMessage | None = None,
 ) -> dict[str, StageScores]:
     """Scores of each stage in order, one model in memory at a time; later stages are calibrated by the base."""
     found: dict[str, StageScores] = {}
     for stage in STAGES:
         if stage not in stages:
             continue
-        if report is not None:
-            report(f"{stage}: scoring")
+        if on_message is not None:
+            on_message(f"{stage}: scoring")
         model = load_stage(stages[stage], device)
         found[stage] = score_stage(model, stage, manifest, documents, reference=found.get("base"), options=options)
     return found
@@ -233,13 +234,13 @@ def _record_blind(evidence: Evidence, blind: BlindBaseline) -> None:
 
 
 def _record_attribution(evidence: Evidence) -> None:
-    from lm_audit.audits.privacy.attribution.transitions import attribute, identical_variants
+    from lm_audit.audits.privacy.attribution.transitions import attribute_leak, identical_variants
 
     if identical_variants(evidence):
         evidence.notes.append(
             "Stages 2a and 2b score every canary the same: one was not trained, or one was loaded twice"
         )
-    table = attribute(evidence, lenient=True)
+    table = attribute_leak(evidence, lenient=True)
     changes = [_clean(row) for row in table.to_dict("records")]
     evidence.parameters["attribution"] = changes
     for row in changes:

@@ -105,7 +105,7 @@ def _preferences(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.stages.four_stages import run_stages
 
-    for stage, path in run_stages(_claimed(args), report=_say).items():
+    for stage, path in run_stages(_claimed(args), on_message=_say).items():
         _say(f"{stage}: {path}")
     return 0
 
@@ -133,7 +133,9 @@ def _audited(config: StagesConfig, stages: dict[str, Any], manifest: Path, args:
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     options = ScoringOptions(samples=args.samples, exact_positions=args.exact_positions, seed=config.seed)
-    evidence = audit_stages(stages, manifest, device=config.device, options=options, lenient=args.lenient, report=_say)
+    evidence = audit_stages(
+        stages, manifest, device=config.device, options=options, lenient=args.lenient, on_message=_say
+    )
     save_evidence(evidence, config.folder() / FILE)
     counts = {"canary_count": evidence.parameters["members"], "controls": evidence.parameters["controls"]}
     _log(config, "audit", {**counts, "seed": config.seed, "model_paths": {k: str(v) for k, v in stages.items()}})
@@ -145,14 +147,14 @@ def _attribute(args: argparse.Namespace) -> int:
 
 
 def _write(config: StagesConfig, args: argparse.Namespace) -> int:
-    from lm_audit.audits.privacy.attribution.transitions import attribute
+    from lm_audit.audits.privacy.attribution.transitions import attribute_leak
     from lm_audit.audits.privacy.evidence_file import FILE, load_evidence
     from lm_audit.audits.privacy.outputs import attribution_summary, write_outputs
 
     evidence = load_evidence(config.folder() / FILE)
     for path in write_outputs(evidence, config.folder(), lenient=args.lenient):
         _say(f"wrote {path}")
-    for finding in attribution_summary(evidence, attribute(evidence, lenient=args.lenient))["key_findings"]:
+    for finding in attribution_summary(evidence, attribute_leak(evidence, lenient=args.lenient))["key_findings"]:
         _say(finding)
     return 0 if evidence.control is None or evidence.control.passed else 1
 
@@ -181,7 +183,7 @@ def _chain(config: StagesConfig, args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     _say(f"seed {config.seed}: {config.folder()}")
-    stages = run_stages(config, report=_say)
+    stages = run_stages(config, on_message=_say)
     return _audited(config, dict(stages), config.folder() / MANIFEST, args)
 
 

@@ -11,7 +11,7 @@ from lm_audit.audits.privacy.attribution.changes import PRIMARY, risk_of
 from lm_audit.audits.privacy.attribution.transitions import (
     ALPHA,
     CONSISTENCY_RULE,
-    attribute,
+    attribute_leak,
     identical_variants,
     shares,
 )
@@ -46,7 +46,7 @@ OWN_COLUMNS = (
 
 def write_outputs(evidence: Evidence, folder: Path, *, lenient: bool = False) -> list[Path]:
     """Write summary CSV, long CSV, attribution table and attribution summary; their paths."""
-    table = attribute(evidence, lenient=lenient)
+    table = attribute_leak(evidence, lenient=lenient)
     summary = attribution_summary(evidence, table)
     files = {
         CSV_FILE: summary_table(evidence).to_csv(index=False),

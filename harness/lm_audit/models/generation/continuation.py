@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -232,7 +232,6 @@ def _check_finite(model: LanguageModel, logits: torch.Tensor, indices: Sequence[
 
 
 def _report(model: LanguageModel, done: Mapping[int, Generation], encoded: Sequence[Sequence[int]]) -> None:
-    progress: Any = model.on_progress
-    if progress is not None:
+    if model.on_progress is not None:
         tokens = sum(len(encoded[index]) + len(one.token_ids) for index, one in done.items())
-        progress(len(done), len(encoded), tokens)
+        model.on_progress(len(done), len(encoded), tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from lm_audit.code_version import code_version
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding, control_finding
+from lm_audit.progress import OnProgress
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.recording import record_measured
@@ -29,7 +30,7 @@ class Recorder:
         self.findings: dict[str, Finding] = {}
         self.failed_controls: list[Control] = []
         self.is_control = False
-        self.on_progress: Callable[[int, int, int], None] | None = None
+        self.on_progress: OnProgress | None = None
 
     def metric(self, name: str, estimate: Estimate, source: MetricSource | None = None) -> None:
         """Record a metric by its dotted name, and of which rows it was made; ``StoreError`` if the case has recorded it

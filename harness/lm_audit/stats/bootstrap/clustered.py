@@ -32,7 +32,7 @@ def bootstrap_clustered(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     method: str | None = None,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """The statistic of all values, whole clusters resampled with replacement.
 
@@ -74,7 +74,7 @@ def bootstrap_crossed(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     method: str | None = None,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """The statistic of a table, rows and columns resampled independently (two-way or "pigeonhole" bootstrap).
 

@@ -36,7 +36,7 @@ def bootstrap_ci(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     method: str | None = None,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """The statistic of one sample with its bootstrap interval.
 
@@ -93,7 +93,7 @@ def bootstrap_two_sample(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     method: str | None = None,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """The statistic of two independent samples with its interval, each side resampled on its own.
 

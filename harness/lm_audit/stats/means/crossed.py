@@ -49,7 +49,7 @@ def crossed_contrast(
     confidence: float = 0.95,
     method: Literal["bootstrap", "t"] = "bootstrap",
     n_resamples: int = 9999,
-    seed: int,
+    seed: int = 0,
 ) -> CrossedContrast:
     """The mean of a (rows, columns) table of differences, or of ``table - minus``, with everything tested about it.
 
@@ -79,7 +79,7 @@ def crossed_contrast(
     return CrossedContrast(difference, _p_of_draws(draws, cells.size), flips)
 
 
-def two_way_p_value(table: ArrayLike, *, n_resamples: int = 9999, seed: int) -> Estimate:
+def two_way_p_value(table: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """Two-sided p-value of "the table's mean is 0": the smallest alpha whose two-way interval excludes 0."""
     return crossed_contrast(table, n_resamples=n_resamples, seed=seed).two_way
 
@@ -102,7 +102,7 @@ def max_min(values: Array) -> float:
     return float(np.ptp(values.mean(axis=(1, 2))))
 
 
-def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int) -> Estimate:
+def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """p-value of "all groups are alike" by the max-min disparity of values (groups, templates, pairs).
 
     Group labels are permuted within each template jointly over all pairs, then within each pair over all templates;
@@ -122,7 +122,7 @@ def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int
     return p_value(max(by_template, by_pair), n=cells.size, method=method, note=note)
 
 
-def max_min_two_way(values: ArrayLike, *, n_resamples: int = 9999, seed: int) -> Estimate:
+def max_min_two_way(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """p-value of "all groups are alike" by the max-min disparity of values (groups, templates, pairs), two-way
     bootstrap.
 

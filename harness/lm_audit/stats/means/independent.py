@@ -26,7 +26,7 @@ def mean_interval(
     bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    seed: int,
+    seed: int = 0,
 ) -> Estimate:
     """The mean of all values with an interval; ``clusters`` (one label a value) are resampled whole.
 

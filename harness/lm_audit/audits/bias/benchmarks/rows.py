@@ -54,7 +54,7 @@ _TARGETS = "additional_metadata.csv"
 _WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
 
 
-def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
+def load_rows(source: str | Path, kind: str) -> list[Row]:
     """The rows of a public benchmark, from a file, a folder of its files, or a data set of the hub.
 
     A hub set is named ``OWNER/NAME@REVISION:CONFIG:SPLIT``; what is not named is read whole. Every row carries
@@ -63,7 +63,7 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
     """
     if kind not in _COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
-    path, hub = Path(path_or_hub_id), hub_set(path_or_hub_id)
+    path, hub = Path(source), hub_set(source)
     if is_folder(path):
         rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
     elif is_there(path):
@@ -73,7 +73,7 @@ def load_rows(path_or_hub_id: str | Path, kind: str) -> list[Row]:
     else:
         raise DataError("no such file or folder, and no hub id (OWNER/NAME@REVISION:CONFIG:SPLIT)", file=path)
     if not rows:
-        raise DataError(f"holds no {kind} rows", file=path_or_hub_id)
+        raise DataError(f"holds no {kind} rows", file=source)
     if kind == "bbq" and hub is None:
         _add_targets(rows, path)
     return rows
@@ -97,9 +97,9 @@ def _add_targets(rows: list[Row], path: Path) -> None:
             row.setdefault("target_loc", target)
 
 
-def is_hub_id(path_or_hub_id: str | Path) -> bool:
+def is_hub_id(source: str | Path) -> bool:
     """Whether a source can only be a data set of the hub: it has the form, and nothing of that name is here."""
-    return hub_set(path_or_hub_id) is not None
+    return hub_set(source) is not None
 
 
 _PATTERNS = {

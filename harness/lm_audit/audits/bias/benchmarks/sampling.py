@@ -10,7 +10,9 @@ import numpy as np
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
 
-def stratified_sample(rows: Sequence[Row], n: int | None, key: Callable[[Row], Hashable], *, seed: int) -> list[Row]:
+def stratified_sample(
+    rows: Sequence[Row], n: int | None, key: Callable[[Row], Hashable], *, seed: int = 0
+) -> list[Row]:
     """At most n rows in their old order, each stratum by its share (at least one row each); all of them for ``None``.
 
     Shares are rounded by largest remainder, so the sample has exactly n rows where there are fewer strata than n.

@@ -48,7 +48,7 @@ class Contrast:
         return f"{self.group} - {self.reference}"
 
 
-def all_contrasts(measured: GridMeasurement, *, margin: float, confidence: float, seed: int) -> list[Contrast]:
+def all_contrasts(measured: GridMeasurement, *, margin: float, confidence: float, seed: int = 0) -> list[Contrast]:
     """Every pair of groups inside every axis; Holm runs over all of them, since all were looked at.
 
     The axis' reference is subtracted wherever it takes part, else the group that is listed first. Intervals and tests

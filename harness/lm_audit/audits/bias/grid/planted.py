@@ -49,7 +49,7 @@ def nonce_names(n: int, *, seed: int) -> list[str]:
     return list(names)
 
 
-def nonce_prompts(templates: Sequence[str], *, seed: int) -> NoncePrompts:
+def nonce_prompts(templates: Sequence[str], *, seed: int = 0) -> NoncePrompts:
     """One prompt a template and side; templates hold ``{name}``. No name is used twice, so that templates vary with
     names and the interval covers both."""
     names = nonce_names(2 * len(templates), seed=seed)

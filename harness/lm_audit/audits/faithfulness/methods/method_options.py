@@ -3,38 +3,184 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
 
 from lm_audit.audits.faithfulness.options import MOST_HOPS
 from lm_audit.audits.faithfulness.passage.spans import Span
 from lm_audit.errors import UsageError
 from lm_audit.number_checks import check_choice, check_number, check_whole
 
-_FLOW = frozenset({"eps", "threshold"})
-_GRADIENT = frozenset({"weights", "reduce"})
 
-READS: Mapping[str, frozenset[str]] = {
-    "ifr": _FLOW | {"variant"},
-    "ifr_span": _FLOW | {"weights"},
-    "ft_ifr": _FLOW | {"hops", "variant"},
-    "flashtrace": _FLOW | {"hops"},
-    "attnlrp": _GRADIENT | {"score_mode"},
-    "ft_attnlrp": frozenset({"hops", "score_mode", "negatives", "normalise"}),
-    "integrated_gradients": frozenset({"weights", "variant", "baseline", "points", "tolerance"}),
-    "input_x_gradient": _GRADIENT | {"objective"},
-    "attention": frozenset(),
-    "attention_reference": frozenset(),
-    "rollout": frozenset(),
-    "ablation": frozenset({"variant", "baseline"}),
-    "ablation_clp": frozenset({"variant", "baseline"}),
-    "leave_one_out": frozenset({"baseline"}),
+class MethodOptions:
+    """What a method reads beside the spans: a frozen record a method, without what the method does not read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flow(MethodOptions):
+    """IFR's proximities: ``eps`` another epsilon of its norm, ``threshold`` the smallest that counts (L1 units)."""
+
+    eps: float | None = None
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hops(MethodOptions):
+    """How often the attribution is carried on through the thought."""
+
+    hops: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Weights(MethodOptions):
+    """The share of each token of the sink, one a token; ``None``: all alike."""
+
+    weights: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reduce(MethodOptions):
+    """How a token's gradient becomes one number: "sum" over the features, or their "l2" norm."""
+
+    reduce: str = "sum"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ScoreMode(MethodOptions):
+    """The token whose logit is explained: the "generated" one, or the likeliest ("max")."""
+
+    score_mode: str = "generated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Baseline(MethodOptions):
+    """What stands in the place of a token that is taken out."""
+
+    baseline: str = "eos"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Variant(MethodOptions):
+    """Another form of the method, by name; ``None``: the usual one."""
+
+    variant: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IfrOptions(_Flow, _Variant):
+    """``variant`` "output_only": rows of the sink alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IfrSpanOptions(_Flow, _Weights):
+    """IFR of the sink as one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FtIfrOptions(_Flow, _Hops, _Variant):
+    """``variant`` "in_all_gen", "stop_words" or "split_hop"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlashTraceOptions(_Flow, _Hops):
+    """FlashTrace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttnLrpOptions(_Weights, _Reduce, _ScoreMode):
+    """AttnLRP."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FtAttnLrpOptions(_Hops, _ScoreMode):
+    """AttnLRP over hops: "drop" or take as they are ("abs") the ``negatives``, and ``normalise`` every hop."""
+
+    negatives: str = "drop"
+    normalise: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegratedGradientsOptions(_Weights, _Variant, _Baseline):
+    """``points`` of the path, doubled until the rows' sums are within ``tolerance``; ``variant`` "logit" explains the
+    logit in place of the log-probability.
+    """
+
+    points: int = 20
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputXGradientOptions(_Weights, _Reduce):
+    """``objective``: "logit" or "logprob"."""
+
+    objective: str = "logit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions(MethodOptions):
+    """The method reads nothing but the spans."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblationOptions(_Variant, _Baseline):
+    """``variant``: "sentences", or "segments:K" of about equal length."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveOneOutOptions(_Baseline):
+    """One token after the other is replaced."""
+
+
+OPTIONS: Mapping[str, type[MethodOptions]] = {
+    "ifr": IfrOptions,
+    "ifr_span": IfrSpanOptions,
+    "ft_ifr": FtIfrOptions,
+    "flashtrace": FlashTraceOptions,
+    "attnlrp": AttnLrpOptions,
+    "ft_attnlrp": FtAttnLrpOptions,
+    "integrated_gradients": IntegratedGradientsOptions,
+    "input_x_gradient": InputXGradientOptions,
+    "attention": NoOptions,
+    "attention_reference": NoOptions,
+    "rollout": NoOptions,
+    "ablation": AblationOptions,
+    "ablation_clp": AblationOptions,
+    "leave_one_out": LeaveOneOutOptions,
 }
+"""Method -> the record of its options."""
+
+METHODS = tuple(OPTIONS)
+"""Names that ``attribute`` knows."""
+
+
+def _names(record: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in fields(record))
+
+
+READS: Mapping[str, frozenset[str]] = {method: _names(record) for method, record in OPTIONS.items()}
 """The options that change what a method gives, beside the spans."""
 
-METHODS = tuple(READS)
-"""Names that ``attribute`` knows."""
+
+class Keywords(TypedDict, total=False):
+    """The options of all methods, as :func:`~lm_audit.audits.faithfulness.methods.explain.attribute` takes them by
+    name; their meaning and what they are unless given stand with the records.
+    """
+
+    hops: int
+    eps: float | None
+    threshold: float
+    objective: str
+    reduce: str
+    score_mode: str
+    negatives: str
+    normalise: bool
+    variant: str | None
+    weights: Sequence[float] | None
+    baseline: str
+    points: int
+    tolerance: float | None
+
 
 _VARIANTS: Mapping[str, tuple[str, ...]] = {
     "ifr": ("output_only",),
@@ -44,9 +190,12 @@ _VARIANTS: Mapping[str, tuple[str, ...]] = {
 _SEGMENTS = re.compile(r"sentences|segments(:[1-9][0-9]{0,5})?")
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a method is run; see :func:`~lm_audit.audits.faithfulness.methods.explain.attribute` for the meaning.
+@dataclass(frozen=True, kw_only=True)
+class Options(
+    IfrOptions, IfrSpanOptions, FtIfrOptions, FlashTraceOptions, AttnLrpOptions, FtAttnLrpOptions,
+    IntegratedGradientsOptions, InputXGradientOptions,
+):  # fmt: skip
+    """How a method is run: the spans, and the options of all methods, of which it reads its own.
 
     ``explicit_sink`` says whether the user named one.
     """
@@ -54,19 +203,30 @@ class Options:
     sink: Span
     thinking: Span
     explicit_sink: bool
-    hops: int = 1
-    eps: float | None = None
-    objective: str = "logit"
-    reduce: str = "sum"
-    score_mode: str = "generated"
-    negatives: str = "drop"
-    normalise: bool = True
-    variant: str | None = None
-    weights: tuple[float, ...] | None = None
-    baseline: str = "eos"
-    points: int = 20
-    tolerance: float | None = None
-    threshold: float = 0.0
+
+
+def options_for(
+    method: str, given: MethodOptions | None, keywords: Keywords, *, sink: Span, thinking: Span, explicit_sink: bool
+) -> Options:
+    """The options of one run, from the method's record or from keywords.
+
+    ``UsageError`` for both at once, for another method's record, for a keyword that no method has or that ``method``
+    does not read and that would change nothing, and for values that cannot be.
+    """
+    if given is not None and (keywords or type(given) is not OPTIONS[method]):
+        raise UsageError(
+            f"{method} takes its options as {OPTIONS[method].__name__} or as keywords, not both; got "
+            f"{type(given).__name__}{' and ' + ', '.join(keywords) if keywords else ''}"
+        )
+    chosen: dict[str, Any] = dict(keywords) if given is None else vars(given)
+    unknown = sorted(chosen.keys() - Keywords.__annotations__.keys())
+    if unknown:
+        raise UsageError(f"{unknown[0]!r} is an option of no method; there are {', '.join(Keywords.__annotations__)}")
+    if chosen.get("weights") is not None:
+        chosen = chosen | {"weights": tuple(float(weight) for weight in chosen["weights"])}
+    options = Options(sink=sink, thinking=thinking, explicit_sink=explicit_sink, **chosen)
+    check_options(method, options)
+    return options
 
 
 def check_options(method: str, options: Options) -> None:
@@ -99,10 +259,11 @@ def _check_weights(options: Options) -> None:
 
 
 def _check_read(method: str, options: Options) -> None:
-    for name, default in Options.__dataclass_fields__.items():
-        if name in ("sink", "thinking", "explicit_sink") or name in READS[method]:
+    for field in fields(options):
+        name = field.name
+        if name in READS[method] or name not in Keywords.__annotations__:
             continue
-        if getattr(options, name) != default.default:
+        if getattr(options, name) != field.default:
             users = [other for other in METHODS if name in READS[other]]
             raise UsageError(
                 f"{name}={getattr(options, name)!r} does nothing in {method}, which does not read it; it belongs to "

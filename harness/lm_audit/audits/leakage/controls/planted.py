@@ -47,7 +47,7 @@ CHECKED = 3
 """So many questions are scored a second time by plain forward passes."""
 
 
-def made_up_items(n: int, *, seed: int, options: int = 4) -> list[Item]:
+def made_up_items(n: int, *, seed: int = 0, options: int = 4) -> list[Item]:
     """``n`` questions about nothing, the same for the same seed; by construction every order of options is alike.
 
     Each option is "no" and three letters drawn by chance, so that the published test cuts it right before what nobody
@@ -71,7 +71,7 @@ def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
 
 
 def trained_on(
-    model: LanguageModel, items: Sequence[Item], *, seed: int, least: float = LEARNT
+    model: LanguageModel, items: Sequence[Item], *, seed: int = 0, least: float = LEARNT
 ) -> tuple[LanguageModel, TrainingRecord]:
     """A copy of the model that knows the items' published texts, each alone and two neighbours together, and how long
     it took.
@@ -131,7 +131,7 @@ class Planted:
     membership_p: float
 
 
-def plant(model: LanguageModel, *, questions: int = QUESTIONS, seed: int) -> Planted:
+def plant(model: LanguageModel, *, questions: int = QUESTIONS, seed: int = 0) -> Planted:
     """Train on half of the made-up questions and ask the audit's tests about both halves."""
     items = made_up_items(questions, seed=seed)
     # Pairs of neighbours go to one half.
@@ -192,6 +192,6 @@ def _benchmark(items: Sequence[Item]) -> Benchmark:
     return Benchmark("made-up", tuple(items), ("made-up",), len(items), len(items))
 
 
-def made_up_benchmark(n: int, *, seed: int) -> Benchmark:
+def made_up_benchmark(n: int, *, seed: int = 0) -> Benchmark:
     """Made-up questions as a benchmark."""
     return _benchmark(made_up_items(n, seed=seed))

@@ -38,7 +38,7 @@ def completions(
     *,
     cut: Cut = "token",
     opening: str = "",
-    seed: int,
+    seed: int = 0,
     on_rows: OnRows | None = None,
 ) -> Evidence:
     """Greedy completions of every option's second half, in its place and after another item (what language gives).

@@ -32,7 +32,7 @@ _CONDITIONS = {ORIGINAL: "original", MIXED: "shuffled", OTHER_ITEM: "baseline"}
 
 
 def published_memorisation(
-    model: LanguageModel, benchmark: Benchmark, *, seed: int, on_rows: OnRows | None = None
+    model: LanguageModel, benchmark: Benchmark, *, seed: int = 0, on_rows: OnRows | None = None
 ) -> Evidence:
     """The source's score (hits a question, mean of file means) of the benchmark and of the same with options mixed.
 

@@ -93,7 +93,7 @@ Drawn = Literal["items", "pairs"]
 
 
 def load_benchmark(
-    benchmark: str | Path,
+    source: str | Path,
     *,
     columns: str | None = None,
     limit: int | None = None,
@@ -113,10 +113,10 @@ def load_benchmark(
     mapping = parse_mapping(columns)
     reading = _Reading(mapping, _Sample(limit, seed, drawn))
     files = []
-    for source in sources(benchmark, header=mapping.get("header")):
-        files.append(source.stem)
-        reading.read(source, len(files))
-    return reading.result(str(benchmark), name or Path(str(benchmark)).stem, files)
+    for one in sources(source, header=mapping.get("header")):
+        files.append(one.stem)
+        reading.read(one, len(files))
+    return reading.result(str(source), name or Path(str(source)).stem, files)
 
 
 @lru_cache(maxsize=32)

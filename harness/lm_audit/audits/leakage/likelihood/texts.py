@@ -40,7 +40,7 @@ def text_likelihood(
     *,
     clean: Benchmark | None = None,
     n: int = 5,
-    seed: int,
+    seed: int = 0,
     on_rows: OnRows | None = None,
 ) -> Evidence:
     """n-gram accuracy, perplexity, Min-K% and Min-K%++ of each item's text; one forward pass an item.

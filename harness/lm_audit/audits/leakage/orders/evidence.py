@@ -36,7 +36,7 @@ def option_order(
     benchmark: Benchmark,
     *,
     orders: int | Sequence[Sequence[int]] = 24,
-    seed: int,
+    seed: int = 0,
     on_rows: OnRows | None = None,
 ) -> Evidence:
     """The rank of the published order among all orders, over items; all items, and those of no sorted style."""
@@ -116,7 +116,7 @@ def _ranks(table: pd.DataFrame) -> Figure:
 
 
 def row_order(
-    model: LanguageModel, benchmark: Benchmark, *, shards: int = 4, permutations: int = 19, seed: int
+    model: LanguageModel, benchmark: Benchmark, *, shards: int = 4, permutations: int = 19, seed: int = 0
 ) -> Evidence:
     """Whether a row is likelier after the one before it in the file than the other way round, and than shuffled.
 

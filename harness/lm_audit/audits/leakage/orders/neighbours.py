@@ -56,7 +56,7 @@ def neighbour_places(places: Sequence[int], files: Sequence[str]) -> Iterator[tu
 
 
 def swap_test(
-    model: LanguageModel, rows: Sequence[str], pairs: Sequence[Neighbours], files: Sequence[str], *, seed: int
+    model: LanguageModel, rows: Sequence[str], pairs: Sequence[Neighbours], files: Sequence[str], *, seed: int = 0
 ) -> SwapTest:
     """Is each pair of ``rows`` likelier in its order than swapped? ``files`` names the file of each pair.
 

@@ -29,7 +29,7 @@ def is_shufflable(item: Item) -> bool:
     return len(item.options) - len(anchored_slots(item)) >= 2
 
 
-def shuffled_orders(item: Item, count: int, *, seed: int) -> list[Order]:
+def shuffled_orders(item: Item, count: int, *, seed: int = 0) -> list[Order]:
     """Up to ``count`` different orders other than the published one; empty where the item cannot be shuffled.
 
     First come the powers of a random cycle through all free slots: with the published order they make a Latin square,

@@ -24,7 +24,7 @@ _EQUAL = 1e-6
 
 
 def order_test(
-    model: LanguageModel, items: Sequence[Item], orders: int | Sequence[Sequence[int]] = 24, *, seed: int
+    model: LanguageModel, items: Sequence[Item], orders: int | Sequence[Sequence[int]] = 24, *, seed: int = 0
 ) -> pd.DataFrame:
     """A table with one row an item: the log-probability of question and options in each order, and the published rank.
 
@@ -89,7 +89,7 @@ def places(table: pd.DataFrame) -> list[float | None]:
     ]
 
 
-def summarise(table: pd.DataFrame, *, seed: int) -> OrderSummary:
+def summarise(table: pd.DataFrame, *, seed: int = 0) -> OrderSummary:
     """The items of an :func:`order_test` table together; intervals as :func:`~.averages.mean_of` has them."""
     used = table[table["n_orders"] > 1]
     chances = (1 / used["n_orders"]).tolist()

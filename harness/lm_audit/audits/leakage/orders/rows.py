@@ -35,7 +35,7 @@ class RowOrder:
 
 
 def row_order_test(
-    model: LanguageModel, rows: Sequence[str], *, shards: int = 10, permutations: int = 25, seed: int
+    model: LanguageModel, rows: Sequence[str], *, shards: int = 10, permutations: int = 25, seed: int = 0
 ) -> RowOrder:
     """Compare the log-probability of every shard's rows in order with that of ``permutations`` seeded shuffles.
 

@@ -92,7 +92,7 @@ def build_sample(
     length: int,
     depth: float | Sequence[float],
     needle: str | Needle | NeedleTask,
-    seed: int,
+    seed: int = 0,
     index: int = 0,
     question: str | None = None,
     answers: Sequence[str] | None = None,

@@ -29,17 +29,17 @@ def length_sequence(target: int, interval: int, start: int | None = None) -> lis
     return list(range(first, target + 1, interval))
 
 
-def depth_sequence(n: int, strategy: str = "uniform", *, seed: int | None = None) -> list[float]:
+def depth_sequence(n: int, strategy: str = "uniform", *, seed: int = 0) -> list[float]:
     """``n`` ascending depths in percent of the haystack.
 
     ``uniform``: i * 100 / n, i = 1..n (never 0, always 100). ``inclusive``: from 0 to 100 in equal steps, 50 alone.
-    ``open``: (i - 0.5) * 100 / n. ``random``: drawn from 0, 1, ..., 100 without replacement by ``seed`` (0 if None).
+    ``open``: (i - 0.5) * 100 / n. ``random``: drawn from 0, 1, ..., 100 without replacement by ``seed``.
     Raises ``UsageError`` for n < 1, more random depths than the 101 there are, and an unknown strategy.
     """
     if n < 1:
         raise UsageError(f"number of depths is {n}; expected 1 or more")
     if strategy == "random":
-        return _random_depths(n, 0 if seed is None else seed)
+        return _random_depths(n, seed)
     if strategy not in _RULES:
         raise UsageError(f"depth strategy {strategy!r} is unknown; expected one of {', '.join(STRATEGIES)}")
     if n > FINEST:

@@ -23,7 +23,7 @@ CONSISTENCY_RULE = 0.7
 PER_ROW_COLUMNS = ("transition", "metric", "kind", "before", "after", "delta", "low", "high")
 
 
-def attribute(evidence: Evidence, *, lenient: bool = False, n_resamples: int = 1999) -> pd.DataFrame:
+def attribute_leak(evidence: Evidence, *, lenient: bool = False, n_resamples: int = 1999) -> pd.DataFrame:
     """One row a transition and metric, from the rows of a privacy evidence; the primary figure is marked.
 
     ``delta`` is the members' value after minus before in the metric's unit, ``low``/``high`` its 95% interval (for the

@@ -41,7 +41,7 @@ class Canary:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def generate_canaries(n: int, *, seed: int, family: str = "code") -> list[Canary]:
+def generate_canaries(n: int, *, seed: int = 0, family: str = "code") -> list[Canary]:
     """``n`` canaries of one family, all members with one repetition; pure: the first n of n + m are the same.
 
     Texts, secrets and ids are unique, and no secret is a substring of another canary's text.
@@ -69,7 +69,9 @@ def _draw_unique(family: Family, seed: int, index: int, earlier: Sequence[Canary
     )
 
 
-def plant_canaries(repetitions: Sequence[int], *, controls: int = 200, seed: int, family: str = "code") -> list[Canary]:
+def plant_canaries(
+    repetitions: Sequence[int], *, controls: int = 200, seed: int = 0, family: str = "code"
+) -> list[Canary]:
     """Members with the given repetitions (one each) and held-out twins, roles assigned by a seeded shuffle.
 
     The number of members is fixed, so that no independent coins exist and a one-run epsilon is not identified; see
@@ -84,7 +86,7 @@ def plant_canaries(repetitions: Sequence[int], *, controls: int = 200, seed: int
     return [_with_role(canary, count) for canary, count in zip(drawn, slots, strict=True)]
 
 
-def flip_canaries(n: int, *, seed: int, family: str = "code", repetitions: int = 1) -> list[Canary]:
+def flip_canaries(n: int, *, seed: int = 0, family: str = "code", repetitions: int = 1) -> list[Canary]:
     """``n`` canaries, each included by an independent fair coin: what an empirical epsilon needs."""
     if repetitions < 1:
         raise UsageError(f"repetitions must be at least 1, got {repetitions}")

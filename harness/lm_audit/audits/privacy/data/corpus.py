@@ -33,7 +33,7 @@ class Corpus:
         return [text for text, _ in self.rows]
 
 
-def build_corpus(documents: Sequence[str], canaries: Sequence[Canary], *, seed: int) -> Corpus:
+def build_corpus(documents: Sequence[str], canaries: Sequence[Canary], *, seed: int = 0) -> Corpus:
     """Documents in their order with every member at even distances, each as often as its repetitions say.
 
     The share of unique canaries, k / (n + k), binds: above 1% is a ``UsageError``, above 0.8% sets ``level`` to

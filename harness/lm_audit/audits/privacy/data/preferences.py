@@ -50,7 +50,7 @@ def build_preferences(
     documents: Sequence[str],
     canaries: Sequence[Canary],
     *,
-    seed: int,
+    seed: int = 0,
     pairs_per_canary: int = 2,
     num_pairs: int | None = None,
     style: Style = "secret",

@@ -24,12 +24,13 @@ from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.textfiles import read_json_object
 
-Report = Callable[[str], None]
+OnMessage = Callable[[str], None]
+"""Told in a sentence what begins."""
 DONE = "stage.json"
 METADATA = "run_metadata.jsonl"
 
 
-def run_stages(config: StagesConfig, *, report: Report | None = None) -> dict[str, Path]:
+def run_stages(config: StagesConfig, *, on_message: OnMessage | None = None) -> dict[str, Path]:
     """Folder of each stage (``base``, ``sft``, ``dpo_no_canary``, ``dpo_with_canary``), trained where it is missing.
 
     Data, checkpoints and stages lie in ``config.folder()``; a stage that is complete is not trained again, and one that
@@ -43,7 +44,7 @@ def run_stages(config: StagesConfig, *, report: Report | None = None) -> dict[st
         claim(config, folder)
         manifest = prepare(config, folder)
         verify_training_files(manifest)
-        return {stage: _stage(stage, config, manifest, folder, report or _silent) for stage in STAGES}
+        return {stage: _stage(stage, config, manifest, folder, on_message or _silent) for stage in STAGES}
 
 
 def _silent(message: str) -> None:
@@ -67,13 +68,13 @@ def _claim(record: Mapping[str, Any], folder: Path, name: str, what: str) -> Non
         raise UsageError(f"{folder} holds {what} (differs in {', '.join(differing)}); use another folder")
 
 
-def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, report: Report) -> Path:
+def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, on_message: OnMessage) -> Path:
     target = folder / "stages" / stage
     if (target / DONE).is_file() and (stage != "base" or stage_spec(target) == base_spec(config)):
-        report(f"{stage}: complete")
+        on_message(f"{stage}: complete")
         return target
     shutil.rmtree(target, ignore_errors=True)
-    report(f"{stage}: training")
+    on_message(f"{stage}: training")
     with quiet_training():
         record = _trainers(config)[stage](stage, config, folder, target)
     record |= {"stage": stage, "seed": config.seed, "config": config.to_json(), "config_sha256": config.sha256}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, 
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.errors import ModelError
+from lm_audit.progress import OnProgress
 
 FIRST_LOSS_TOLERANCE = 5e-3
 """At the first step policy and reference are equal, so that the loss is ln 2 whatever the data."""
@@ -39,7 +40,7 @@ def train_preferences(
     stage: str,
     checkpoint: Path | None = None,
     reference: Sequence[tuple[float, float]] | None = None,
-    on_step: Callable[[Progress, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Progress:
     """Train in place on the pairs; loss: -log sigmoid(beta (policy margin - reference margin)), margins in nats.
 
@@ -58,7 +59,9 @@ def train_preferences(
 
     batches = all_batches(len(rows), settings, seed=seed)
     with without_dropout(module):
-        progress = run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
+        progress = run_steps(
+            module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_progress=on_progress
+        )
     check_first_loss(progress.losses[0], stage)
     return progress
 

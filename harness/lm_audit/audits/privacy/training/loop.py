@@ -13,6 +13,7 @@ import torch
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import ModelError, StoreError
 from lm_audit.models.toy.training import TrainingSettings, lr_factor
+from lm_audit.progress import OnProgress
 from lm_audit.textfiles import replacing
 
 LossOf = Callable[[list[int]], torch.Tensor]
@@ -36,7 +37,7 @@ def run_steps(
     stage: str,
     checkpoint: Path | None = None,
     every: int = 50,
-    on_step: Callable[[Progress, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Progress:
     """Train ``module`` in place, one optimiser step a batch, and answer with the loss of every step.
 
@@ -64,8 +65,8 @@ def run_steps(
         progress.step = step + 1
         if checkpoint is not None and progress.step % every == 0 and progress.step < len(batches):
             save_checkpoint(checkpoint, module, optimizer, progress)
-        if on_step is not None:
-            on_step(progress, len(batches))
+        if on_progress is not None:
+            on_progress(progress.step, len(batches), 0)
     module.eval()
     return progress
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import all_batches, encode_rows, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
+from lm_audit.progress import OnProgress
 
 
 def train_texts(
@@ -23,7 +24,7 @@ def train_texts(
     seed: int,
     stage: str,
     checkpoint: Path | None = None,
-    on_step: Callable[[Progress, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Progress:
     """Train in place on the texts; loss: mean negative log-likelihood over the tokens of a batch, padding left out.
 
@@ -40,4 +41,6 @@ def train_texts(
 
     batches = all_batches(len(rows), settings, seed=seed)
     with without_dropout(module, keep=("lora_",) if has_adapter(module) else ()):
-        return run_steps(module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_step=on_step)
+        return run_steps(
+            module, batches, loss_of, settings, stage=stage, checkpoint=checkpoint, on_progress=on_progress
+        )

@@ -44,7 +44,7 @@ _ANSWERS = {"weight": "answers"}
 
 def bbq(
     model: LanguageModel,
-    items: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     *,
     usage: Usage | None = None,
     confidence: float = 0.95,
@@ -55,9 +55,9 @@ def bbq(
     The model's answer is the one of the three with the largest mean log-probability per token, averaged over all six
     orders in which the options can be listed. Bias runs from -1 (against the stereotype) to +1; where every answer is
     "unknown" it has no value. Clusters are question templates. ``usage`` says how much of a larger set could be
-    used, where ``items`` are a sample of it. Raises ``DataError`` where most rows are not usable.
+    used, where ``rows`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    rows = list(items)
+    rows = list(rows)
     parsed, excluded = parse_bbq(rows)
     usage = usage or usage_of("bbq", rows, excluded)
     usage.require_most()

@@ -39,7 +39,7 @@ MAX_NEW_TOKENS = 16
 
 def bbq_generated(
     model: LanguageModel,
-    items: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     *,
     usage: Usage | None = None,
     confidence: float = 0.95,
@@ -52,7 +52,7 @@ def bbq_generated(
     are called ``bias.bbq_generated_*``, so that nothing compares them with scored choices. Raises ``DataError`` where
     most rows are not usable.
     """
-    rows = list(items)
+    rows = list(rows)
     parsed, excluded = parse_bbq(rows)
     usage = usage or usage_of("bbq", rows, excluded)
     usage.require_most()

@@ -39,7 +39,7 @@ _METRICS: dict[str, dict[str, Any]] = {
 
 def stereoset(
     model: LanguageModel,
-    items: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     *,
     prefix_token: PrefixToken = "bos",
     usage: Usage | None = None,
@@ -51,9 +51,9 @@ def stereoset(
     A candidate's score is its mean log-probability per token: of the whole sentence after one prefix token
     (intrasentence), or of the continuation given prefix token and context (intersentence). SS of the suffix alone
     (what follows the filled blank) is reported beside it. ``usage`` says how much of a larger set could be used, where
-    ``items`` are a sample of it. Raises ``DataError`` where most rows are not usable.
+    ``rows`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    rows = list(items)
+    rows = list(rows)
     parsed, excluded = parse_stereoset(rows)
     usage = usage or usage_of("stereoset", rows, excluded)
     usage.require_most()

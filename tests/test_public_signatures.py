@@ -1,0 +1,153 @@
+"""One meaning a word, over all that the packages export: seeds, inputs, progress, records of options, Evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import pytest
+
+import lm_audit
+from lm_audit.audits import faithfulness
+from lm_audit.errors import UsageError
+
+PACKAGES = ["lm_audit", *(m.name for m in pkgutil.walk_packages(lm_audit.__path__, "lm_audit.") if m.ispkg)]
+EXPORTED: dict[str, Any] = {
+    f"{package}.{name}": getattr(module, name)
+    for package in PACKAGES
+    for module in [importlib.import_module(package)]
+    for name in getattr(module, "__all__", ())
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {n: value for n, value in EXPORTED.items() if inspect.isfunction(value)}
+PARAMETERS = [
+    (name, parameter) for name, value in FUNCTIONS.items() for parameter in inspect.signature(value).parameters.values()
+]
+RECORDS = [value for value in EXPORTED.values() if inspect.isclass(value) and dataclasses.is_dataclass(value)]
+
+
+def test_every_seed_is_a_keyword_and_0_unless_given() -> None:
+    seeds = [(name, parameter) for name, parameter in PARAMETERS if parameter.name == "seed"]
+    assert len(seeds) > 40
+    odd = {name: str(one) for name, one in seeds if one.default != 0 or one.kind is not one.KEYWORD_ONLY}
+    assert odd == {}
+    records = [field for one in RECORDS for field in dataclasses.fields(one) if field.name == "seed"]
+    assert all(field.default == 0 for field in records if field.default is not dataclasses.MISSING)
+
+
+def test_randomness_has_no_other_name() -> None:
+    other = {"random_state", "rng", "generator", "seeds", "random_seed"}
+    assert [name for name, parameter in PARAMETERS if parameter.name in other] == []
+
+
+def test_what_a_model_is_asked_is_called_model_and_comes_first() -> None:
+    hints = {name: inspect.signature(value).parameters for name, value in FUNCTIONS.items()}
+    typed = {n: [p.name for p in ps.values() if p.annotation == "LanguageModel"] for n, ps in hints.items()}
+    asked = {name: names for name, names in typed.items() if names}
+    assert len(asked) > 25
+    assert {
+        name: names for name, names in asked.items() if names != ["model"] or next(iter(hints[name])) != "model"
+    } == {}
+
+
+def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> None:
+    barred = {"path_or_hub_id", "filename", "file_path", "filepath", "folder_path", "data", "dataset", "examples"}
+    found = {name for name, parameter in PARAMETERS if parameter.name in barred and ".audits." in name}
+    assert found == set()
+    records = {name: p.name for name, p in PARAMETERS if p.annotation == "Iterable[Mapping[str, Any]]"}
+    assert len(records) >= 6 and set(records.values()) == {"rows"}
+
+
+def test_progress_is_told_in_one_way() -> None:
+    """(done, total, tokens), as ``OnProgress`` has it; what is done goes to ``on_message``, ``on_rows``, ``on_cell``."""
+    told = {"on_progress", "on_message", "on_rows", "on_cell"}
+    callbacks = {
+        p.name for _, p in PARAMETERS if p.name.startswith("on_") or p.name in ("progress", "report", "callback")
+    }
+    assert callbacks <= told
+    from lm_audit.audits.privacy.training import dpo, loop, sft
+    from lm_audit.models.language_model import LanguageModel
+    from lm_audit.plugin.record.evidence_fixture import Recorder
+    from lm_audit.progress import OnProgress
+
+    for function in (dpo.train_preferences, loop.run_steps, sft.train_texts):
+        assert get_type_hints(function)["on_progress"] == OnProgress | None
+    for owner in (LanguageModel, Recorder):
+        assert "self.on_progress: OnProgress | None" in inspect.getsource(owner.__init__)
+
+
+@pytest.mark.parametrize("audit", ["bias", "leakage", "needle", "privacy", "faithfulness"])
+def test_no_two_audits_export_one_word(audit: str) -> None:
+    own = {name.rpartition(".")[2] for name in EXPORTED if name.startswith(f"lm_audit.audits.{audit}.")}
+    others = {
+        name.rpartition(".")[2]: value
+        for name, value in EXPORTED.items()
+        if name.startswith("lm_audit.audits.") and not name.startswith(f"lm_audit.audits.{audit}.")
+    }
+    twice = {name for name in own & others.keys() if EXPORTED[f"lm_audit.audits.{audit}.{name}"] is not others[name]}
+    assert twice == set()
+
+
+def test_records_of_options_are_frozen() -> None:
+    names = ("Options", "Settings", "Config")
+    options = [value for value in EXPORTED.values() if inspect.isclass(value) and value.__name__.endswith(names)]
+    loose = [one.__name__ for one in options if dataclasses.is_dataclass(one) and not one.__dataclass_params__.frozen]
+    assert loose == []
+
+
+class TestMethodOptions:
+    """The options of attribution methods stand once: a frozen record a method, and keywords that build it."""
+
+    def test_every_method_has_a_record(self) -> None:
+        assert set(faithfulness.OPTIONS) == set(faithfulness.METHODS)
+        for record in faithfulness.OPTIONS.values():
+            assert record.__dataclass_params__.frozen and issubclass(record, faithfulness.MethodOptions)
+            record()
+
+    def test_keywords_are_the_fields_of_the_records(self) -> None:
+        from lm_audit.audits.faithfulness.methods.method_options import Keywords
+
+        fields = {field.name for record in faithfulness.OPTIONS.values() for field in dataclasses.fields(record)}
+        assert fields == set(Keywords.__annotations__)
+
+    def test_one_name_has_one_default(self) -> None:
+        defaults: dict[str, set[Any]] = {}
+        for record in faithfulness.OPTIONS.values():
+            for field in dataclasses.fields(record):
+                defaults.setdefault(field.name, set()).add(field.default)
+        assert {name: values for name, values in defaults.items() if len(values) > 1} == {}
+
+    @pytest.mark.parametrize("method", faithfulness.METHODS)
+    def test_what_a_method_does_not_read_is_refused(self, method: str) -> None:
+        from lm_audit.audits.faithfulness.methods.method_options import READS, options_for
+
+        other: dict[str, Any] = {
+            "hops": 7, "eps": 0.5, "threshold": 0.5, "objective": "logprob", "reduce": "l2", "score_mode": "max",
+            "negatives": "abs", "normalise": False, "weights": [1.0], "baseline": "pad", "points": 5, "tolerance": 0.1,
+        }  # fmt: skip
+        spans: dict[str, Any] = {"sink": (0, 0), "thinking": (0, 0), "explicit_sink": True}
+        for name, value in other.items():
+            if name in READS[method]:
+                assert getattr(options_for(method, None, {name: value}, **spans), name) in (value, (1.0,))  # type: ignore[misc, arg-type]
+            else:
+                with pytest.raises(UsageError, match=f"{name}=.* does nothing in {method}"):
+                    options_for(method, None, {name: value}, **spans)  # type: ignore[misc, arg-type]
+
+    def test_a_record_gives_what_its_keywords_give(self) -> None:
+        from lm_audit.audits.faithfulness.methods.method_options import options_for
+
+        spans: dict[str, Any] = {"sink": (0, 1), "thinking": (0, 1), "explicit_sink": False}
+        record = faithfulness.FlashTraceOptions(hops=3, threshold=0.1)
+        assert options_for("flashtrace", record, {}, **spans) == options_for(
+            "flashtrace", None, {"hops": 3, "threshold": 0.1}, **spans
+        )
+        for method, given, keywords in (
+            ("ifr", record, {}),
+            ("flashtrace", record, {"hops": 2}),
+            ("flashtrace", None, {"hop": 2}),
+        ):
+            with pytest.raises(UsageError, match=r"FlashTraceOptions|IfrOptions|option of no method"):
+                options_for(method, given, keywords, **spans)  # type: ignore[arg-type]
