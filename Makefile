@@ -1,6 +1,7 @@
 # make audit   run the smoke-size audits on the embedded real model and say where the report is
 # make test    run the tests; make test-all runs the slow ones too
 # make test-latest  the tests with the newest versions that pyproject.toml allows; rewrites the locks
+# make coverage  which lines and branches of the package the tests reach: what no test runs stands in build/coverage/
 # make check   lint and type-check
 # make mutation  change the parts that give verdicts and see which changes no test notices (an hour or two of one core)
 # make docs    build the docs site into site/, every link checked
@@ -19,6 +20,7 @@ MODEL ?= smollm2
 WORKERS ?= auto
 TEST_WORKERS ?= 2
 ARGS ?=
+COVERED ?= tests properties
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -33,7 +35,7 @@ INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # Where the environment forbids it, every process compiles hundreds of modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock audit test test-all test-latest check setup model benchmark mutation docs allure clean
+.PHONY: lock audit test test-all test-latest coverage check setup model benchmark mutation docs allure clean
 
 audit: setup model
 	@echo "==> Running the smoke-size audits on $(MODEL); every step is recorded under reports/ as it happens."
@@ -47,6 +49,11 @@ test: setup model
 test-all: setup model
 	@echo "==> Running every test, the slow ones included."
 	$(BIN)/pytest tests properties -n $(TEST_WORKERS) --dist loadfile $(ARGS)
+
+# COVERED names the tests to measure, such as "tests/stats properties/test_stats_*.py".
+coverage: setup model
+	@echo "==> Measuring lines and branches that the tests reach, without the slow ones; pages go to build/coverage/."
+	$(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(ARGS)
 
 # What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it.
 test-latest:
