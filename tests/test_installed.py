@@ -7,7 +7,11 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
+import tomllib
 import venv
+import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,47 @@ def test_the_bias_audit_runs_where_no_checkout_is(environment: Path) -> None:
     assert "bias.max_min_disparity" in page
     assert list((environment / "env").rglob("lm_audit/report/allurerc.json"))
     assert list((environment / "env").rglob("licenses/LICENSE"))
+
+
+@pytest.fixture(scope="module")
+def source_distribution(environment: Path) -> Path:
+    """The sdist, made from a clone as the wheel is."""
+    code = "import setuptools.build_meta as backend, sys; print(backend.build_sdist(sys.argv[1]))"
+    name = call(sys.executable, "-c", code, environment, cwd=environment / "source").split()[-1]
+    return environment / name
+
+
+def test_the_sdist_builds_the_same_wheel(environment: Path, source_distribution: Path) -> None:
+    unpacked, again = environment / "unpacked", environment / "again"
+    with tarfile.open(source_distribution) as archive:
+        archive.extractall(unpacked, filter="data")
+    (folder,) = unpacked.iterdir()
+    assert (folder / "LICENSE").is_file() and (folder / "evals" / "test_bias.py").is_file()
+    pip = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check")
+    call(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", again, folder, cwd=environment)
+    names = []
+    for wheel in (next(environment.glob("*.whl")), next(again.glob("*.whl"))):
+        with zipfile.ZipFile(wheel) as archive:
+            names.append(sorted(archive.namelist()))
+    assert names[0] == names[1]
+
+
+def test_wheel_and_sdist_say_the_same_of_themselves(environment: Path, source_distribution: Path) -> None:
+    with zipfile.ZipFile(next(environment.glob("*.whl"))) as wheel:
+        (place,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        in_wheel = wheel.read(place).decode()
+        entries = wheel.read(place.replace("METADATA", "entry_points.txt")).decode()
+    with tarfile.open(source_distribution) as archive:
+        (place,) = (name for name in archive.getnames() if name.count("/") == 1 and name.endswith("/PKG-INFO"))
+        told = archive.extractfile(place)
+        assert told is not None
+        in_source = told.read().decode()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for text in (in_wheel, in_source):
+        found = message_from_string(text)
+        assert (found["Name"], found["Version"]) == (project["name"], project["version"])
+        assert (found["License-Expression"], found["License-File"]) == ("Apache-2.0", "LICENSE")
+        assert found["Requires-Python"] == ">=3.11" and found["Summary"] == project["description"]
+        assert set(found.get_all("Provides-Extra", ())) == set(project["optional-dependencies"])
+        assert "Author" not in found and "Home-page" not in found
+    assert "lm-audit = lm_audit.cli:main" in entries and "lm_audit.plugin = lm_audit.plugin" in entries

@@ -62,7 +62,7 @@ def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> Non
 
 
 def test_progress_is_told_in_one_way() -> None:
-    """(done, total, tokens), as ``OnProgress`` has it; what is done goes to ``on_message``, ``on_rows``, ``on_cell``."""
+    """(done, total, tokens), as ``OnProgress`` has it; what is done has calls of its own."""
     told = {"on_progress", "on_message", "on_rows", "on_cell"}
     callbacks = {
         p.name for _, p in PARAMETERS if p.name.startswith("on_") or p.name in ("progress", "report", "callback")

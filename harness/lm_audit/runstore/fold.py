@@ -1,4 +1,10 @@
-"""Folds ledger lines into cases: the last attempt stands, the earlier ones are kept as history."""
+"""Folds ledger lines into cases: the last attempt stands, the earlier ones are kept as history.
+
+Each writer has a file of its own and appends; nobody ever changes a line, since a process may die at any byte. What
+holds is found here, from all lines of all files: a case that ran twice, one whose worker died and whose end the
+controller wrote, one that a resumed run judged anew. Reading the same files gives the same cases, whatever the order in
+which they are opened.
+"""
 
 from __future__ import annotations
 
@@ -120,6 +126,7 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     if line.kind == "judged":
         _judged(record, [attempt for attempt in attempts.values() if attempt.case_id == case_id])
         return
+    # Attempts are counted by each writer for itself: two workers may both have made a first one.
     key = (line.file, case_id, int(record["attempt"]))
     found = attempts.get(key)
     if found is None:
@@ -128,7 +135,7 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
         )
     found.lines = (min(found.lines[0], line.number), max(found.lines[1], line.number))
     _TAKERS[line.kind](found, record)
-    found.taken += line.kind != "case_end"
+    found.taken += line.kind != "case_end"  # The end says how many came before it.
 
 
 def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], _Open]) -> None:
@@ -137,6 +144,7 @@ def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], 
     A worker that died after it had written the end of the case, and before it could report it, has finished the case.
     """
     worker = str(line.record.get("worker", ""))
+    # Writers are called WORKER-PID; the controller knows the worker alone, whose successor may bear its name.
     own = [
         attempt
         for attempt in attempts.values()

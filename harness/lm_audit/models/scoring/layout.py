@@ -1,4 +1,9 @@
-"""The arrays of one pack: tokens, depths, where each node's subtree ends, and which nodes predict which targets."""
+"""The arrays of one pack: tokens, depths, where each node's subtree ends, and which nodes predict which targets.
+
+Nodes stand in preorder, so that all that lies below a node follows it without a gap. One number a key, where its
+subtree ends, then says who sees it, in two comparisons; a table of ancestors would have nodes x nodes entries, and a
+kernel could not pass over whole blocks of it.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +51,7 @@ def lay_out(rows: Rows, pack: Pack, encoded: Sequence[Encoded], offsets: Sequenc
     past, nodes = pack.past, pack.nodes
     ids, depth = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
     end = np.full(past + nodes, nodes, dtype=np.int64)
+    # Of the row at hand: the key of its token at each depth. Rows are sorted, so that only the end of it changes.
     path = np.empty(max(len(rows.ids[i]) for i in range(pack.first, pack.last)), dtype=np.int64)
     path[:past] = np.arange(past)
     cells: list[tuple[Ints, Ints, Ints]] = []
@@ -54,6 +60,7 @@ def lay_out(rows: Rows, pack: Pack, encoded: Sequence[Encoded], offsets: Sequenc
     for i in range(pack.first, pack.last):
         row = rows.ids[i]
         shared = past if i == pack.first else rows.lcp[i]
+        # What the row before had below the fork is left for good: in preorder nothing later lies below it.
         end[path[shared:length]] = count
         length, new = len(row), len(row) - shared
         path[shared:length] = np.arange(past + count, past + count + new)
@@ -68,5 +75,5 @@ def lay_out(rows: Rows, pack: Pack, encoded: Sequence[Encoded], offsets: Sequenc
 
 
 def _cells(item: Encoded, path: Ints, offset: int) -> tuple[Ints, Ints, Ints]:
-    first, last = item.first_scored, len(item.ids)
+    first, last = item.first_scored, len(item.ids)  # A token is predicted after the one before it.
     return path[first - 1 : last - 1].copy(), item.ids[first:], np.arange(offset, offset + last - first)

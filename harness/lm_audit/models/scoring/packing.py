@@ -59,6 +59,7 @@ def _end_of_pack(
     best: tuple[int, int, int] | None = None  # shared tokens, row and nodes of the cheapest cut in the second half
     while row < len(lengths):
         shared, new = lcp[row], lengths[row] - lcp[row]
+        # Not in the first half: a cut that repeats nothing is no gain where it leaves passes of a few tokens.
         if 2 * nodes >= goal and (best is None or shared <= best[0]):
             best = (shared, row, nodes)
         if nodes + new <= goal:

@@ -217,6 +217,7 @@ class AffinityScheduling:
         if node not in self._queue.nodes:
             return None
         held = self._queue.held(node)
+        # What it held and had not begun did not kill it, and is no crash of that case's model.
         started = bool(held) and self._id(held[0].key) in self._started and not _interrupted(node)
         lost = self._queue.lost(node, started=started)
         self._started.difference_update(work.case for work in held)
@@ -279,6 +280,7 @@ class AffinityScheduling:
         while not node.shutting_down and len(self._queue.held(node)) < want:
             work = self._queue.take(node)
             if work is None:
+                # A worker of xdist begins its last case only once it knows that no other follows.
                 node.shutdown()
                 return
             try:

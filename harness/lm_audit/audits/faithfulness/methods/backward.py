@@ -24,7 +24,14 @@ ATTENTION_BUDGET = 24 * 2**20
 
 @dataclass(frozen=True)
 class Rules:
-    """Factors of the backward pass; ``constant_scale`` treats 1/rms and the SiLU slope as constants."""
+    """Factors of the backward pass; ``constant_scale`` treats 1/rms and the SiLU slope as constants.
+
+    Relevance is a factor times its cotangent. A product of two factors that both carry relevance would pass its own on
+    twice, once to each; AttnLRP gives each half. Products nest: values get half of attention x value; of the other
+    half, which goes through the softmax (linearised, as its gradient is), query and key get half each, a quarter.
+    ``product`` is the gate's: half to the gate, half to what it lets through. Where one factor is a scale that the
+    input itself makes (1/rms, the slope of an activation), all goes to the input: the scale counts as a constant.
+    """
 
     constant_scale: bool
     product: float
@@ -77,6 +84,7 @@ def _layer(
         queries.rot, keys.rot, values, attn_mask=_bias_mask(layer, x.shape[1], x), is_causal=layer.window is None,
         scale=decoder.scaling, enable_gqa=decoder.heads != decoder.kv_heads,
     )  # fmt: skip
+    # Recomputed rather than kept: a passage's attention matrices of all layers would not fit where its states do.
     middle = x + attention.o_proj(mixed.transpose(1, 2).flatten(2))
     cotangent = cotangent + _norm(
         layer.post_norm, middle, _mlp(layer.mlp, rms_norm(layer.post_norm, middle), cotangent, rules), rules
@@ -143,6 +151,7 @@ def _mlp(mlp: Any, normed: Tensor, cotangent: Tensor, rules: Rules) -> Tensor:
     inner = cotangent @ mlp.down_proj.weight
     if rules.product != 1.0:
         inner *= rules.product
+    # As a constant, the activation is the line from the origin through its value; 1e-10 is for a gate of exactly 0.
     slope = activated / (gate + 1e-10) if rules.constant_scale else _silu_slope(gate)
     back: Tensor = (inner * (up * slope)) @ mlp.gate_proj.weight
     back += inner.mul_(activated) @ mlp.up_proj.weight
