@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.conclusions import order_findings
-from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
+from lm_audit.audits.leakage.describing import describe, note_unreachable
 from lm_audit.audits.leakage.half_option.conditions import (
     LIMITS,
     UNITS,
@@ -25,12 +23,11 @@ from lm_audit.audits.leakage.half_option.passes import OnRows, measure_condition
 from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
-from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.audits.leakage.items.style import StyleShare, is_sorted, style_shares
+from lm_audit.audits.leakage.memory_figures import memorisation_figures
 from lm_audit.audits.leakage.orders.permutations import is_shufflable
-from lm_audit.audits.leakage.signs import UNREACHABLE
 from lm_audit.errors import DataError
-from lm_audit.evidence import Evidence, Figure
+from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
-
-SHOWN = 15
 
 
 @dataclass(frozen=True)
@@ -223,38 +218,6 @@ def share_source(parts: Mapping[str, MetricSource | None], clusters: tuple[str, 
     return MetricSource("leakage.mitigation_share", clusters=clusters, options=known)
 
 
-def note_unreachable(evidence: Evidence) -> None:
-    """Say which tests cannot reach a verdict with what they were given."""
-    for name, metric in evidence.metrics.items():
-        if metric.unit == "p" and metric.note and UNREACHABLE in metric.note:
-            evidence.notes.append(f"{name} can reach no verdict here: {metric.note}")
-
-
-def describe(evidence: Evidence, benchmark: Benchmark, excluded: dict[str, str], parameters: dict[str, Any]) -> None:
-    """Parameters and notes that say what was read, sampled and left out."""
-    evidence.parameters.update(parameters)
-    evidence.parameters["benchmark"] = {
-        "name": benchmark.name,
-        "files": list(benchmark.files),
-        "rows": benchmark.rows,
-        "usable": benchmark.usable,
-        "sampled": len(benchmark.items),
-        "excluded_rows": dict(benchmark.excluded),
-    }
-    evidence.notes += [f"{benchmark.name}: {guess}" for guess in benchmark.guesses]
-    loss = benchmark.loss()
-    if loss:
-        evidence.notes.append(f"Warning: {benchmark.name}: {loss}")
-    if benchmark.exclusions:
-        listed = "; ".join(f"{e.file} row {e.row}: {e.reason}" for e in benchmark.exclusions[:20])
-        evidence.notes.append(f"{sum(benchmark.excluded.values())} rows were left out: {listed}")
-    if excluded:
-        evidence.notes.append(
-            f"{len(excluded)} items were left out of the conditions: "
-            + "; ".join(f"{key} ({reason})" for key, reason in list(excluded.items())[:20])
-        )
-
-
 def _note_coverage(evidence: Evidence, result: Memorisation) -> None:
     items = result.scores.items
     fixed = [item.key for item in items if not is_shufflable(item)]
@@ -270,76 +233,6 @@ def _note_coverage(evidence: Evidence, result: Memorisation) -> None:
             f"The published order follows a style more often than by chance ({names}): read the order effect of the "
             f"unsorted items ({sum(not is_sorted(item) for item in items)} of {len(items)})."
         )
-
-
-def memorisation_figures(result: Memorisation) -> list[Figure]:
-    """Conditions, distribution, files, most memorised items, style."""
-    conditions = (ORIGINAL, SHUFFLED, *BASELINES)
-    chance = {m: result.mean(m, OTHER_ITEM).value for m in UNITS}
-    labels = {c: c.replace("_", " ") for c in conditions}
-    figures = [
-        forest(
-            f"conditions_{measure}",
-            f"Conditions: {'hits' if measure == 'hits' else 'log-probability'}",
-            {labels[c]: result.mean(measure, c) for c in conditions},
-            UNITS[measure],
-            chance[measure],
-            "Dashed: what language alone gives (the option after another item). Memory of the order shows as original "
-            "right of shuffled; original right of the baselines may also be knowledge.",
-        )
-        for measure in UNITS
-    ]
-    figures.append(
-        distribution(
-            "distribution",
-            "Scores of the questions",
-            {labels[c]: result.scores.of("logprob", c) for c in (ORIGINAL, SHUFFLED, OTHER_ITEM)},
-            UNITS["logprob"],
-            chance["logprob"],
-            "Mean log-probability a byte of the second halves of a question's options. Dashed: mean of the baseline.",
-        )
-    )
-    return [*figures, _files(result), memorised_table(_memorised(result), _CAPTION), style_figure(result.styles)]
-
-
-_CAPTION = (
-    "By how much likelier the second half is in its place than after another item (nats a byte). Well-known facts "
-    "stand high as well as memorised text."
-)
-
-
-def _files(result: Memorisation) -> Figure:
-    rows = []
-    for name in result.benchmark.files:
-        here = np.array([file == name for file in result.scores.files])
-        row: dict[str, Any] = {"file": name, "items": int(here.sum())}
-        for condition in (ORIGINAL, SHUFFLED, OTHER_ITEM):
-            values = result.scores.of("hits", condition)[here] if here.any() else np.zeros(0)
-            values = values[np.isfinite(values)]
-            row[condition] = round(float(values.mean()), 3) if len(values) else None
-        rows.append(row)
-    columns = {"file": "file", "items": "items", ORIGINAL: "original", SHUFFLED: "shuffled", OTHER_ITEM: "baseline"}
-    return table("files", "Hits by file", columns, rows, "Share of options whose next token was right.")
-
-
-def _memorised(result: Memorisation) -> list[dict[str, Any]]:
-    """The options with the largest gain of the published place over the baseline."""
-    measured = result.table.assign(per_byte=result.table["suffix_logprob"] / result.table["suffix_bytes"].clip(lower=1))
-    keys = ["base", "base_option"]
-    baseline = measured.loc[measured["condition"] == OTHER_ITEM, [*keys, "per_byte"]]
-    own = measured[measured["condition"] == ORIGINAL].merge(baseline, on=keys, suffixes=("", "_baseline"))
-    own["gain"] = own["per_byte"] - own["per_byte_baseline"]
-    top = own.sort_values("gain", ascending=False, kind="stable").head(SHOWN)
-    return [
-        {
-            "item": f"{row['file']}:{row['item_id']} {LETTERS[row['base_option']]}",
-            "prefix": visible(ending(row["prefix"])),
-            "wrote": visible(row["predicted"]),
-            "truth": visible(row["suffix"]),
-            "gain": round(float(row["gain"]), 3),
-        }
-        for row in top.to_dict("records")
-    ]
 
 
 def memorisation(

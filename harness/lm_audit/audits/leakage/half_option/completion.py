@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
 from lm_audit.audits.leakage.conclusions import completion_findings
+from lm_audit.audits.leakage.describing import describe, note_unreachable
 from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, visible
 from lm_audit.audits.leakage.half_option.cuts import Cut, Probe, cut_items
 from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
@@ -16,7 +17,6 @@ from lm_audit.audits.leakage.half_option.similarity import edit_similarity, roug
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, Variant, strangers, variants_of
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item
-from lm_audit.audits.leakage.memory import describe, note_unreachable
 from lm_audit.audits.leakage.signs import paired_sign_flip
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence

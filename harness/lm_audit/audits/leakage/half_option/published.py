@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import FileWeights, clusters_of, file_mean, mean_of
+from lm_audit.audits.leakage.describing import describe, note_unreachable
 from lm_audit.audits.leakage.figures import distribution, forest, shown, table
 from lm_audit.audits.leakage.half_option.passes import OnRows, fitting, measure_conditions
 from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
-from lm_audit.audits.leakage.memory import describe, note_unreachable, share_source
+from lm_audit.audits.leakage.memory import share_source
 from lm_audit.audits.leakage.signs import paired_sign_flip
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure

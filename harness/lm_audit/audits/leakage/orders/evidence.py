@@ -9,12 +9,12 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import clusters_of
 from lm_audit.audits.leakage.conclusions import place_findings, row_findings
+from lm_audit.audits.leakage.describing import describe, note_unreachable
 from lm_audit.audits.leakage.figures import distribution, spec, style_figure
 from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item, full_text
 from lm_audit.audits.leakage.items.style import style_shares
-from lm_audit.audits.leakage.memory import describe, note_unreachable
 from lm_audit.audits.leakage.orders.neighbours import Neighbours, neighbour_places, swap_test
 from lm_audit.audits.leakage.orders.ranking import OrderSummary, order_test, summarise, unsorted_row, without_sorted
 from lm_audit.audits.leakage.orders.rows import check_unsorted, row_order_test
