@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,18 @@ def haystack_of(config: NeedleConfig, tokenizer: Any) -> Haystack:
             config.language,
         )
         haystack = Haystack(found, encoder, lines=lines)
+    elif config.haystack:
+        haystack = Haystack(Path(config.haystack), encoder, lines=lines)
     else:
-        source = Path(config.haystack) if config.haystack else config.type_haystack
-        haystack = Haystack(source, encoder, lines=lines)
+        return _embedded(config.type_haystack, tokenizer, lines)
+    _ = haystack.token_starts
+    return haystack
+
+
+@lru_cache(maxsize=4)
+def _embedded(kind: str, tokenizer: Any, lines: bool | None) -> Haystack:
+    """A text of this package, which stays the same: tokenised once for all grids of a tokenizer."""
+    haystack = Haystack(kind, tokenizer, lines=lines)
     _ = haystack.token_starts
     return haystack
 
