@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.plugin.audit_cases.case import source_of
 from tests.endpoint.scoring_server import scoring_server
 from tests.endpoint.test_served_audits import bbq_rows
+from tests.plugin.toy_run import run_pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORES, DISTRIBUTION, PLAIN = "prompt log-probabilities", "next-token distribution", "continue text"
@@ -84,7 +83,7 @@ def test_what_is_not_skipped_runs_on_a_server_in_vllm_s_form(tmp_path: Path) -> 
     local = load_model("tiny", device="cpu")
     with scoring_server(local, "prompt_logprobs") as made:
         made.context = (local.context_window or 0) + 1
-        words = [sys.executable, "-m", "pytest", "evals", "-m", "not control and not faithfulness", "-q", "-rs"]
+        words = ["evals", "-m", "not control and not faithfulness", "-q", "-rs"]
         words += ["--model", f"served={made.spec}", "--tokenizer", "served=tiny", "--bias-boundary", "none"]
         words += ["--extraction-manifest", str(tmp_path / "canaries.jsonl"), "-p", "no:cacheprovider"]
         words += ["--data", f"bbq={tmp_path / 'bbq.jsonl'}", "--data", f"crows_pairs={tmp_path / 'pairs.csv'}"]
@@ -92,9 +91,9 @@ def test_what_is_not_skipped_runs_on_a_server_in_vllm_s_form(tmp_path: Path) -> 
         # One axis of the grids stands for all; what a pattern leaves out has no skip of its own.
         words += ["-k", "served and (not test_preference_grid or en-gender) and not general_zh"]
         words += ["--reports", str(tmp_path / "reports")]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    output = done.stdout + done.stderr
-    assert done.returncode == 0, output[-3000:]
+        done = run_pytest(ROOT, *words, plugins=())
+    output = done.output
+    assert done.code == 0, output[-3000:]
     (ledger,) = (tmp_path / "reports").glob("*/ledger")
     lines = [json.loads(line) for file in ledger.glob("*.jsonl") for line in file.open(encoding="utf-8")]
     ends = [line for line in lines if line["kind"] == "case_end"]

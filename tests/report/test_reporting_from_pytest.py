@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.runstore.run import read_run
+from tests.plugin.toy_run import run_pytest, write_project
 
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT = """
@@ -41,15 +42,17 @@ def test_probe(case, evidence):
 """
 
 
-def run_pytest(folder: Path, *arguments: str, share: float, die: bool = False) -> subprocess.CompletedProcess[str]:
-    """One call of pytest on the probe, in a process of its own."""
-    (folder / "test_probe.py").write_text(AUDIT)
-    (folder / "conftest.py").write_text('pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n')
+def project(folder: Path) -> Path:
+    """The probe, for whoever calls pytest on it."""
+    return write_project(folder, test_probe=AUDIT)
+
+
+def run_installed(folder: Path, *arguments: str, share: float, die: bool = False) -> subprocess.CompletedProcess[str]:
+    """One call of pytest on the probe, in a process of its own, with the plugins of others that are installed."""
+    project(folder)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), "SHARE": str(share), "OMP_NUM_THREADS": "1"}
     environment |= {"DIE": "1"} if die else {}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_probe.py", *arguments]
-    if "--html" not in arguments:  # Others' plugins, which that call needs, take longer to load than all else.
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
@@ -64,7 +67,7 @@ def test_one_call_serves_every_reader_and_a_crash_is_in_all_of_them(tmp_path: Pa
     gates = tmp_path / "gates.toml"
     gates.write_text("[bias.hit]\nmax = 0.6\n")
     asked = ["--gates", str(gates), "--alluredir", "allure", "--html", "plain.html", "--tag", "nightly", "-n", "2"]
-    done = run_pytest(tmp_path, *asked, share=0.3, die=True)
+    done = run_installed(tmp_path, *asked, share=0.3, die=True)
     assert done.returncode == 1, done.stdout + done.stderr
     run = read_run(newest(tmp_path))
     assert {case.case_id.partition("[")[2]: case.outcome for case in run.cases} == {
@@ -83,14 +86,15 @@ def test_one_call_serves_every_reader_and_a_crash_is_in_all_of_them(tmp_path: Pa
 
 
 def test_a_baseline_fails_the_call_on_a_regression_only(tmp_path: Path) -> None:
-    assert run_pytest(tmp_path, share=0.3).returncode == 0
+    project(tmp_path)
+    assert run_pytest(tmp_path, SHARE="0.3").code == 0
     baseline = newest(tmp_path).name
-    same = run_pytest(tmp_path, "--baseline", baseline, share=0.3)
-    assert same.returncode == 0 and "0 significant regressions" in same.stdout
-    worse = run_pytest(tmp_path, "--baseline", baseline, share=0.5)
-    assert worse.returncode == 1 and "3 significant regressions" in worse.stdout
+    same = run_pytest(tmp_path, "--baseline", baseline, SHARE="0.3")
+    assert same.code == 0 and "0 significant regressions" in same.output
+    worse = run_pytest(tmp_path, "--baseline", baseline, SHARE="0.5")
+    assert worse.code == 1 and "3 significant regressions" in worse.output
     assert (newest(tmp_path) / "baseline.html").is_file()
-    told = run_pytest(tmp_path, "--baseline", baseline, "--report-only", share=0.5)
-    assert told.returncode == 0 and "3 significant regressions" in told.stdout
-    absent = run_pytest(tmp_path, "--baseline", "nowhere", share=0.3)
-    assert absent.returncode == 4 and "--baseline: no run 'nowhere'" in absent.stderr
+    told = run_pytest(tmp_path, "--baseline", baseline, "--report-only", SHARE="0.5")
+    assert told.code == 0 and "3 significant regressions" in told.output
+    absent = run_pytest(tmp_path, "--baseline", "nowhere", SHARE="0.3")
+    assert absent.code == 4 and "--baseline: no run 'nowhere'" in absent.output

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lm_audit.audits.needle import write_grid
+from tests.plugin.toy_run import Outcome, run_pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_evals(reports, *arguments: str):
-    """``pytest evals/test_needle.py`` in a process of its own; its output, and the metrics of each case."""
-    command = [sys.executable, "-m", "pytest", "evals/test_needle.py", "-p", "no:xdist", "-q", "-rs"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, "--reports", str(reports), *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    metrics = {}
-    for path in Path(reports).glob("2*/evidence.jsonl"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            metrics[record.get("case", record.get("nodeid", line))] = record
-    return done, metrics
+EVALS = ("evals/test_needle.py", "-q", "-p", "no:cacheprovider")
 
 
-def collected(*arguments: str):
-    command = [sys.executable, "-m", "pytest", "evals/test_needle.py", "--collect-only", "-q", "-p", "no:xdist"]
-    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done, [line for line in done.stdout.splitlines() if "::" in line]
+def run_evals(reports: Path, *arguments: str) -> str:
+    """``pytest evals/test_needle.py`` in a process of its own; its output."""
+    return run_pytest(ROOT, *EVALS, "-rs", "--reports", str(reports), *arguments, plugins=()).output
+
+
+def collected(*arguments: str) -> tuple[Outcome, list[str]]:
+    """The same that collects only, and the ids that it lists."""
+    done = run_pytest(ROOT, *EVALS, "--collect-only", *arguments, plugins=())
+    return done, [line for line in done.output.splitlines() if "::" in line]
 
 
 def test_ids_name_task_length_and_depth() -> None:
@@ -54,8 +44,8 @@ def test_ids_name_task_length_and_depth() -> None:
 )
 def test_bad_options_are_named_at_collection(arguments: tuple[str, str], message: str) -> None:
     done, _ = collected(*arguments)
-    assert done.returncode != 0
-    assert message in done.stdout + done.stderr
+    assert done.code != 0
+    assert message in done.output
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +68,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbers(folder, tmp_path: Path) -> None:
-    done, _ = run_evals(tmp_path, "--model", "tiny", "--needle-folder", str(folder))
-    assert "needs 1000 tokens with its answer, beyond the trained context of 512 tokens" in done.stdout
-    assert "failed" not in done.stdout
+    output = run_evals(tmp_path, "--model", "tiny", "--needle-folder", str(folder))
+    assert "needs 1000 tokens with its answer, beyond the trained context of 512 tokens" in output
+    assert "failed" not in output
     evidence = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("2*/evidence.jsonl"))
     assert "grid-L460-D50" in evidence
     assert "needle.accuracy" in evidence
@@ -100,9 +90,9 @@ def test_shared_windows_and_adaptive_sampling_run(tmp_path: Path) -> None:
         "3",
     )
     options += ("--needle-tokens", "4", "--needle-template", "base", "--needle-windows", "shared")
-    done, _ = run_evals(tmp_path / "shared", *options, "-k", "cell or grid")
-    assert "5 passed" in done.stdout, done.stdout
-    done, _ = run_evals(tmp_path / "adaptive", *options, "--adaptive", "-k", "cell or grid")
-    assert "1 passed" in done.stdout, done.stdout
+    output = run_evals(tmp_path / "shared", *options, "-k", "cell or grid")
+    assert "5 passed" in output, output
+    output = run_evals(tmp_path / "adaptive", *options, "--adaptive", "-k", "cell or grid")
+    assert "1 passed" in output, output
     evidence = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "adaptive").glob("2*/evidence.jsonl"))
     assert "needle.samples_spent" in evidence

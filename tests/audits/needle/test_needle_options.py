@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from lm_audit.audits.needle.grid.plans import Asking, plans, without_needles
 from lm_audit.audits.needle.grid.whole_grid import measurable
 from lm_audit.audits.needle.options import OPTIONS
 from lm_audit.errors import DataError, UsageError
+from tests.plugin.toy_run import run_pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANS = ROOT / "fixtures" / "needle" / "plans.toml"
@@ -129,9 +127,7 @@ def test_a_file_of_sizes_that_is_none_is_named(tmp_path: Path, content: str) -> 
     ],
 )
 def test_the_command_line_refuses_before_anything_runs(given: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "pytest", "evals/test_needle.py", "--collect-only", "-q", *given]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "harness")}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    done = run_pytest(ROOT, "evals/test_needle.py", "--collect-only", "-q", *given, plugins=())
 
-    assert done.returncode != 0 and message in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr and "INTERNALERROR" not in done.stdout + done.stderr
+    assert done.code != 0 and message in done.output
+    assert "Traceback" not in done.output and "INTERNALERROR" not in done.output

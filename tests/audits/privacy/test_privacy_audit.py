@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +29,7 @@ from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate
+from tests.plugin.toy_run import Outcome, run_pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -386,9 +385,9 @@ def test_stage_option_errors(text: str, message: str) -> None:
         parse_stages(text)
 
 
-def run_pytest(*arguments: str):
-    command = [sys.executable, "-m", "pytest", "evals/test_privacy.py", "-q", "-p", "no:xdist", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+def run_audit(*arguments: str) -> Outcome:
+    words = ("evals/test_privacy.py", "-q", "-p", "no:cacheprovider", *arguments)
+    return run_pytest(ROOT, *words, plugins=(), timeout=600)
 
 
 def test_cases_audit_checkpoints_that_were_trained_elsewhere(
@@ -398,15 +397,15 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(
     text = ",".join(f"{stage}={path}" for stage, path in stages.items() if stage != "base")
     base = (stages["base"] / "spec.txt").read_text().strip()
     manifest = config.folder() / "manifest.jsonl"
-    found = run_pytest(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
+    found = run_audit(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
     # The smoke stages remember little, which is a finding; the controls have a planted model of their own.
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert "32 passed, 6 skipped" in found.stdout
+    assert found.code == 0, found.output[-3000:]
+    assert "32 passed, 6 skipped" in found.output
     (evidence,) = tmp_path.glob("*/evidence.jsonl")
     assert "often-repeated" in evidence.read_text(encoding="utf-8")
 
 
 def test_cases_refuse_stages_without_manifest() -> None:
-    found = run_pytest("--stages=base=a,sft=b", "--collect-only")
-    assert found.returncode != 0
-    assert "--stages needs --manifest FILE" in found.stdout + found.stderr
+    found = run_audit("--stages=base=a,sft=b", "--collect-only")
+    assert found.code != 0
+    assert "--stages needs --manifest FILE" in found.output
