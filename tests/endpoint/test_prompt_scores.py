@@ -33,6 +33,12 @@ def local() -> LanguageModel:
     return load_model("smollm2", device="cpu")
 
 
+@pytest.fixture(scope="module")
+def small() -> LanguageModel:
+    """For what does not hang on the model: its answers are changed on their way."""
+    return load_model("tiny", device="cpu")
+
+
 @pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
 def test_scores_are_those_of_the_model(local: LanguageModel, way: Way) -> None:
     with scoring_server(local, way) as made:
@@ -49,6 +55,12 @@ def test_scores_are_those_of_the_model(local: LanguageModel, way: Way) -> None:
         assert there.greedy == here.greedy and there.boundary_merged == here.boundary_merged
         known = there.ranks >= 0
         assert (there.ranks[known] == here.ranks[known]).all() and (here.ranks[~known] > 0).all()
+
+
+@pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
+def test_the_small_model_is_served_too_where_nothing_is_changed(small: LanguageModel, way: Way) -> None:
+    with scoring_server(small, way) as made:
+        assert load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD].has
 
 
 def _change(edit: Callable[[Body], None], local: LanguageModel, way: Way) -> Callable[[str, Body], Body]:
@@ -112,10 +124,10 @@ def _above_zero(choice: Body) -> None:
     ],
 )
 def test_a_server_whose_scores_are_not_the_prompt_s_has_none(
-    local: LanguageModel, way: Way, edit: Callable[[Body], None]
+    small: LanguageModel, way: Way, edit: Callable[[Body], None]
 ) -> None:
-    tokenize = {"/tokenize": Scoring(local, way).tokenize}
-    with made_server(_change(edit, local, way), routes=tokenize) as made:
+    tokenize = {"/tokenize": Scoring(small, way).tokenize}
+    with made_server(_change(edit, small, way), routes=tokenize) as made:
         offer = load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD]
     assert not offer.has and way in offer.why
 
@@ -184,11 +196,11 @@ def test_tokens_that_end_within_a_character_are_scored_however_they_are_spelt(
 
 @pytest.mark.parametrize("edit", [_not_a_number, _no_float, _above_zero, _without_one])
 def test_scores_that_break_later_end_the_case_and_are_never_numbers(
-    local: LanguageModel, edit: Callable[[Body], None]
+    small: LanguageModel, edit: Callable[[Body], None]
 ) -> None:
-    with scoring_server(local, "prompt_logprobs") as made:
+    with scoring_server(small, "prompt_logprobs") as made:
         model = load_model(made.spec, endpoint=QUICK)
-        made.answer = _change(edit, local, "prompt_logprobs")
+        made.answer = _change(edit, small, "prompt_logprobs")
         with pytest.raises(ModelError, match="log-probabilit"):
             model.loglikelihood(REQUESTS[:2])
 

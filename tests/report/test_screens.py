@@ -25,7 +25,16 @@ ANSWERS = {
 }
 
 
-@pytest.fixture(params=[(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+WIDTHS_AND_THEMES = [
+    (1400, "light"),
+    pytest.param((1400, "dark"), marks=pytest.mark.slow),
+    pytest.param((400, "light"), marks=pytest.mark.slow),
+    (400, "dark"),
+]
+"""Both widths and both themes; that one says nothing of the other is for the slow run."""
+
+
+@pytest.fixture(params=WIDTHS_AND_THEMES, ids=lambda p: f"{p[0]}-{p[1]}")
 def screen(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Any]:
     """A page of one width and theme."""
     width, scheme = request.param
