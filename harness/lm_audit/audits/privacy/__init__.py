@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lm_audit.former_names import with_former
 from lm_audit.lazy import lazy
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lm_audit.audits.privacy.stages.four_stages import run_stages
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
+    __getattr__ = with_former(__name__, __getattr__, {"attribute": "attribute_leak"})
 
 __all__ = [
     "Canary",

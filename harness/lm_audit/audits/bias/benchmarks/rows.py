@@ -23,6 +23,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
 from lm_audit.audits.bias.benchmarks.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
+from lm_audit.former_names import former_arguments
 from lm_audit.textfiles import is_file, is_folder, is_there, json_lines, readable_file
 
 Row = dict[str, Any]
@@ -54,6 +55,7 @@ _TARGETS = "additional_metadata.csv"
 _WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
 
 
+@former_arguments(path_or_hub_id="source")
 def load_rows(source: str | Path, kind: str) -> list[Row]:
     """The rows of a public benchmark, from a file, a folder of its files, or a data set of the hub.
 

@@ -27,6 +27,7 @@ from lm_audit.audits.leakage.items.columns import (
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.reading import Row, Source, sources
 from lm_audit.errors import DataError, DataWarning
+from lm_audit.former_names import former_arguments
 from lm_audit.number_checks import check_whole
 
 LISTED = 200
@@ -92,6 +93,7 @@ Drawn = Literal["items", "pairs"]
 """What a sample is drawn of: single items, or pairs of neighbouring rows."""
 
 
+@former_arguments(benchmark="source")
 def load_benchmark(
     source: str | Path,
     *,

@@ -22,6 +22,7 @@ from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data, stage_spec
 from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.former_names import former_arguments
 from lm_audit.textfiles import read_json_object
 
 OnMessage = Callable[[str], None]
@@ -30,6 +31,7 @@ DONE = "stage.json"
 METADATA = "run_metadata.jsonl"
 
 
+@former_arguments(report="on_message")
 def run_stages(config: StagesConfig, *, on_message: OnMessage | None = None) -> dict[str, Path]:
     """Folder of each stage (``base``, ``sft``, ``dpo_no_canary``, ``dpo_with_canary``), trained where it is missing.
 

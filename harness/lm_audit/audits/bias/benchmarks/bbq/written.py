@@ -15,6 +15,7 @@ from lm_audit.audits.bias.benchmarks.public_sets import usage_of
 from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.former_names import former_arguments
 from lm_audit.models.text.chat import template_source
 from lm_audit.sources import MetricSource
 from lm_audit.stats import share
@@ -37,6 +38,7 @@ _SENTENCE = re.compile(r"\A\W*(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s+
 MAX_NEW_TOKENS = 16
 
 
+@former_arguments(items="rows")
 def bbq_generated(
     model: LanguageModel,
     rows: Iterable[Mapping[str, Any]],

@@ -1,0 +1,42 @@
+"""What was renamed before 1.0 is still found by its former name, with a warning that says the new one."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from lm_audit.audits import bias, leakage, privacy
+from lm_audit.errors import HarnessError
+
+
+def test_a_former_function_is_the_one_of_today() -> None:
+    with pytest.warns(DeprecationWarning, match="lm_audit.audits.privacy.attribute is now attribute_leak"):
+        former = privacy.attribute
+    assert former is privacy.attribute_leak
+    assert "attribute" not in privacy.__all__ and "attribute" not in dir(privacy)
+
+
+@pytest.mark.parametrize(
+    ("function", "former", "now"),
+    [
+        (bias.load_rows, {"path_or_hub_id": "absent.csv", "kind": "bbq"}, "source"),
+        (leakage.load_benchmark, {"benchmark": "absent.csv"}, "source"),
+    ],
+)
+def test_a_former_argument_is_the_one_of_today(function, former, now) -> None:
+    name = next(iter(former))
+    with (
+        pytest.warns(DeprecationWarning, match=f"{name}=.* is now {now}="),
+        pytest.raises(HarnessError, match="absent"),
+    ):
+        function(**former)
+    with pytest.raises(TypeError, match="two names of one argument"):
+        function(**former, **{now: "x"})
+
+
+@pytest.mark.parametrize("function", [bias.bbq, bias.bbq_generated, bias.stereoset])
+def test_rows_are_taken_by_their_former_name(function) -> None:
+    assert "rows" in inspect.signature(function).parameters
+    with pytest.warns(DeprecationWarning, match="items=.* is now rows="), pytest.raises(HarnessError):
+        function(None, items=[])
