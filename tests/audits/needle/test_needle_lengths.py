@@ -135,7 +135,9 @@ class WithoutOffsets:
     def __init__(self, tokenizer) -> None:
         self._tokenizer = tokenizer
 
-    def __call__(self, text, *, add_special_tokens, return_offsets_mapping, **rest):
+    def __call__(
+        self, text: str, *, add_special_tokens: bool, return_offsets_mapping: bool = False, **rest: Any
+    ) -> Any:
         assert not return_offsets_mapping
         return self._tokenizer(text, add_special_tokens=add_special_tokens, **rest)
 
