@@ -67,11 +67,12 @@ def assert_scores(model: LanguageModel, ids: list[int], start: int, score: Any) 
 
 @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
 @TORCH
-@given(requests=id_requests(), limits=some_limits)
+@given(requests=id_requests(), limits=some_limits, packed=st.booleans())
 def test_every_architecture_equals_its_plain_forward(
-    architecture: str, requests: list[tuple[list[int], list[int]]], limits: Limits
+    architecture: str, requests: list[tuple[list[int], list[int]]], limits: Limits, packed: bool
 ) -> None:
     model = small_model(architecture)
+    model.packed_weights = packed
     model._engine._runner.limits = limits
     for (prefix, target), score in zip(requests, model.loglikelihood(requests), strict=True):
         assert_scores(model, prefix + target, len(prefix), score)

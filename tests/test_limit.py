@@ -153,10 +153,10 @@ def test_so_few_canaries_as_a_limit_may_leave_can_still_void_the_audit() -> None
 def test_where_a_model_lies_and_how_much_it_reads_at_once_is_recorded(tmp_path: Path) -> None:
     project = audit_project(tmp_path, MODEL_AUDIT)
     words = ("--model", "tiny", "--device", "cpu", "-k", "short")
-    done = run_pytest(project, *words, "--device-map", "auto", "--batch-tokens", "8")
+    done = run_pytest(project, *words, "--device-map", "auto", "--batch-tokens", "8", "--packed-weights", "off")
     assert done.code == 0, done.output
     options = last_run(project).metadata["options"]
-    assert (options["device_map"], options["batch_tokens"]) == ("auto", 8)
+    assert (options["device_map"], options["batch_tokens"], options["packed_weights"]) == ("auto", 8, "off")
     before = measured(last_run(project))
     assert run_pytest(project, *words).code == 0
     assert measured(last_run(project)) == before

@@ -60,9 +60,9 @@ def test_a_step_by_lengths_is_the_step_by_masks(by: PlainKernels, name: str) -> 
 
     assert by.calls["rows"] == model.shape.layers
     assert torch.allclose(found.log_softmax(-1), plain.log_softmax(-1), atol=2e-4)
-    assert stepper._agrees_by_length(3, plain)
+    assert stepper._agrees_by_length(lambda: stepper._plain(3, 0), plain)
     by.wrong = 0.5
-    assert not stepper._agrees_by_length(3, plain)
+    assert not stepper._agrees_by_length(lambda: stepper._plain(3, 0), plain)
 
 
 @torch.inference_mode()
@@ -72,7 +72,7 @@ def test_other_attention_keeps_its_masks(by: PlainKernels, name: str) -> None:
 
     with pytest.raises(KernelUnfit):
         stepper._plain(3, 0)
-    assert not stepper._agrees_by_length(3, stepper._plain(3, 60))
+    assert not stepper._agrees_by_length(lambda: stepper._plain(3, 0), stepper._plain(3, 60))
 
 
 @torch.inference_mode()

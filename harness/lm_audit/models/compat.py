@@ -85,6 +85,20 @@ def gguf_tensors_without_place(module: Any, header: GgufHeader, kept: frozenset[
     return sorted(name for name in header.tensors if name not in placed)
 
 
+def laid_out(weight: Any, rows: int) -> Any:
+    """A float32 weight [out, in] on a CPU as oneDNN multiplies by it fastest, for inputs of about so many rows."""
+    import torch
+
+    return torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+
+
+def laid_out_product(x: Any, weight: Any, bias: Any) -> Any:
+    """``x`` [..., in] times a weight that was laid out, plus a bias [out] or ``None``: [..., out]."""
+    import torch
+
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
 def drops_values(part: Any) -> bool:
     """Whether a part of a module is a dropout layer of torch, of any number of dimensions, that drops something."""
     from torch.nn.modules import dropout

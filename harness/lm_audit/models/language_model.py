@@ -43,7 +43,8 @@ class LanguageModel:
     ``on_progress(done, total, tokens)`` is called while ``loglikelihood`` and ``generate`` work: requests done,
     requests in the call, tokens that the model has read for it so far. ``chat_settings`` (arguments of its chat
     template, room for its thought) hold wherever the model is asked in its chat template. ``quantised_by`` says by what
-    its weights were quantised, ``None`` where they were not.
+    its weights were quantised, ``None`` where they were not. ``packed_weights``: whether long calls on a CPU lay its
+    weights out once more (:mod:`lm_audit.models.kernels.packed_weights`); ``None``: where that pays and memory is free.
     """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
@@ -53,6 +54,7 @@ class LanguageModel:
         self.on_progress: OnProgress | None = None
         self.chat_settings = ChatSettings()
         self.quantised_by: str | None = None
+        self.packed_weights: bool | None = None
         self._batch_tokens: int | None = None
         self._fingerprint = fingerprint
         if module is not None:

@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, UsageError
+from lm_audit.free_memory import available_memory
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.endpoints import facts_of, settings_for
 from lm_audit.plugin.options.model_choice import ModelChoice
-from lm_audit.plugin.parallel.workers import GIB, available_memory
+from lm_audit.plugin.parallel.workers import GIB
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel, ModelCache
@@ -78,6 +79,7 @@ class ModelStore:
                 device_map=self._options.device_map,
             )
             model.batch_tokens = self._options.batch_tokens
+            model.packed_weights = self._options.packed_weights
             model.chat_settings = self._options.chat_settings
             return model
         except HarnessError as error:

@@ -78,6 +78,7 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "dtype": options.dtype,
         "device_map": options.device_map,
         "batch_tokens": options.batch_tokens,
+        "packed_weights": None if options.packed_weights is None else "on" if options.packed_weights else "off",
         "chat": options.chat,
         "chat_args": dict(options.chat_args),
         "thinking_tokens": options.thinking_tokens,

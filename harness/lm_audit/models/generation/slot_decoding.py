@@ -14,6 +14,7 @@ from lm_audit.models.generation.memory import Group, budget, free_bytes, groups
 from lm_audit.models.generation.seats import Loop, NotANumber, Overflow, Work
 from lm_audit.models.generation.slot_check import Slots
 from lm_audit.models.generation.stopping import Continuation
+from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.limits import is_out_of_memory
 
@@ -46,7 +47,7 @@ def decode_in_slots(model: LanguageModel, work: Work, needs: Sequence[int]) -> l
     size = int(model.module.get_input_embeddings().num_embeddings)
     free = free_bytes(model.device)
     try:
-        with evaluating(model.module):
+        with evaluating(model.module), packed(model.module, sum(need for _, need in wanted), model.packed_weights):
             for group in groups(wanted, slots.model.shape.token_bytes, size, free):
                 left += _run(model, slots, work, group)
     finally:

@@ -20,6 +20,10 @@ from lm_audit.models.scoring.head import Head
 _MASK_CELLS = 2**27
 """Cells of a mask at once: queries times columns."""
 
+_ENOUGH = 8192
+_ENOUGH_ON_A_CPU = 128
+"""Tokens of a pass from which on more of them make it no faster a token."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -95,12 +99,13 @@ class SlotModel:
         hidden = self._run(ids[:, None], positions, self._mask(positions, extent))
         return self._head.logits(hidden[:, -1], self._output_type).float()
 
-    def step_by_length(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The same step, each slot read as far as it is filled, by kernels and without a mask.
+    def step_by_length(self, ids: torch.Tensor, lengths: torch.Tensor, extent: int | None = None) -> torch.Tensor:
+        """The same step, each slot read as far as it is filled, by kernels and without a mask of the model's own.
 
-        Raises ``KernelUnfit`` where there are no kernels for this model.
+        ``extent``: columns of which none is needed beyond; ``None``: all. Raises ``KernelUnfit`` where there are no
+        kernels for this model.
         """
-        by = kernel_attention.kernels(self.device)
+        by = kernel_attention.row_kernels(self.device)
         if by is None or not self._windows_alone:
             raise KernelUnfit(
                 "its layers look at less than a window of the text" if by else "no kernels on this device"
@@ -108,7 +113,8 @@ class SlotModel:
         rows = len(ids)
         columns = lengths[:, None]
         slots = torch.arange(rows, device=self.device)[:, None]
-        self.cache.put(Write(slots, columns, self.cache.capacity + 1, slice(0, rows)))
+        looked = self.cache.capacity + 1 if extent is None else extent
+        self.cache.put(Write(slots, columns, looked, slice(0, rows)))
         positions = columns.clamp(max=max(0, self.cache.capacity - 1))
         how = RowAttention(by, positions[:, 0], self._window)
         mask = no_mask(self.device, self._body.causal.dtype)
@@ -134,19 +140,27 @@ class SlotModel:
         return int(text.sliding_window)
 
     def _batches(self, parts: Sequence[Part], tokens: int) -> Iterator[list[int]]:
-        """Parts that are read together: all from column 0 or all behind something, of like length."""
+        """Parts that are read together: all from column 0 or all behind something, of like length.
+
+        A pass that has enough to do ends where the next part is shorter, if what is left is enough for another.
+        """
         batch: list[int] = []
         order = sorted(range(len(parts)), key=lambda n: (parts[n].begin > 0, -len(parts[n].ids)))
+        left = sum(len(part.ids) for part in parts)
+        enough = _ENOUGH_ON_A_CPU if self.device.type == "cpu" else _ENOUGH
         for number in order:
             part = parts[number]
             if batch:
                 first = parts[batch[0]]
                 full = (len(batch) + 1) * len(first.ids) > tokens
                 sparse = 4 * len(part.ids) < len(first.ids) and len(first.ids) > 32
-                if full or sparse or (part.begin > 0) != (first.begin > 0):
+                shorter = 16 * len(part.ids) < 15 * len(first.ids)
+                done = shorter and min(len(batch) * len(first.ids), left) >= enough
+                if full or sparse or done or (part.begin > 0) != (first.begin > 0):
                     yield batch
                     batch = []
             batch.append(number)
+            left -= len(part.ids)
         if batch:
             yield batch
 

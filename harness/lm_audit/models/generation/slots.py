@@ -7,7 +7,7 @@ length, since what stands beyond a row's length is never looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -28,6 +28,18 @@ class Write:
     columns: torch.Tensor
     extent: int | None
     slots: slice | torch.Tensor
+    _places: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
+
+    def places(self, heads: int, columns: int) -> torch.Tensor:
+        """[rows * tokens * heads]: where each head's state goes in slots of ``columns`` laid out one after the other.
+
+        The same for all layers alike.
+        """
+        if (heads, columns) not in self._places:
+            head = torch.arange(heads, device=self.rows.device)
+            found = (self.rows[:, :, None] * heads + head) * columns + self.columns[:, :, None]
+            self._places[heads, columns] = found.reshape(-1)
+        return self._places[heads, columns]
 
 
 class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
@@ -62,7 +74,11 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         assert write is not None
         assert self.keys is not None and self.values is not None
         for room, states in ((self.keys, key_states), (self.values, value_states)):
-            room[write.rows, :, write.columns] = states.transpose(1, 2)
+            if room.device.type == "cpu":  # rows of memory, of which an assignment by indices would make single numbers
+                places, width = write.places(room.shape[1], room.shape[2]), room.shape[3]
+                room.view(-1, width).index_copy_(0, places, states.transpose(1, 2).reshape(-1, width))
+            else:
+                room[write.rows, :, write.columns] = states.transpose(1, 2)
         if write.extent is None:
             return key_states, value_states
         keys, values = self.keys[:, :, : write.extent], self.values[:, :, : write.extent]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class Stepper:
         What comes from a graph is overwritten by the next step.
         """
         if self._refused:
-            return self._plain(width, extent)
+            return self._without_graph(width, extent)
         extent = min(rounded(extent), self._model.cache.capacity)
         by_length = self._model.steps_by_length
         known = self._graphs.get((width, 0 if by_length else extent))
@@ -41,9 +42,21 @@ class Stepper:
         # Kernels are loaded by a plain launch, which a capture could not do.
         logits = self._plain(width, 0 if by_length else extent)
         if by_length is None:
-            self._model.steps_by_length = by_length = self._agrees_by_length(width, logits)
+            self._model.steps_by_length = by_length = self._agrees_by_length(lambda: self._plain(width, 0), logits)
         self._capture(width, 0 if by_length else extent, logits)
         return logits
+
+    def _without_graph(self, width: int, extent: int) -> torch.Tensor:
+        """On a CPU by each row's own length where that was found to be the step by masks; elsewhere by masks."""
+        model = self._model
+        if model.device.type != "cpu" or model.steps_by_length is False:
+            return self._plain(width, extent)
+        given = self._tokens[:width], self._lengths[:width], extent
+        if model.steps_by_length is None:
+            plain = self._plain(width, extent)
+            model.steps_by_length = self._agrees_by_length(lambda: model.step_by_length(*given), plain)
+            return plain
+        return model.step_by_length(*given)
 
     def _plain(self, width: int, extent: int) -> torch.Tensor:
         """A step with masks, or (extent 0) by kernels that go by each row's length."""
@@ -51,10 +64,10 @@ class Stepper:
             return self._model.step_by_length(self._tokens[:width], self._lengths[:width])
         return self._model.step(self._tokens[:width], self._lengths[:width], extent)
 
-    def _agrees_by_length(self, width: int, plain: torch.Tensor) -> bool:
+    def _agrees_by_length(self, step: Callable[[], torch.Tensor], plain: torch.Tensor) -> bool:
         """Whether the kernels give this step too. It repeats what was just done, and loads them before a capture."""
         try:
-            reason = self._reason_against(self._plain(width, 0), plain)
+            reason = self._reason_against(step(), plain)
         except Exception as error:  # whatever a model does with attention that it was not written for
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         if reason is not None:

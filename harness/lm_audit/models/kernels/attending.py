@@ -13,6 +13,8 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
+from lm_audit.models.kernels.grouped_rows import GroupedRows
+
 Rule = Callable[[Any], int | None]
 """The window of a layer (columns, its own included), ``None`` where it sees all before it."""
 
@@ -21,22 +23,22 @@ class KernelUnfit(Exception):
     """A layer asks for attention that the kernels do not compute."""
 
 
-class Kernels(Protocol):
+class RowKernels(Protocol):
+    """What this module needs for a decoding step: ``kernels.attention``, or ``GroupedRows`` on a CPU."""
+
+    def supported(self, query: Tensor, key: Tensor, value: Tensor) -> bool: ...
+
+    def attend_rows(
+        self, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scale: float, window: int | None = None
+    ) -> Tensor: ...
+
+
+class Kernels(RowKernels, Protocol):
     """What this module needs of ``kernels.attention``."""
 
-    @staticmethod
-    def supported(query: Tensor, key: Tensor, value: Tensor) -> bool: ...
+    def seen(self, own: Tensor, ends: Tensor | None, keys: int, width: int) -> Any: ...
 
-    @staticmethod
-    def seen(own: Tensor, ends: Tensor | None, keys: int, width: int) -> Any: ...
-
-    @staticmethod
-    def attend_seen(query: Tensor, key: Tensor, value: Tensor, what: Any, scale: float) -> Tensor: ...
-
-    @staticmethod
-    def attend_rows(
-        query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scale: float, window: int | None = None
-    ) -> Tensor: ...
+    def attend_seen(self, query: Tensor, key: Tensor, value: Tensor, what: Any, scale: float) -> Tensor: ...
 
 
 def kernels(device: torch.device) -> Kernels | None:
@@ -49,6 +51,11 @@ def kernels(device: torch.device) -> Kernels | None:
         return None
     found: Any = attention
     return cast(Kernels, found)
+
+
+def row_kernels(device: torch.device) -> RowKernels | None:
+    """What attends in a decoding step on this device by each row's own length."""
+    return kernels(device) or (GroupedRows() if device.type == "cpu" else None)
 
 
 class TreeAttention:
@@ -69,7 +76,7 @@ class TreeAttention:
 class RowAttention:
     """One token a row over slots that hold ``lengths`` tokens before it; ``window`` says what a layer sees."""
 
-    def __init__(self, by: Kernels, lengths: Tensor, window: Rule):
+    def __init__(self, by: RowKernels, lengths: Tensor, window: Rule):
         self._by, self._lengths, self._window = by, lengths, window
         self.layers = 0
 
@@ -81,7 +88,7 @@ _UNKNOWN = ("softcap", "s_aux", "position_bias", "head_mask", "relative_position
 
 
 @contextmanager
-def attending(how: TreeAttention | RowAttention, by: Kernels) -> Iterator[None]:
+def attending(how: TreeAttention | RowAttention, by: RowKernels) -> Iterator[None]:
     """Layers attend as ``how`` says, and are counted in ``how.layers``, for as long as the context lasts.
 
     A pass gets ``no_mask`` in place of a mask.

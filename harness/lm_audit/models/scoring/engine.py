@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.context import attention_reach, context_window, uniform_rotation
+from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
@@ -85,9 +86,12 @@ class ScoringEngine:
         rows = sorted_rows(job.encoded)
         if not rows.ids:
             return
+        parts = list(self._parts(rows))  # found by the model's own products
+        tokens = sum(length - shared for length, shared in zip(rows.lengths, rows.lcp, strict=True))
         try:
-            for part, way in self._parts(rows):
-                self._runner.run(part, job, way)
+            with packed(self._model.module, tokens, self._model.packed_weights):
+                for part, way in parts:
+                    self._runner.run(part, job, way)
         except NonFinite as error:
             raise self._blame(sorted(error.requests), job, firsts) from None
 

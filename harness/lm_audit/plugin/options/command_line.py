@@ -95,6 +95,14 @@ def _what_to_audit(group: pytest.OptionGroup) -> None:
         metavar="N",
         help="read at most N tokens in a pass of several texts (default: what suits the device); results are the same",
     )
+    declare(
+        group,
+        "--packed-weights",
+        dest="lm_audit_packed_weights",
+        choices=("on", "off"),
+        help="lay weights out once more for products on a CPU, which takes their memory twice (default: where that "
+        "pays and memory is free); results are the same",
+    )
     declare(group, "--dtype", dest="lm_audit_dtype", metavar="T", help="dtype of the weights (default auto)")
     declare(
         group,

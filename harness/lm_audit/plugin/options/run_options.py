@@ -30,8 +30,9 @@ class RunOptions:
     ``data`` maps the names of public data sets to paths or hub ids (``--data NAME=PATH``); ``devices`` and ``models``
     are what cases are multiplied by; ``limit`` is read with :meth:`items`; ``audit`` holds the audits' own
     options, read with :meth:`option`. ``endpoint`` says how servers are talked to. ``chat``, ``chat_args`` and
-    ``thinking_tokens`` say how a model is talked to; see :meth:`chat_mode` and ``chat_settings``. ``device_map`` and
-    ``batch_tokens`` say where a model lies and how much it reads at once, and change no result.
+    ``thinking_tokens`` say how a model is talked to; see :meth:`chat_mode` and ``chat_settings``. ``device_map``,
+    ``batch_tokens`` and ``packed_weights`` say where a model lies, how much it reads at once and by which copy of its
+    weights, and change no result.
     """
 
     size: Size = "smoke"
@@ -45,6 +46,7 @@ class RunOptions:
     dtype: str = "auto"
     device_map: str | None = None
     batch_tokens: int | None = None
+    packed_weights: bool | None = None
     chat: ChatMode = "auto"
     chat_args: Mapping[str, Any] = field(default_factory=dict)
     thinking_tokens: int = THINKING_TOKENS
@@ -137,6 +139,7 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
         device_map=_device_map(config.getoption("lm_audit_device_map"), devices),
         batch_tokens=config.getoption("lm_audit_batch_tokens"),
+        packed_weights={"on": True, "off": False}.get(config.getoption("lm_audit_packed_weights")),
         dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
         chat=config.getoption("lm_audit_chat") or "auto",
         chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),

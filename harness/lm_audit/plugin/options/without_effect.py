@@ -102,7 +102,8 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
         elif audit not in selected:
             found.append(f"--data {name}=... does nothing: no case of {audit} is selected")
     if options.models and all(is_endpoint(model.spec) for model in options.models):
-        for flag, value in (("--device-map", options.device_map), ("--batch-tokens", options.batch_tokens)):
+        loading = {"--device-map": options.device_map, "--batch-tokens": options.batch_tokens}
+        for flag, value in (loading | {"--packed-weights": options.packed_weights}).items():
             if value is not None:
                 found.append(f"{flag} does nothing: every model of this run is served, and its server decides")
     if not any(is_endpoint(model.spec) for model in options.models):

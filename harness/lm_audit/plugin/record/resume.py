@@ -69,6 +69,7 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
         "dtype": options.get("dtype"),
         "device_map": options.get("device_map"),
         "batch_tokens": options.get("batch_tokens"),
+        "packed_weights": options.get("packed_weights"),
         "chat": options.get("chat"),
         "chat_args": [f"{key}={json.dumps(value)}" for key, value in options.get("chat_args", {}).items()] or None,
         "thinking_tokens": options.get("thinking_tokens"),

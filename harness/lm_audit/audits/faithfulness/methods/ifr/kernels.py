@@ -104,7 +104,7 @@ def _column_sums_kernel(  # type: ignore[no-untyped-def]
     tl.store(pooled + head * length + n, tl.sum(total, 0), mask=n < length)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _masked_rows(  # type: ignore[no-untyped-def]
     total, place, k, sums, weights, head, start, n, rows, first, scale, window, query_row,
     BM: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr,
