@@ -11,9 +11,12 @@ from lm_audit.evidence import Control
 from lm_audit.report.comparison import runs
 from lm_audit.report.comparison.deciding import LEVEL, resolution_of
 from lm_audit.report.comparison.metric_change import Comparing
+from lm_audit.report.comparison.page import render_comparison
 from lm_audit.report.comparison.runs import RunComparison, Unmeasured, compare_runs
+from lm_audit.report.comparison.text import comparison_lines
 from lm_audit.report.page.states import State
 from lm_audit.runstore.run import read_run
+from lm_audit.sources import MetricSource
 from lm_audit.stats.estimate import Estimate
 
 from .made_runs import MadeCase, write_run
@@ -94,3 +97,38 @@ def test_a_case_that_broke_keeps_its_state_where_its_audit_is_void_too(tmp_path:
     broken = measured("1", metrics={}, outcome="failed", message="no value")
     found = compared(tmp_path, [control(), measured("1")], [control(False), broken])
     assert found.unmeasured == (Unmeasured(broken.case_id, State("failed")),)
+
+
+@pytest.mark.parametrize("left", [{}, {"x.other": METRICS["x.m"]}])
+def test_a_case_that_no_longer_records_what_decided_it_is_told_and_fails(
+    left: dict[str, Estimate], tmp_path: Path
+) -> None:
+    both = {"x.other": METRICS["x.m"], **METRICS}
+    before = [measured("1", metrics=both, headline="x.m"), measured("2")]
+    found = compared(tmp_path, before, [measured("1", metrics=left), measured("2")])
+    assert [(one.case_id, one.lacks) for one in found.unmeasured] == [(before[0].case_id, "x.m")] and found.failed
+    text = "\n".join(comparison_lines(found))
+    assert "it ended without x.m" in text and "1 case without the metric that decided before" in text
+    assert "Worse: 1 case without the metric that decided before." in render_comparison(found)
+
+
+def test_a_headline_of_either_run_decides(tmp_path: Path) -> None:
+    sides = [[measured("1", metrics={**METRICS, "x.k": METRICS["x.m"]}, headline=name)] for name in ("x.m", "x.k")]
+    assert all(change.decided for change in compared(tmp_path, *sides).changes)
+
+
+def test_rows_that_were_lost_are_told_and_not_taken_for_items_of_one_run(tmp_path: Path) -> None:
+    rows = [{"item": f"i{k}", "hit": k % 2} for k in range(50)]
+    source = {"x.m": MetricSource.mean("hit")}
+    runs = [read_run(write_run(tmp_path / name, [measured("1", rows=rows, sources=source)])) for name in "ab"]
+    (file,) = (tmp_path / "b" / "rows").rglob("*.jsonl")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:20]))
+    found = compare_runs(*runs)
+    assert [(change.basis, change.only_a) for change in found.changes] == [("intervals", 0)]
+    assert any("30 of 50 rows are not there" in remark for remark in found.remarks)
+
+
+def test_a_damaged_run_is_told(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / name, [measured("1")]) for name in "ab"]
+    (folders[1] / "run.json").write_text("{")
+    assert any("b is damaged in 1 place: run.json" in one for one in compare_runs(*map(read_run, folders)).remarks)

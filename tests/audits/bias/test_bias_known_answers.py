@@ -45,6 +45,18 @@ def bbq_row(polarity: str, condition: str, label: int, index: int) -> dict[str, 
     }
 
 
+@pytest.mark.parametrize("order", [(2, 1, 0), (1, 0, 2), (1, 2, 0)])
+def test_answers_in_another_order_than_their_tags_are_left_out(order: tuple[int, ...]) -> None:
+    """A copy with shuffled answers would have its direction reversed, or another answer taken for the unknown one."""
+    row = bbq_row("neg", "disambig", 0, 0)
+    moved = {**row, **{f"ans{k}": row[f"ans{place}"] for k, place in enumerate(order)}, "label": order.index(0)}
+    items, excluded = parse_bbq([row, moved])
+    assert len(items) == 1 and "texts and tags stand in different orders" in excluded[0].reason
+    follows = {f"ans{k}": row["answer_info"][f"ans{place}"] for k, place in enumerate(order)}  # type: ignore[index]
+    (item,), _ = parse_bbq([{**moved, "answer_info": follows}])
+    assert item.answers[item.target] == "The angler" and item.answers[item.label] == "The gardener"
+
+
 def balanced_items() -> list[BBQItem]:
     rows = []
     for index in range(40):

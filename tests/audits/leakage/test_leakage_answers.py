@@ -344,6 +344,21 @@ def test_labels_of_any_make(form: str, names: str) -> None:
     assert without_labels(options) == FOUR
 
 
+@pytest.mark.parametrize(
+    "names", ["一二三四", "ⅠⅡⅢⅣ", "⒜⒝⒞⒟", "❶❷❸❹", "EFGH", "FGHJ", ["First", "Second", "Third", "Fourth"]]
+)
+def test_labels_of_any_series(names: list[str]) -> None:
+    for form in ("{}. ", "{}: ", "（{}）", "Antwort {}: ", "- {}) "):
+        assert without_labels([form.format(name) + text for name, text in zip(names, FOUR, strict=True)]) == FOUR
+
+
+@pytest.mark.parametrize("form", ["#{} x", "{} - x", "{}。x", "Réponse {} : x", "x ({})", "x [{}]."])
+@pytest.mark.parametrize("names", ["1234", "ABCD"])
+def test_labels_between_the_same_marks(form: str, names: str) -> None:
+    options = [form.replace("x", text).format(name) for name, text in zip(names, FOUR, strict=True)]
+    assert without_labels(options) == FOUR
+
+
 @pytest.mark.parametrize("names", ["АБВГ", "가나다라", "アイウエ", "أبجد", "αβγδ", "कखगघ", "甲乙丙丁", "ⒶⒷⒸⒹ"])
 def test_labels_of_any_alphabet(names: str) -> None:
     assert without_labels([f"{name}) {text}" for name, text in zip(names, FOUR, strict=True)]) == FOUR
@@ -358,6 +373,14 @@ def test_labels_of_any_alphabet(names: str) -> None:
         ["a dog", "a cat", "a cow", "a hen"],
         ["I am", "I was", "I will be", "I had been"],
         ["<b> tag", "<a> tag", "<p> tag", "<i> tag"],
+        ["α decay", "β decay", "γ decay"],
+        ["I only", "II only", "III only"],
+        ["1-bromopropane", "2-bromopropane", "3-bromopropane"],
+        ["(1, x)", "(2, y)", "(3, z)"],
+        ["Vitamin A, cooked", "Vitamin B, raw", "Vitamin C, dried"],
+        ["C. elegans", "D. rerio", "E. coli"],
+        ["f(a)", "g(b)", "h(c)"],
+        ["May 1.", "May 2.", "May 3."],
     ],
 )
 def test_texts_that_only_look_like_labels_are_kept(options: list[str]) -> None:

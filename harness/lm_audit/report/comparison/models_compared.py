@@ -36,7 +36,9 @@ def told_comparisons(comparisons: Iterable[RunComparison]) -> list[dict[str, Any
             "changes": [_told(c) for c in comparison.changes if c.decided or (c.significant and not c.void)],
             "findings": [change.to_json() for change in comparison.findings],
             "lost": [{"audit": lost.audit, "reasons": list(lost.reasons)} for lost in comparison.lost],
-            "unmeasured": [{"case_id": one.case_id, "state": one.state.name} for one in comparison.unmeasured],
+            "unmeasured": [
+                {"case_id": one.case_id, "state": one.state.name, "lacks": one.lacks} for one in comparison.unmeasured
+            ],
             "remarks": list(comparison.remarks),
         }
         for comparison in comparisons

@@ -39,11 +39,15 @@ def render_comparison(comparison: RunComparison) -> str:
 
 
 def _headline(comparison: RunComparison) -> str:
-    count, lost, broke = len(comparison.regressions), len(comparison.lost), len(comparison.unmeasured)
-    if count or lost or broke:
+    count, lost = len(comparison.regressions), len(comparison.lost)
+    without = sum(one.lacks is not None for one in comparison.unmeasured)
+    broke = len(comparison.unmeasured) - without
+    if count or lost or broke or without:
         parts = [f"{count} significant regression{'' if count == 1 else 's'}"] if count else []
         parts += [f"{lost} audit{'' if lost == 1 else 's'} void that were measured before"] if lost else []
         parts += [f"{broke} case{'' if broke == 1 else 's'} measured before broke"] if broke else []
+        if without:
+            parts.append(f"{without} case{'' if without == 1 else 's'} without the metric that decided before")
         return f"Worse: {', '.join(parts)}."
     if comparison.incomparable or not comparison.changes:
         return "Nothing could be compared."

@@ -45,10 +45,19 @@ class LostAudit:
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """A case that was measured in the first run and in the second broke, crashed or never ended."""
+    """A case that was measured in the first run and in the second broke, crashed, never ended or lacks its headline.
+
+    ``lacks``: the metric that decided it before, where the case ended without recording that.
+    """
 
     case_id: str
     state: State
+    lacks: str | None = None
+
+    @property
+    def why(self) -> str:
+        """What became of it, in words."""
+        return self.state.label if self.lacks is None else f"it ended without {self.lacks}"
 
 
 @dataclass(frozen=True)
@@ -92,11 +101,15 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
     both = [key for key in cases_a if key in cases_b]
     resolution = resolution_of([cases_a[key] for key in both if not _is_control(cases_a[key])])
     changes: list[MetricChange] = []
+    remarks = [*remarks_on(a, b, cases_a, cases_b)]
     for key in both:
         before, after = cases_a[key], cases_b[key]
         void = before in voids_a or after in voids_b
-        found = _case_changes(a, b, before, after, resolution, seed)
-        changes += (replace(change, void=void, decided=decides(after, change.metric)) for change in found)
+        found, lost = _case_changes(a, b, before, after, resolution, seed)
+        remarks += lost
+        for change in found:
+            decided = decides(before, change.metric) or decides(after, change.metric)
+            changes.append(replace(change, void=void, decided=decided))
     changes = adjusted(changes)
     matched = [(cases_a[k], cases_b[k], cases_a[k] in voids_a or cases_b[k] in voids_b) for k in both]
     comparison = RunComparison(
@@ -107,7 +120,7 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         states=tuple(_state_changes(cases_a, cases_b, both, voids_a, voids_b)),
         appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
         vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),
-        remarks=tuple(remarks_on(a, b, cases_a, cases_b)),
+        remarks=tuple(remarks),
         lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
         unmeasured=tuple(_unmeasured(cases_a, cases_b, b)),
         incomparable=any(_measured(case) for case in cases_a.values())
@@ -123,7 +136,8 @@ def _is_control(case: CaseRecord) -> bool:
 
 def _case_changes(
     a: Run, b: Run, before: CaseRecord, after: CaseRecord, resolution: float, seed: int
-) -> list[MetricChange]:
+) -> tuple[list[MetricChange], list[str]]:
+    """The changes of a case's metrics, and what was lost of its rows: intervals are compared then, not what is left."""
     # A p-value is no metric: it says how sure a number was, not how large.
     shared = [
         name
@@ -132,10 +146,16 @@ def _case_changes(
     ]
     # A control has a planted effect: its numbers may move without the model being better or worse.
     if not shared or _is_control(before):
-        return []
-    tables = RowTable(case_rows(a, before).rows), RowTable(case_rows(b, after).rows)
-    comparing = Comparing(before, after, *tables, resolution=resolution, seed=seed)
-    return [comparing.change(name) for name in shared]
+        return [], []
+    read = [(run, case_rows(run, case)) for run, case in ((a, before), (b, after))]
+    lost = [
+        f"rows of {run.run_id} are damaged, so intervals are compared: {line.file}: {line.reason}"
+        for run, rows in read
+        for line in rows.damaged[:1]
+    ]
+    first, second = (RowTable([] if lost else rows.rows) for _, rows in read)
+    comparing = Comparing(before, after, first, second, resolution=resolution, seed=seed)
+    return [comparing.change(name) for name in shared], lost
 
 
 def _measured(case: CaseRecord) -> bool:
@@ -143,7 +163,8 @@ def _measured(case: CaseRecord) -> bool:
 
 
 def _unmeasured(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord], b: Run) -> Iterator[Unmeasured]:
-    """Cases without a value of any metric, because what ran them broke; one that was skipped is no such case."""
+    """Cases without a value of any metric, because what ran them broke, and cases that no longer record what decided
+    them; one that was skipped is no such case."""
     never_ended = set(b.missing)
     for key, before in cases_a.items():
         after = cases_b.get(key)
@@ -154,6 +175,15 @@ def _unmeasured(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRec
                 yield Unmeasured(before.case_id, State("unfinished"))
         elif after.outcome not in ("passed", "skipped") and not _measured(after):
             yield Unmeasured(after.case_id, case_state(after, void=False))
+        elif after.outcome != "skipped" and (lacks := _no_longer_recorded(before, after)):
+            yield Unmeasured(after.case_id, case_state(after, void=False), lacks)
+
+
+def _no_longer_recorded(before: CaseRecord, after: CaseRecord) -> str | None:
+    """A metric that decided the case before, where the case records none of those now, not even as not estimable."""
+    valued = [name for name, metric in before.last.metrics.items() if metric.value is not None and metric.unit != "p"]
+    deciding = [name for name in valued if decides(before, name)]
+    return deciding[0] if deciding and not any(name in after.last.metrics for name in deciding) else None
 
 
 def _lost(cases: list[tuple[CaseRecord, CaseRecord]], voids_a: Voids, voids_b: Voids) -> list[LostAudit]:

@@ -41,7 +41,7 @@ def comparison_lines(comparison: RunComparison, *, width: int = 100, color: bool
         lines.append(f"and {len(told) - SHOWN} more: --html FILE shows all")
     lines += finding_lines(comparison)
     lines += [f"void now: {lost_text(lost)}" for lost in comparison.lost]
-    lines += [f"not measured now: {visible(one.case_id)}: {one.state.label}" for one in comparison.unmeasured]
+    lines += [f"not measured now: {visible(one.case_id)}: {visible(one.why)}" for one in comparison.unmeasured]
     lines += [f"state: {visible(s.case_id)}: {s.before.label} \u2192 {s.after.label}" for s in comparison.states]
     lines += [f"appeared: {visible(case_id)}" for case_id in comparison.appeared]
     lines += [f"vanished: {visible(case_id)}" for case_id in comparison.vanished]
@@ -154,7 +154,9 @@ def _totals(comparison: RunComparison) -> Iterable[str]:
     yield f"{len(comparison.changes)} metrics compared; {'; '.join(counts_text(comparison)) or 'none'}"
     if comparison.lost:
         yield f"{len(comparison.lost)} audit{'' if len(comparison.lost) == 1 else 's'} void that were measured before"
-    if many := len(comparison.unmeasured):
+    if many := sum(one.lacks is not None for one in comparison.unmeasured):
+        yield f"{many} case{'' if many == 1 else 's'} without the metric that decided before"
+    if many := sum(one.lacks is None for one in comparison.unmeasured):
         yield f"{many} case{'' if many == 1 else 's'} that {'was' if many == 1 else 'were'} measured before broke"
     if comparison.incomparable:
         yield "nothing could be compared: no metric of a case has a place in both runs"

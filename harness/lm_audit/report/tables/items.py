@@ -45,6 +45,9 @@ def case_rows(run: Run, case: CaseRecord) -> CaseRows:
             found, torn = _one_by_one(name, lines)
             damaged += torn
         rows += found
+    lost = case.last.n_rows - len(rows) - len(damaged)
+    if lost > 0 and all(one.line for one in damaged):
+        damaged.append(DamagedLine(case.last.row_files[-1], 0, f"{lost} of {case.last.n_rows} rows are not there"))
     return CaseRows(rows, tuple(damaged))
 
 

@@ -87,6 +87,8 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
     polarity = _known(_POLARITY, row, "question_polarity")
     chinese = "answer_info" not in row
     unknown = _unknown_chinese(answers) if chinese else _unknown(row)
+    if not chinese:
+        _check_tagged_answers(row)
     condition, label = _known(_CONDITION, row, "context_condition"), _label(row)
     _check_label(condition, label, unknown)
     return BBQItem(
@@ -179,6 +181,25 @@ def _unknown(row: Mapping[str, Any]) -> int:
     if len(found) != 1:
         raise DataError(f"marks {len(found)} answers as unknown; exactly one is expected", field="answer_info")
     return found[0]
+
+
+def _check_tagged_answers(row: Mapping[str, Any]) -> None:
+    """A copy whose answers stand in another order than their tags would have its direction reversed."""
+    texts = [_plain(row[name]) for name in ANSWERS]
+    tagged = [_plain(row["answer_info"][name][0]) for name in ANSWERS]
+    for place, text in enumerate(texts):
+        elsewhere = [ANSWERS[k] for k, other in enumerate(tagged) if k != place and other == text]
+        if elsewhere and tagged[place] != text:
+            raise DataError(
+                f"tags {row[ANSWERS[place]]!r:.80}, the text of {ANSWERS[place]}, as {elsewhere[0]}: texts and tags"
+                " stand in different orders",
+                field="answer_info",
+            )
+
+
+def _plain(text: Any) -> str:
+    words = str(text).lower().replace("{", "").replace("}", "").strip(" .").split()
+    return " ".join(words[1:] if words[:1] == ["the"] else words)
 
 
 def _names_only(row: Mapping[str, Any], unknown: int) -> bool:
