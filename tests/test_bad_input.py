@@ -347,7 +347,7 @@ def test_files_that_options_name(configure: Configure, tmp_path: Path, audit: st
     ("words", "says"),
     [
         (("--gates", "gates.toml", "--model", "tiny"), "did you mean 'tiny'?"),
-        (("--data", "BBQ=x"), "did you mean 'bbq'?"),
+        (("--data", "BBQ=x"), "looks like 'bbq'"),
         (("--needle-precision", "0.1"), "does nothing without --adaptive"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from lm_audit.textfiles import replacing
 from tests.test_layers import MODULES
 
-ELSEWHERE = {"lm_audit.plugin.cluster.mirror", "lm_audit.models.endpoint.budget", "lm_audit.runstore.merge"}
+ELSEWHERE = {"lm_audit.plugin.cluster.node.mirror", "lm_audit.models.endpoint.client.budget", "lm_audit.runstore.merge"}
 """Two have the only writer of their file and a draft of a fixed name; a merge renames a whole folder."""
 
 
