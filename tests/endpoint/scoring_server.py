@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,7 +78,7 @@ class Scoring:
         best: list[Any] = [None]
         for number, own, rank in scores:
             name = decode([number])
-            best.append({name: own} if rank == 0 else {"~": own / 2, name: own})
+            best.append({name: own} if rank == 0 else {"~": math.log1p(-math.exp(own)), name: own})
         values = [None, *(own for _, own, _ in scores), -1.0]
         tokens = [*(decode([number]) for number in ids), text]
         return {"tokens": tokens, "token_logprobs": values, "top_logprobs": [*best, {text: -1.0}]}

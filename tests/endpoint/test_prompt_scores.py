@@ -90,6 +90,13 @@ def _constant(choice: Body) -> None:
         choice["logprobs"]["token_logprobs"] = [None, *[-1.0] * (len(choice["logprobs"]["tokens"]) - 1)]
 
 
+def _base_ten(choice: Body) -> None:
+    if logprobs := choice.get("logprobs"):
+        logprobs["token_logprobs"] = [None, *(one / math.log(10) for one in logprobs["token_logprobs"][1:])]
+        tops = logprobs["top_logprobs"][1:]
+        logprobs["top_logprobs"] = [None, *({k: one / math.log(10) for k, one in top.items()} for top in tops)]
+
+
 def _without_one(choice: Body) -> None:
     if choice.get("prompt_logprobs"):
         choice["prompt_logprobs"].pop()
@@ -117,6 +124,7 @@ def _above_zero(choice: Body) -> None:
         ("echo", _swap_tokens),
         ("echo", _generated_alone),
         ("echo", _constant),
+        ("echo", _base_ten),
         ("prompt_logprobs", _without_one),
         ("prompt_logprobs", _not_a_number),
         ("prompt_logprobs", _no_float),

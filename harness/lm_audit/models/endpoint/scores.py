@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def _by_id(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) 
         said.append(str(one.get("decoded_token", "")))
         pairs = [(int(number), record.get("logprob")) for number, record in entry.items()]
         values = check_finite([value for _, value in pairs], who)
+        _check_together(values, who, place)
         tops.append(tuple(sorted(zip((n for n, _ in pairs), values, strict=True), key=lambda pair: -pair[1])))
     if ids is None and text is not None and not text.endswith("".join(said)):
         raise ModelError(f"{who}: the tokens that came back, {''.join(said)!r:.60}, are not those of the prompt")
@@ -85,6 +87,10 @@ def _by_echo(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None
     best = found if isinstance(found, list) and len(found) == len(tokens) else [None] * len(tokens)
     tops = tuple(_ordered(one, who) for one in best[1:count])
     own = check_finite(values[1:count], who)
+    for place, (value, top) in enumerate(zip(own, tops, strict=True), start=1):
+        told = [one for _, one in top]
+        # Half a character may be spelt in two ways, so that the prompt's own token is known by its number.
+        _check_together(told if any(abs(one - value) < 1e-6 for one in told) else [*told, value], who, place)
     ranks = tuple(
         0 if top and value >= top[0][1] - 1e-9 else UNKNOWN_RANK for value, top in zip(own, tops, strict=True)
     )
@@ -96,6 +102,20 @@ def _ordered(top: Any, who: str) -> tuple[tuple[int | str, float], ...]:
         return ()
     values = check_finite(list(top.values()), who)
     return tuple(sorted(zip(map(str, top), values, strict=True), key=lambda pair: -pair[1]))
+
+
+_MOST_TOGETHER = 1.1
+"""What probabilities of a few tokens at one place may add up to: 1, and what rounding to two digits adds."""
+
+
+def _check_together(values: Sequence[float], who: str, place: int) -> None:
+    """Logarithms of another base than e, or scores of another kind, show in probabilities that exceed 1 together."""
+    total = math.fsum(math.exp(value) for value in values)
+    if total > _MOST_TOGETHER:
+        raise ServerError(
+            f"{who}: the probabilities of {len(values)} tokens at place {place} add up to {total:.3g}, so the"
+            " numbers are no natural logarithms of probabilities"
+        )
 
 
 def check_finite(values: Sequence[Any], who: str) -> list[float]:
