@@ -10,16 +10,18 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.models.causal_module import CausalModule
+
 if TYPE_CHECKING:
     from lm_audit.models.gguf.header import GgufHeader
 
 
-def is_stateful(module: Any) -> bool:
+def is_stateful(module: CausalModule) -> bool:
     """Whether the layers keep a state that cannot be cut back to an earlier token (Mamba, RWKV and their kin)."""
     return bool(getattr(module, "_is_stateful", False))
 
 
-def tied_names(module: Any) -> frozenset[str]:
+def tied_names(module: CausalModule) -> frozenset[str]:
     """The names in ``state_dict`` that share their tensor with another name."""
     return frozenset(getattr(module, "all_tied_weights_keys", None) or ())
 
@@ -29,7 +31,7 @@ def untie(module: Any) -> None:
     module.all_tied_weights_keys = {}
 
 
-def attention_of(module: Any) -> str | None:
+def attention_of(module: CausalModule) -> str | None:
     """The name of the attention implementation that the module runs with ("sdpa", "eager")."""
     return getattr(module.config, "_attn_implementation", None)
 
@@ -69,7 +71,7 @@ def sharing_copy(module: Any) -> Any:
     return clone
 
 
-def gguf_tensors_without_place(module: Any, header: GgufHeader, kept: frozenset[str]) -> list[str]:
+def gguf_tensors_without_place(module: CausalModule, header: GgufHeader, kept: frozenset[str]) -> list[str]:
     """The tensors of a GGUF file that transformers' conversion drops, except ``kept``; sorted.
 
     Architectures that it converts by rules of names give none here: what those leave is in the loading report.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import EVERYTHING, Offers
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.context import context_window
 from lm_audit.models.loading.evaluating import evaluating
@@ -24,6 +25,7 @@ from lm_audit.models.scoring.limits import is_out_of_memory
 from lm_audit.models.scoring.requests import Bos, Request
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, Messages
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.progress import OnProgress
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class LanguageModel:
     weights out once more (:mod:`lm_audit.models.kernels.packed_weights`); ``None``: where that pays and memory is free.
     """
 
-    def __init__(self, module: Any, tokenizer: Any, *, name: str, fingerprint: str | None = None):
+    def __init__(self, module: CausalModule, tokenizer: Tokenizer, *, name: str, fingerprint: str | None = None):
         self.module = module
         self.tokenizer = tokenizer
         self.name = name

@@ -6,11 +6,10 @@ seen the very token that they predict.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.loading.placement import embedding_device
 
 _TOKENS = 8
@@ -20,7 +19,7 @@ _HALF_SHARE = 0.05
 
 
 @torch.inference_mode()
-def prove_causal(module: Any, name: str) -> None:
+def prove_causal(module: CausalModule, name: str) -> None:
     """``ModelError`` with the reason where changing the last of eight tokens moves the logits before it.
 
     Costs three forward passes of eight tokens. Earlier logits are compared with how far they move when a token before
@@ -52,7 +51,7 @@ def prove_causal(module: Any, name: str) -> None:
         )
 
 
-def _probe_ids(module: Any) -> list[int]:
+def _probe_ids(module: CausalModule) -> list[int]:
     """Eight ids from the middle of the vocabulary, where no special token is likely to be."""
     config = module.config.get_text_config()
     special = {getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "unk", "sep", "cls", "mask")}
@@ -69,7 +68,7 @@ def _changed(ids: list[int], place: int) -> list[int]:
     return row
 
 
-def _logits(module: Any, row: list[int]) -> torch.Tensor:
+def _logits(module: CausalModule, row: list[int]) -> torch.Tensor:
     ids = torch.tensor([row], device=embedding_device(module))
     logits: torch.Tensor = module(input_ids=ids, use_cache=False).logits[0]
     return logits.float()

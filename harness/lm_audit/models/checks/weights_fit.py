@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.files.json_file import listed
 
 _HARMLESS = re.compile(
@@ -40,7 +41,7 @@ def check_fit(report: Mapping[str, Any], what: str) -> None:
         raise ModelError(f"{what}: its tensors are not those of its config; {'; '.join(problems)}")
 
 
-def check_finite(module: Any, suspects: Iterable[str], what: str) -> None:
+def check_finite(module: CausalModule, suspects: Iterable[str], what: str) -> None:
     """``ModelError`` naming weights with NaN or Inf, where the files hold any (``suspects``) and the model uses it."""
     import torch
 

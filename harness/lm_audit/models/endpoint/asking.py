@@ -18,6 +18,7 @@ from lm_audit.models.endpoint.client.questions import Question, RefusedRequest, 
 from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts, PromptScores
 from lm_audit.models.endpoint.scores import scored_tokens
 from lm_audit.models.endpoint.tokens.server_tokenizer import Dialect, offsets_of, tokenize
+from lm_audit.models.text.tokenizer import Tokenizer
 
 FITS = "The capital of France is Paris"
 LIKELY = (
@@ -32,7 +33,7 @@ LETTER, LONGEST_LETTER = "a", 3
 _TOP = 20
 
 
-def ask_server(client: Client, tokenizer: Any | None = None) -> EndpointFacts:
+def ask_server(client: Client, tokenizer: Tokenizer | None = None) -> EndpointFacts:
     """What the server can do; ``tokenizer`` is a local one that the user names for it.
 
     Raises what :class:`Client` raises for a server that is not there or refuses, ``UsageError`` for a model that it

@@ -15,6 +15,7 @@ from lm_audit.models.endpoint.tokens.rough_tokenizer import RoughTokenizer
 from lm_audit.models.endpoint.tokens.server_tokenizer import ServerTokenizer
 from lm_audit.models.spec import ModelSpec, parse_spec
 from lm_audit.models.text.chat import template_source
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from lm_audit.models.endpoint.model import EndpointModel
@@ -41,14 +42,14 @@ def connect(spec: str | ModelSpec, settings: EndpointSettings, facts: EndpointFa
     return EndpointModel(client, found, tokenizer_of(client, found, settings), name=parsed.name)
 
 
-def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSettings) -> Any:
+def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSettings) -> Tokenizer:
     """The tokenizer that counts for this server: the one that the user names, the server's own, or a stand-in.
 
     Where a prompt in the chat template can be sent as token ids, it is: the same tokens as on the chat route, and the
     answer can be begun for the model as on this machine. Elsewhere messages are sent.
     """
     name = f"openai:{facts.model}"
-    found = _local_tokenizer(settings)
+    found: Any = _local_tokenizer(settings)
     if found is None and facts.dialect is not None:
         found = ServerTokenizer(client, facts.dialect, offsets=facts.offsets, template=facts.template, name=name)
     if found is None:
@@ -57,8 +58,9 @@ def tokenizer_of(client: Client, facts: EndpointFacts, settings: EndpointSetting
     if facts.chat and not rendered:
         if isinstance(found, ServerTokenizer):  # It has a template, which it applies to messages and does not show.
             found.chat_template = found.chat_template or HIDDEN_TEMPLATE
-        return MessageTokenizer(found, facts.extra_tokens or 0)
-    return found
+        found = MessageTokenizer(found, facts.extra_tokens or 0)
+    told: Tokenizer = found
+    return told
 
 
 def _local_tokenizer(settings: EndpointSettings) -> Any:

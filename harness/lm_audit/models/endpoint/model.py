@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.models.capabilities import Capability, Offers
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.endpoint.asking import request_of
 from lm_audit.models.endpoint.client.client import Client
 from lm_audit.models.endpoint.client.questions import Question, Reply
@@ -32,6 +33,7 @@ from lm_audit.models.text.chat import Messages
 from lm_audit.models.text.prompts import Prompt
 from lm_audit.models.text.text_ids import prompt_ids
 from lm_audit.models.text.thinking import ThoughtMarkers
+from lm_audit.models.text.tokenizer import Tokenizer
 
 DEVICE = "endpoint"
 """What stands in place of a device in case ids."""
@@ -45,12 +47,13 @@ class EndpointModel(LanguageModel):
     prompt and how often it occurred before, as far as the server heeds a seed.
     """
 
-    def __init__(self, client: Client, facts: EndpointFacts, tokenizer: Any, *, name: str):
+    def __init__(self, client: Client, facts: EndpointFacts, tokenizer: Tokenizer, *, name: str):
         self.client = client
         self.facts = facts
         client.reported = facts.reported
         self._repeats: Repeats | None = None
-        super().__init__(None, tokenizer, name=name, fingerprint=_fingerprint(facts))
+        no_module: Any = None
+        super().__init__(no_module, tokenizer, name=name, fingerprint=_fingerprint(facts))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """``module`` is a property here, which the base class's ``__init__`` must not set."""
@@ -58,7 +61,7 @@ class EndpointModel(LanguageModel):
             super().__setattr__(name, value)
 
     @property
-    def module(self) -> Any:
+    def module(self) -> CausalModule:  # type: ignore[override]  # nobody writes it: see __setattr__
         """There is none."""
         self._lacks(Capability.HIDDEN_STATES)
 

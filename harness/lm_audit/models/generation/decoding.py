@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import rotates_by_length, uniform_rotation
 
 
@@ -19,7 +20,9 @@ class StepModel:
     (LongRoPE, dynamic NTK), what is in the cache is read anew, so that every step is that of the plain forward pass.
     """
 
-    def __init__(self, module: Any, device: torch.device, prompts: Sequence[Sequence[int]], *, cached: bool = True):
+    def __init__(
+        self, module: CausalModule, device: torch.device, prompts: Sequence[Sequence[int]], *, cached: bool = True
+    ):
         self._module = module
         self._device = device
         self._cached = cached

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.scoring.limits import device_limits
 
 _CACHE_SHARE = 0.6
@@ -41,7 +41,7 @@ class Group:
     slots: int
 
 
-def budget(module: Any, device: torch.device, batch_tokens: int | None = None) -> Budget:
+def budget(module: CausalModule, device: torch.device, batch_tokens: int | None = None) -> Budget:
     """Sizes that suit the device; not more than ``batch_tokens`` at once where that is given."""
     limits = device_limits(module, device)
     tokens, worth = (_CPU_TOKENS, 32) if device.type == "cpu" else (limits.tokens, 512)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful, key_layers
 from lm_audit.models.context import attention_reach, context_window, rotates_by_length, uniform_rotation
 from lm_audit.models.generation.continuation import columns
@@ -159,7 +160,7 @@ class Reader:
 
     def __init__(self, model: LanguageModel):
         self._model = model
-        self._module: Any = model.module
+        self._module: CausalModule = model.module
         self._accepts = frozenset(inspect.signature(self._module.forward).parameters)
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
         self._cache: Any = None

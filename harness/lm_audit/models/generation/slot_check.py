@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful
 from lm_audit.models.context import attention_reach, uniform_rotation
 from lm_audit.models.generation.slot_model import Part, SlotModel
@@ -30,7 +30,7 @@ class Slots:
         self.model, self.longest = model, longest
 
 
-def find_slots(module: Any, device: torch.device, *, proven: bool | None = None) -> Slots | None:
+def find_slots(module: CausalModule, device: torch.device, *, proven: bool | None = None) -> Slots | None:
     """The model in slots, or ``None`` where its steps would not be its own; the log says why.
 
     ``proven`` is what a trial of the same model has found before. Raises what says that memory ran out, which is
@@ -52,7 +52,7 @@ def find_slots(module: Any, device: torch.device, *, proven: bool | None = None)
     return None
 
 
-def _made(module: Any, device: torch.device) -> Slots | str:
+def _made(module: CausalModule, device: torch.device) -> Slots | str:
     if is_stateful(module):
         return "its layers keep a state"
     ids = torch.ones(1, 2, dtype=torch.long, device=device)
@@ -70,7 +70,7 @@ def _made(module: Any, device: torch.device) -> Slots | str:
     return Slots(model, min(bounds, default=None))
 
 
-def _tried_length(module: Any, device: torch.device) -> int:
+def _tried_length(module: CausalModule, device: torch.device) -> int:
     reach, turn = attention_reach(module.config), uniform_rotation(module.config)
     most = _TRIED_ON_A_GPU if device.type == "cuda" else TRIED_WINDOW
     longest = reach + 6 if reach is not None and reach <= most else _LENGTH
@@ -82,7 +82,7 @@ class _Disagrees(Exception):
 
 
 @torch.inference_mode()
-def _try(model: SlotModel, module: Any, longest: int) -> None:
+def _try(model: SlotModel, module: CausalModule, longest: int) -> None:
     """Raises ``_Disagrees`` where a logit is not the model's own."""
     size = int(module.get_input_embeddings().num_embeddings)
     generator = torch.Generator().manual_seed(20240229)
@@ -109,19 +109,21 @@ def _try(model: SlotModel, module: Any, longest: int) -> None:
     _compare(module, model.read(parts, 8 * longest, 64), [truth[slot][lengths[slot] :][:1] for slot in range(3)])
 
 
-def _step(model: SlotModel, module: Any, rows: list[list[int]], lengths: list[int], truth: list[torch.Tensor]) -> None:
+def _step(
+    model: SlotModel, module: CausalModule, rows: list[list[int]], lengths: list[int], truth: list[torch.Tensor]
+) -> None:
     tokens = torch.tensor([row[n] for row, n in zip(rows, lengths, strict=True)], device=model.device)
     found = model.step(tokens, torch.tensor(lengths, device=model.device), min(model.cache.capacity, max(lengths) + 3))
     _compare(module, list(found[:, None]), [truth[slot][n : n + 1] for slot, n in enumerate(lengths)])
 
 
-def _truth(module: Any, row: list[int], device: torch.device) -> torch.Tensor:
+def _truth(module: CausalModule, row: list[int], device: torch.device) -> torch.Tensor:
     arguments = {"logits_to_keep": len(row)} if "logits_to_keep" in inspect.signature(module.forward).parameters else {}
     logits: torch.Tensor = module(input_ids=torch.tensor([row], device=device), use_cache=False, **arguments).logits[0]
     return logits.float()
 
 
-def _compare(module: Any, found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
+def _compare(module: CausalModule, found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
     single = module.dtype in (torch.float32, torch.float64)
     for one, other in zip(found, wanted, strict=True):
         off = one.log_softmax(-1) - other.log_softmax(-1)

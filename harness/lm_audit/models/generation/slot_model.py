@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import text_config
 from lm_audit.models.generation.slots import KeyShape, SlotCache, Write
 from lm_audit.models.kernels import attending as kernel_attention
@@ -47,7 +48,7 @@ class SlotModel:
     what went through the model in ``read``. ``steps_by_length``: whether ``step_by_length`` was found to be ``step``.
     """
 
-    def __init__(self, module: Any, device: torch.device, shape: KeyShape):
+    def __init__(self, module: CausalModule, device: torch.device, shape: KeyShape):
         self.module, self.device, self.shape = module, device, shape
         self._body = Body(module)
         self._head = Head(self._body.causal, self._body.model)

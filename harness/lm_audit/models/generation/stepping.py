@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import inspect
 from enum import Enum
-from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful, key_layers
 from lm_audit.models.generation.decoding import StepModel
 
@@ -30,7 +30,7 @@ class Stepping(Enum):
 
 
 @torch.inference_mode()
-def find_stepping(module: Any, device: torch.device) -> Stepping:
+def find_stepping(module: CausalModule, device: torch.device) -> Stepping:
     """The fastest way that gives what the model's own forward gives."""
     accepts = inspect.signature(module.forward).parameters
     takes_cache = bool({"cache", "past_key_values"} & set(accepts)) and "attention_mask" in accepts
@@ -48,7 +48,7 @@ def find_stepping(module: Any, device: torch.device) -> Stepping:
         module.train(training)
 
 
-def _answers(module: Any, device: torch.device) -> bool:
+def _answers(module: CausalModule, device: torch.device) -> bool:
     try:
         module(input_ids=torch.ones(1, 2, dtype=torch.long, device=device), use_cache=False)
     except Exception:  # a checkpoint's own code may insist on arguments
@@ -56,7 +56,7 @@ def _answers(module: Any, device: torch.device) -> bool:
     return True
 
 
-def _keeps_keys_only(module: Any, device: torch.device) -> bool:
+def _keeps_keys_only(module: CausalModule, device: torch.device) -> bool:
     """Whether each layer's cache is keys and values, all of them or those of a window."""
     try:
         output = module(input_ids=torch.ones(1, 2, dtype=torch.long, device=device), use_cache=True)
@@ -66,7 +66,7 @@ def _keeps_keys_only(module: Any, device: torch.device) -> bool:
     return bool(key_layers(cache, windows=True))
 
 
-def _agrees(module: Any, device: torch.device, lengths: tuple[int, ...]) -> bool:
+def _agrees(module: CausalModule, device: torch.device, lengths: tuple[int, ...]) -> bool:
     """Whether rows of these lengths get the same log-probabilities together, step by step, as each by itself."""
     size = int(module.get_input_embeddings().num_embeddings)
     generator = torch.Generator().manual_seed(20240229)
@@ -88,5 +88,5 @@ def _agrees(module: Any, device: torch.device, lengths: tuple[int, ...]) -> bool
     return worst != worst or worst <= (_TOLERANCE if _single(module) else _HALF_TOLERANCE)
 
 
-def _single(module: Any) -> bool:
+def _single(module: CausalModule) -> bool:
     return module.dtype in (torch.float32, torch.float64)

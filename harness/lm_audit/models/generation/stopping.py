@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lm_audit.models.text.thinking import ThoughtMarkers, marker_ids
 from lm_audit.models.text.thought_budget import ThoughtBudget
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -41,7 +42,7 @@ class Continuation:
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: Tokenizer,
         ends: frozenset[int],
         stop: tuple[str, ...],
         room: Room,
@@ -137,7 +138,7 @@ class Continuation:
         return [place for place in (text.find(stop, start) for stop in self._stop) if place >= 0]
 
 
-def _special_ids(tokenizer: Any) -> frozenset[int]:
+def _special_ids(tokenizer: Tokenizer) -> frozenset[int]:
     """Ids that decoding leaves out."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     flagged = {int(number) for number, token in added.items() if getattr(token, "special", False)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.compat import gguf_tensors_without_place, tied_names
@@ -14,6 +14,9 @@ from lm_audit.models.gguf.header import GgufHeader, read_header
 from lm_audit.models.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
 from lm_audit.models.gguf.settings import ROPE_TENSORS, check_header, complete_config
 from lm_audit.models.identity.digests import file_digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _CONVERSION = 2
 """Raise when a conversion gives other files than before."""
@@ -59,7 +62,7 @@ def _convert(path: Path, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _module(path: Path, header: GgufHeader) -> Any:
+def _module(path: Path, header: GgufHeader) -> PreTrainedModel:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -67,6 +70,7 @@ def _module(path: Path, header: GgufHeader) -> Any:
 
     config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
     config = complete_config(config, header, path, lambda name: _small_tensor(path, name))
+    module: PreTrainedModel
     untyped: Any = AutoModelForCausalLM
     module, report = untyped.from_pretrained(
         path.parent, gguf_file=path.name, config=config, dtype=torch.float32, output_loading_info=True
@@ -76,7 +80,7 @@ def _module(path: Path, header: GgufHeader) -> Any:
     return module
 
 
-def _without_absent_biases(module: Any, report: Any) -> dict[str, Any]:
+def _without_absent_biases(module: PreTrainedModel, report: Any) -> dict[str, Any]:
     """The report without biases that the file leaves out beside others that it has: they are zero."""
     import torch
 
@@ -87,7 +91,7 @@ def _without_absent_biases(module: Any, report: Any) -> dict[str, Any]:
     return {**report, "missing_keys": set(report["missing_keys"]) - absent}
 
 
-def _check_all_read(module: Any, header: GgufHeader, path: Path) -> None:
+def _check_all_read(module: PreTrainedModel, header: GgufHeader, path: Path) -> None:
     """``ModelError`` naming the file's tensors for which transformers' conversion has no place: it drops them."""
     left = gguf_tensors_without_place(module, header, frozenset({*ROPE_TENSORS, "output.weight"}))
     if left:
@@ -102,7 +106,7 @@ def _small_tensor(path: Path, name: str) -> list[float]:
     return values
 
 
-def _write_config(module: Any, folder: Path) -> None:
+def _write_config(module: PreTrainedModel, folder: Path) -> None:
     config = module.config.to_dict()
     for gone in ("quantization_config", "_name_or_path"):
         config.pop(gone, None)

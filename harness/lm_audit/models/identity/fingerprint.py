@@ -11,9 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import ATTENTION_SETTINGS, tied_names
 from lm_audit.models.devices import SAFETENSORS_NAMES
 from lm_audit.models.identity.digests import combine_tensors, tensor_line
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _VOLATILE = frozenset(
     {
@@ -44,19 +46,19 @@ def combine_fingerprint(weights: str, settings: str, tokenizer: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def module_fingerprint(module: Any, tokenizer: Any) -> str:
+def module_fingerprint(module: CausalModule, tokenizer: Tokenizer) -> str:
     """The fingerprint of a model in memory; equal to that of its saved folder if saved in the same dtype."""
     return combine_fingerprint(module_digest(module), settings_digest(module), tokenizer_digest(tokenizer))
 
 
-def module_digest(module: Any) -> str:
+def module_digest(module: CausalModule) -> str:
     """The digest of a module's weights, as :func:`lm_audit.models.identity.digests.weights_digest` gives files."""
     tied = tied_names(module)
     named = ((name, value) for name, value in module.state_dict().items() if name not in tied)
     return combine_tensors(tensor_line(n, _dtype(v), tuple(v.shape), _bytes_digest(v)) for n, v in named)
 
 
-def settings_digest(module: Any) -> str:
+def settings_digest(module: CausalModule) -> str:
     """A hash of a module's configuration and generation configuration, as loaded: a spelt-out default is none."""
     content = [_settings(getattr(module, name, None)) for name in ("config", "generation_config")]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
@@ -76,7 +78,7 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def tokenizer_digest(tokenizer: Any) -> str:
+def tokenizer_digest(tokenizer: Tokenizer) -> str:
     """A hash of what a tokenizer does: its model and rules, special tokens and chat template; not of its paths."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

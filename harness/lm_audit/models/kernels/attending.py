@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.kernels.grouped_rows import GroupedRows
 
 Rule = Callable[[Any], int | None]
@@ -96,7 +97,7 @@ def attending(how: TreeAttention | RowAttention, by: RowKernels) -> Iterator[Non
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     def attend(
-        module: Any,
+        module: CausalModule,
         query: Tensor,
         key: Tensor,
         value: Tensor,

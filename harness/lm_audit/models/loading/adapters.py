@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import untie
 from lm_audit.models.files.adapter_folder import Adapter
 from lm_audit.models.files.json_file import listed
@@ -16,7 +17,7 @@ from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
 _PROBE = 16
 
 
-def with_adapter(module: Any, adapter: Adapter) -> Any:
+def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
     """``module`` with ``adapter`` merged into it, a plain causal model again.
 
     The embeddings first get the size for which the adapter was trained. Raises ``ModelError`` where a tensor of the
@@ -38,7 +39,7 @@ def with_adapter(module: Any, adapter: Adapter) -> Any:
         )
     untied = _touches_embeddings(module, adapter, entries) and _untie(wrapped)
     try:
-        merged = wrapped.merge_and_unload()
+        merged: CausalModule = wrapped.merge_and_unload()
     except (AttributeError, NotImplementedError, ValueError) as error:
         raise ModelError(f"{adapter.folder}: an adapter of type {adapter.kind} cannot be merged: {error}") from error
     if untied:
@@ -66,7 +67,7 @@ def _attached(module: Any, adapter: Adapter) -> Any:
     return wrapped.eval()
 
 
-def _resize(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
+def _resize(module: CausalModule, adapter: Adapter, entries: list[TensorEntry]) -> None:
     """Give the embeddings the number of rows for which the adapter was trained, where that is another one."""
     rows = int(module.get_input_embeddings().num_embeddings)
     sizes = {name: _vocabulary(name, entries) for name in _embedding_names(module)}
@@ -83,7 +84,8 @@ def _resize(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
             f"{adapter.weights} was trained on a base of {size} tokens, which has {rows}: the embeddings of the added"
             " ones are not in the adapter; save it with save_embedding_layers=True, or name the resized base"
         )
-    module.resize_token_embeddings(size, mean_resizing=False)
+    resizable: Any = module  # of transformers, where every adapter's base comes from
+    resizable.resize_token_embeddings(size, mean_resizing=False)
 
 
 def _vocabulary(module_name: str, entries: list[TensorEntry]) -> tuple[int | None, bool]:
@@ -108,18 +110,18 @@ def _plain(key: str) -> str:
     )
 
 
-def _embedding_names(module: Any) -> list[str]:
+def _embedding_names(module: CausalModule) -> list[str]:
     """Names of the input embedding and, where it is another module, of the head."""
     ends = {id(end) for end in (module.get_input_embeddings(), module.get_output_embeddings()) if end is not None}
     return [name for name, part in module.named_modules() if id(part) in ends]
 
 
-def _is_tied(module: Any) -> bool:
+def _is_tied(module: CausalModule) -> bool:
     head, table = module.get_output_embeddings(), module.get_input_embeddings()
     return head is not None and head.weight is table.weight
 
 
-def _touches_embeddings(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> bool:
+def _touches_embeddings(module: CausalModule, adapter: Adapter, entries: list[TensorEntry]) -> bool:
     base = module.get_base_model() if hasattr(module, "get_base_model") else module
     names = {name.split(".")[-1] for name in _embedding_names(base)} | {"embed_tokens", "lm_head"}
     return bool(adapter.config.get("trainable_token_indices")) or any(
@@ -140,19 +142,19 @@ def _untie(wrapped: Any) -> bool:
     return bool(shared)
 
 
-def _probe_ids(module: Any) -> torch.Tensor:
+def _probe_ids(module: CausalModule) -> torch.Tensor:
     """Ids from all over the vocabulary, the last included: added tokens stand at its end."""
     last = int(module.get_input_embeddings().weight.shape[0]) - 1
     return torch.tensor([[round(place * last / (_PROBE - 1)) for place in range(_PROBE)]])
 
 
 @torch.inference_mode()
-def _logits(module: Any, ids: torch.Tensor) -> torch.Tensor:
+def _logits(module: CausalModule, ids: torch.Tensor) -> torch.Tensor:
     logits: torch.Tensor = module(input_ids=ids.to(module.device), use_cache=False).logits
     return logits.float()
 
 
-def _check_same(unmerged: torch.Tensor, merged: torch.Tensor, module: Any, adapter: Adapter) -> None:
+def _check_same(unmerged: torch.Tensor, merged: torch.Tensor, module: CausalModule, adapter: Adapter) -> None:
     share = 2e-3 if module.dtype in (torch.float32, torch.float64) else 0.1
     off = float((unmerged - merged).abs().max())
     scale = float(unmerged.abs().max())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.devices import check_device_name, dtype_name
 from lm_audit.models.files.source import Spec, find_source
 from lm_audit.models.loading.from_spec import load_model
@@ -68,7 +69,7 @@ class ModelCache:
             _release()
 
 
-def weight_bytes(module: Any) -> int:
+def weight_bytes(module: CausalModule) -> int:
     """Bytes of a module's parameters and buffers, tied ones once."""
     tensors = {t.data_ptr(): t.nbytes for t in [*module.parameters(), *module.buffers()]}
     return sum(tensors.values())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from lm_audit.models.causal_module import CausalModule
 
 
 @contextmanager
-def evaluating(module: Any) -> Iterator[None]:
+def evaluating(module: CausalModule) -> Iterator[None]:
     """Dropout off, and on again afterwards where it was on."""
     training = module.training
     module.eval()

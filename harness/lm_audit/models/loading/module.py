@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lm_audit.errors import HarnessError, ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
 from lm_audit.models.devices import torch_dtype
@@ -22,6 +23,7 @@ from lm_audit.models.identity.digests import code_digest, nonfinite_tensors, wei
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.placement import DeviceMap, placement, places
 from lm_audit.models.loading.quiet import quiet_transformers
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from lm_audit.models.files.source import Source
@@ -36,7 +38,7 @@ def load_module(
     dtype: str,
     trust_remote_code: bool = False,
     device_map: DeviceMap = None,
-) -> Any:
+) -> CausalModule:
     """The causal model of ``checkpoint``, an adapter merged into it, on ``device``; it is evaluated, never trained.
 
     With ``device_map`` its parts lie where that puts them, and quantised weights are put on ``device`` as they load:
@@ -73,13 +75,17 @@ def load_module(
     return module
 
 
-def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Any:
+def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Tokenizer:
     """The tokenizer in a folder; ``ModelError`` where transformers cannot load it."""
     from transformers import AutoTokenizer
 
     try:
         with quiet_transformers(), _without_adapter(folder) as plain:
-            return AutoTokenizer.from_pretrained(plain, local_files_only=True, trust_remote_code=trust_remote_code)
+            untyped: Any = AutoTokenizer
+            found: Tokenizer = untyped.from_pretrained(
+                plain, local_files_only=True, trust_remote_code=trust_remote_code
+            )
+            return found
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # damaged files fail in the Rust library (some by a panic), in parsers, in classes
@@ -100,7 +106,7 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
         raise ModelError(f"{folder / 'config.json'}: transformers cannot read it: {described(error)}") from error
 
 
-def wrap(source: Source, module: Any, tokenizer: Any) -> LanguageModel:
+def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> LanguageModel:
     """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
     from lm_audit.models.files.quantised import quantised_by
     from lm_audit.models.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
@@ -129,7 +135,7 @@ def _where(name: str, folder: Path) -> str:
 
 def _read(
     folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool, device_map: Any
-) -> tuple[Any, Any, Any]:
+) -> tuple[CausalModule, Any, Any]:
     from transformers import AutoModelForCausalLM
 
     untyped: Any = AutoModelForCausalLM
@@ -154,18 +160,19 @@ def _read(
     return module, report, heard
 
 
-def _count_decoder_layers(module: Any) -> None:
+def _count_decoder_layers(module: CausalModule) -> None:
     """Let decoders of encoder-decoder families (BART's kin), loaded alone, count their own layers.
 
     Their configurations say ``num_hidden_layers`` of the encoder, by which transformers sizes the decoder's cache.
     """
-    for config in {id(part.config): part.config for part in module.modules() if hasattr(part, "config")}.values():
+    parts: Iterable[Any] = module.modules()
+    for config in {id(part.config): part.config for part in parts if hasattr(part, "config")}.values():
         layers = getattr(config, "decoder_layers", None)
         if isinstance(layers, int) and getattr(config, "num_hidden_layers", layers) != layers:
             config.num_hidden_layers = layers
 
 
-def _adapted(module: Any, adapter: Adapter) -> Any:
+def _adapted(module: CausalModule, adapter: Adapter) -> CausalModule:
     from lm_audit.models.loading.adapters import with_adapter
 
     if any(parameter.device.type == "meta" for parameter in module.parameters()):

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import execution_device
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def placement(device_map: DeviceMap, device: torch.device) -> Any:
     return None if device_map is None else device_map if isinstance(device_map, str) else dict(device_map)
 
 
-def embedding_device(module: Any) -> torch.device:
+def embedding_device(module: CausalModule) -> torch.device:
     """Where the input embeddings are computed; of weights that are read from the disk only when they are needed too."""
     import torch
 
@@ -61,7 +62,7 @@ def embedding_device(module: Any) -> torch.device:
     return torch.device(execution_device(embeddings) or "cpu")
 
 
-def places(module: Any) -> dict[str, int]:
+def places(module: CausalModule) -> dict[str, int]:
     """How many parts lie on each device, by its name; empty for a model that lies on one device as a whole."""
     spread = getattr(module, "hf_device_map", None) or {}
     return dict(sorted(Counter(_named(device) for device in spread.values()).items()))

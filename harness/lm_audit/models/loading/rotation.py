@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from lm_audit.models.causal_module import CausalModule
+
 _LONGEST = "max_seq_len_cached"
 
 
-def forget_longer_texts(module: Any) -> None:
+def forget_longer_texts(module: CausalModule) -> None:
     """Make every rotary embedding of ``module`` start from the original length in each forward pass."""
+    part: Any
     for part in module.modules():
         if hasattr(part, _LONGEST) and hasattr(part, "original_max_seq_len") and not getattr(part, "_forgets", False):
             part._forgets = True

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit, TreeAttention, attending, no_mask
 from lm_audit.models.kernels.fused_parts import FusedParts
@@ -40,7 +41,7 @@ class Fault(Enum):
 class Body:
     """The model without its head. ``module`` is what the user gave; adapters around it are looked through."""
 
-    def __init__(self, module: Any):
+    def __init__(self, module: CausalModule):
         self.causal = _without_adapter_shell(module)
         self.model = _find_body(self.causal)
         self._fused = FusedParts(self.model)
@@ -127,7 +128,7 @@ def _find_body(causal: Any) -> Any:
     return next((part for part in entered if any(part is other for other in answered)), base)
 
 
-def _without_adapter_shell(module: Any) -> Any:
+def _without_adapter_shell(module: CausalModule) -> Any:
     """The causal model inside a PEFT wrapper whose adapters sit in the layers themselves."""
     if hasattr(module, "peft_config") and hasattr(module, "get_base_model"):
         return module.get_base_model()

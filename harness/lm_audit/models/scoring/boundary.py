@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.models.text.tokenizer import Tokenizer
+
 Split = tuple[NDArray[np.int64], int, bool]  # token ids, index of the first target token, whether it spans the boundary
 
 _PROBES = ("The quick brown fox. ", " naïve 東京\n\n  x")
@@ -23,7 +25,7 @@ class TextSplitter:
     A token belongs to the target where it covers any character of it.
     """
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
         self._backend = _bare_backend(tokenizer)
 
@@ -39,7 +41,7 @@ class TextSplitter:
         return [ids for ids, _, _ in self.split(texts, [0] * len(texts))]
 
 
-def _bare_backend(tokenizer: Any) -> Any | None:
+def _bare_backend(tokenizer: Tokenizer) -> Any | None:
     """A private copy of the Rust tokenizer that reports untrimmed offsets, or None where there is none to trust."""
     from tokenizers import Tokenizer
 
@@ -56,7 +58,7 @@ def _bare_backend(tokenizer: Any) -> Any | None:
     return backend if same else None
 
 
-def _plain_ids(tokenizer: Any, text: str) -> list[int]:
+def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
@@ -72,7 +74,7 @@ def _split_encoding(encoding: Any, at: int) -> Split:
     return ids, first, encoding.token_to_chars(first)[0] < at
 
 
-def _split_slow(tokenizer: Any, text: str, at: int) -> Split:
+def _split_slow(tokenizer: Tokenizer, text: str, at: int) -> Split:
     """Without offsets: the longest run of leading tokens whose text is a prefix of the prefix."""
     ids = _plain_ids(tokenizer, text)
     prefix_ids, first = _plain_ids(tokenizer, text[:at]), 0
@@ -84,5 +86,5 @@ def _split_slow(tokenizer: Any, text: str, at: int) -> Split:
     return np.array(ids, dtype=np.int64), first, merged
 
 
-def _decoded(tokenizer: Any, ids: list[int]) -> str:
+def _decoded(tokenizer: Tokenizer, ids: list[int]) -> str:
     return str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))

@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.causal_module import CausalModule
+
 
 class Head:
     """The part of ``module`` after its body."""
 
-    def __init__(self, module: Any, body: Any):
+    def __init__(self, module: CausalModule, body: Any):
         self._module = module
         self._body = body
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
+
+from lm_audit.models.causal_module import CausalModule
 
 TRIED_WINDOW = 64
 """Attention windows up to this length are tried by the self-check, with sequences that fill them in a pack that is
@@ -59,7 +60,7 @@ class Limits:
         return replace(self, **half)
 
 
-def device_limits(module: Any, device: torch.device) -> Limits:
+def device_limits(module: CausalModule, device: torch.device) -> Limits:
     """Limits that suit the device: cache-sized passes on a CPU, passes that fill the machine on a GPU."""
     vocabulary = module.get_input_embeddings().num_embeddings
     if device.type == "cpu":
@@ -84,7 +85,7 @@ def _free_bytes(device: torch.device) -> int:
     return 4 * 2**30
 
 
-def _bytes_per_token(module: Any) -> int:
+def _bytes_per_token(module: CausalModule) -> int:
     """A generous guess of what one position needs in a pass: some hidden and feed-forward vectors, and the mask."""
     config = module.config.get_text_config()
     hidden = int(getattr(config, "hidden_size", 1024))

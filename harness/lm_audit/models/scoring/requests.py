@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.text.text_ids import added
+from lm_audit.models.text.tokenizer import Tokenizer
 
 TextOrIds = str | Sequence[int] | NDArray[np.integer[Any]]
 Request = tuple[TextOrIds, TextOrIds]
@@ -46,7 +47,7 @@ def with_any_token(item: Encoded) -> Encoded:
 class RequestEncoder:
     """Turns requests into ``Encoded`` sequences by the rules of ``LanguageModel.loglikelihood``."""
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
         self.splitter = TextSplitter(tokenizer)
         self._default_bos: tuple[int, ...] | None = None
@@ -84,7 +85,7 @@ class RequestEncoder:
         raise UsageError(f'bos is {bos!r}; it must be "default", "none" or a token id')
 
 
-def default_bos(tokenizer: Any) -> tuple[int, ...]:
+def default_bos(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The token ids that the tokenizer itself puts before a text: usually one BOS, or none."""
     return added(tokenizer)[0]
 

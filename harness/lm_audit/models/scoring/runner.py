@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import attention_reach
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.scoring.body import Body, Carry, Fault
@@ -95,7 +95,7 @@ class Job:
 class Runner:
     """One model's body and head, and the limits that its device has shown so far."""
 
-    def __init__(self, module: Any, device: torch.device, limits: Limits, name: str):
+    def __init__(self, module: CausalModule, device: torch.device, limits: Limits, name: str):
         self.module = module
         self.reach = attention_reach(module.config)
         self.name = name

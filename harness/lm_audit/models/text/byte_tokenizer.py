@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lm_audit.models.text.tokenizer import Tokenizer
+
 PAD, BOS, EOS = 0, 1, 2
 FIRST_BYTE = 3
 VOCABULARY = 256 + FIRST_BYTE
@@ -15,20 +17,21 @@ _CHAT = (
 )
 
 
-def byte_tokenizer(context: int) -> Any:
+def byte_tokenizer(context: int) -> Tokenizer:
     """The tokenizer as ``transformers`` saves and loads it; it puts BOS before a text and nothing after it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer as Backend
+    from tokenizers import decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     names = dict(zip(_SPECIAL, (PAD, BOS, EOS), strict=True))
-    backend = Tokenizer(models.BPE(vocab=names | _byte_names(), merges=[]))
+    backend = Backend(models.BPE(vocab=names | _byte_names(), merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.TemplateProcessing(
         single="<bos> $A", pair="<bos> $A $B", special_tokens=[("<bos>", BOS)]
     )
     wrapper: Any = PreTrainedTokenizerFast
-    return wrapper(
+    made: Tokenizer = wrapper(
         tokenizer_object=backend,
         pad_token=_SPECIAL[PAD],
         bos_token=_SPECIAL[BOS],
@@ -37,6 +40,7 @@ def byte_tokenizer(context: int) -> Any:
         model_max_length=context,
         clean_up_tokenization_spaces=False,
     )
+    return made
 
 
 def _byte_names() -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.models.text.thinking import ThoughtMarkers, left_open
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.textfiles.json_text import NotJsonError, parse_json
 
 ChatMode = Literal["auto", "on", "off"]
@@ -106,7 +107,7 @@ def _value(text: str, entry: str) -> Any:
 class ChatTemplate:
     """A tokenizer's chat template. Raises ``UsageError`` for a tokenizer without one, or an argument it never reads."""
 
-    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None, *, name: str | None = None):
+    def __init__(self, tokenizer: Tokenizer, arguments: Mapping[str, Any] | None = None, *, name: str | None = None):
         self._tokenizer = tokenizer
         self._arguments = dict(arguments or {})
         self._name = name or str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
@@ -169,7 +170,7 @@ class ChatTemplate:
             ) from error
 
 
-def template_source(tokenizer: Any) -> str | None:
+def template_source(tokenizer: Tokenizer) -> str | None:
     """The chat template that a tokenizer would use, as text; ``None`` where it has none."""
     template = getattr(tokenizer, "chat_template", None)
     if isinstance(template, str) or not template:
@@ -180,7 +181,7 @@ def template_source(tokenizer: Any) -> str | None:
         return None
 
 
-def in_template(tokenizer: Any, mode: str, *, default: ChatMode, name: str | None = None) -> bool:
+def in_template(tokenizer: Tokenizer, mode: str, *, default: ChatMode, name: str | None = None) -> bool:
     """Whether prompts go into the chat template.
 
     ``default`` is what the audit does in mode "auto": "on" or "off" as said, "auto" where the tokenizer has a template.

@@ -6,12 +6,12 @@ Some tokenizers end every text with EOS or a separator. A continuation asked for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from lm_audit.errors import UsageError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 
-def prompt_ids(tokenizer: Any, text: str) -> list[int]:
+def prompt_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of ``text`` behind the tokenizer's BOS, if it has one; text that spells BOS out gets no second one."""
     whole = list(tokenizer(text).input_ids)
     bare = list(tokenizer(text, add_special_tokens=False).input_ids)
@@ -21,7 +21,7 @@ def prompt_ids(tokenizer: Any, text: str) -> list[int]:
     return bare if bare[: len(head)] == list(head) and head else [*head, *bare]
 
 
-def added(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def added(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids that the tokenizer puts before and after a text."""
     return frame(tokenizer("a", add_special_tokens=False)["input_ids"], tokenizer("a")["input_ids"])
 

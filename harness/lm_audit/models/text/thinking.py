@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+
+from lm_audit.models.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def closing_found(markers: ThoughtMarkers, text: str) -> bool:
     return _compiled(markers.closing).search(text) is not None
 
 
-def may_think(tokenizer: Any, template: str | None) -> bool:
+def may_think(tokenizer: Tokenizer, template: str | None) -> bool:
     """Whether a model's template or vocabulary knows any of the markers."""
     named = [one.written.rstrip() for one in MARKERS if not one.whole]
     if template and any(text in template for text in named):
@@ -173,7 +174,7 @@ def may_think(tokenizer: Any, template: str | None) -> bool:
     return any(one.name in added for one in MARKERS)
 
 
-def marker_ids(tokenizer: Any) -> frozenset[int]:
+def marker_ids(tokenizer: Tokenizer) -> frozenset[int]:
     """Special tokens that mark a thought: decoding a reply must not hide them."""
     special = {
         str(token): int(number)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from lm_audit.models.text.thinking import ThoughtMarkers, closing_found, opening_state
+from lm_audit.models.text.tokenizer import Tokenizer
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -17,7 +17,7 @@ class ThoughtBudget:
     follows; ``cut`` tells so. ``answer_tokens`` counts what came after the thought (everything, where there is none).
     """
 
-    def __init__(self, tokenizer: Any, opened: ThoughtMarkers | None, limit: int):
+    def __init__(self, tokenizer: Tokenizer, opened: ThoughtMarkers | None, limit: int):
         self._tokenizer = tokenizer
         self._limit = limit
         self._markers = opened

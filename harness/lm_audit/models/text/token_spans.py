@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 Span = tuple[int, int]
 
@@ -25,13 +25,17 @@ class Encoded:
         return [i for i, (a, b) in enumerate(self.offsets) if a < end and b > start]
 
 
-def tells_offsets(tokenizer: Any) -> bool:
+def tells_offsets(tokenizer: Tokenizer) -> bool:
     """Whether the tokenizer says where its tokens stand; Python tokenizers do not."""
     return bool(getattr(tokenizer, "is_fast", False))
 
 
 def encode_texts(
-    tokenizer: Any, texts: Sequence[str], *, special: bool = False, advice: str = "use a fast one (tokenizer.json)"
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    special: bool = False,
+    advice: str = "use a fast one (tokenizer.json)",
 ) -> list[Encoded]:
     """One ``Encoded`` a text, whole whatever its length; with ``special`` as the tokenizer frames a text.
 
@@ -52,4 +56,4 @@ def encode_texts(
     except NotImplementedError as error:
         raise ModelError(f"this tokenizer does not tell where its tokens stand in a text; {advice}") from error
     pairs = zip(texts, found["input_ids"], found["offset_mapping"], strict=True)
-    return [Encoded(text, tuple(ids), tuple(map(tuple, offsets))) for text, ids, offsets in pairs]
+    return [Encoded(text, tuple(ids), tuple((first, last) for first, last in offsets)) for text, ids, offsets in pairs]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lm_audit.errors import UsageError
 from lm_audit.models.files.checkpoint import (
     check_remote_code,
@@ -11,9 +9,10 @@ from lm_audit.models.files.checkpoint import (
 )
 from lm_audit.models.files.source import Spec, find_source
 from lm_audit.models.spec import parse_spec
+from lm_audit.models.text.tokenizer import Tokenizer
 
 
-def load_tokenizer(spec: Spec, *, trust_remote_code: bool = False) -> Any:
+def load_tokenizer(spec: Spec, *, trust_remote_code: bool = False) -> Tokenizer:
     """The tokenizer of the model that ``spec`` names, without its weights."""
     from lm_audit.models.loading.module import load_tokenizer_from
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.toy.training import (
     Trainer,
     TrainingSettings,
@@ -68,7 +69,7 @@ class TrainingRecord:
 
 
 def train_to_criterion(
-    module: Any,
+    module: CausalModule,
     batches: Iterable[Rows],
     settings: TrainingSettings,
     criterion: Criterion,
@@ -109,7 +110,7 @@ def _holds(values: Sequence[tuple[int, float]], criterion: Criterion) -> bool:
     return len(last) == criterion.checks and all(value >= criterion.least for _, value in last)
 
 
-def _measured(module: Any, criterion: Criterion, step: int) -> float:
+def _measured(module: CausalModule, criterion: Criterion, step: int) -> float:
     module.eval()
     try:
         with torch.no_grad():
@@ -138,7 +139,7 @@ def mean_log_probability(rows: Rows, pad: int) -> Callable[[Any], float]:
 def greedy_share(rows: Rows, targets: Sequence[int], pad: int) -> Callable[[Any], float]:
     """A measure: share of rows whose last ``targets[i]`` tokens are each the module's first choice."""
 
-    def measure(module: Any) -> float:
+    def measure(module: CausalModule) -> float:
         ids, _ = pad_rows(rows, pad, module.device)
         choices = module(input_ids=ids, use_cache=False).logits.argmax(-1)
         right = [

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.errors import UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import context_window
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
 from lm_audit.models.text.text_ids import prompt_ids
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import decoy_text, seeded_text
 
 if TYPE_CHECKING:
@@ -144,7 +146,9 @@ def train_tiny_until(
     return LanguageModel(module, model.tokenizer, name=name or f"{model.name}-trained"), record
 
 
-def text_rows(tokenizer: Any, texts: Sequence[str | Sequence[int]], *, context: int | None = None) -> list[list[int]]:
+def text_rows(
+    tokenizer: Tokenizer, texts: Sequence[str | Sequence[int]], *, context: int | None = None
+) -> list[list[int]]:
     """One row of token ids a text, EOS at the end of each that came as text."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     rows = [[*prompt_ids(tokenizer, text), *end] if isinstance(text, str) else [int(i) for i in text] for text in texts]
@@ -156,7 +160,7 @@ def text_rows(tokenizer: Any, texts: Sequence[str | Sequence[int]], *, context: 
     return rows
 
 
-def _initial_module(seed: int, settings: TinySettings) -> Any:
+def _initial_module(seed: int, settings: TinySettings) -> CausalModule:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -175,7 +179,7 @@ def _initial_module(seed: int, settings: TinySettings) -> Any:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: Any = LlamaForCausalLM(config)
+        module: CausalModule = LlamaForCausalLM(config)
         return module.float()
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 
 _IGNORED = -100
 
@@ -44,9 +44,7 @@ class Trainer:
     ``constant`` keeps the learning rate after the warm-up, for runs whose last step is not known.
     """
 
-    def __init__(
-        self, module: torch.nn.Module, settings: TrainingSettings, total_steps: int, *, constant: bool = False
-    ):
+    def __init__(self, module: CausalModule, settings: TrainingSettings, total_steps: int, *, constant: bool = False):
         self._module = module
         self._settings = settings
         self._optimiser = torch.optim.AdamW(
@@ -104,7 +102,7 @@ def pad_rows(rows: Sequence[Sequence[int]], pad: int, device: torch.device) -> t
     return ids, mask
 
 
-def next_token_loss(module: Any, rows: Sequence[Sequence[int]], pad: int) -> torch.Tensor:
+def next_token_loss(module: CausalModule, rows: Sequence[Sequence[int]], pad: int) -> torch.Tensor:
     """Mean cross-entropy (nats a token) of every token but each row's first."""
     ids, mask = pad_rows(rows, pad, module.device)
     logits = module(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
@@ -113,7 +111,7 @@ def next_token_loss(module: Any, rows: Sequence[Sequence[int]], pad: int) -> tor
 
 
 def train_on_rows(
-    module: Any, rows: Sequence[Sequence[int]], settings: TrainingSettings, *, seed: int, pad: int
+    module: CausalModule, rows: Sequence[Sequence[int]], settings: TrainingSettings, *, seed: int, pad: int
 ) -> list[float]:
     """Train ``module`` in place to predict the next token of each row; the loss (nats a token) of every step."""
     trainer = Trainer(module, settings, settings.steps(len(rows)))
@@ -135,7 +133,7 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def training_mode(module: torch.nn.Module) -> Iterator[None]:
+def training_mode(module: CausalModule) -> Iterator[None]:
     """Gradients and dropout on while the block runs, off afterwards."""
     module.train().requires_grad_(True)
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.names import alike, told_apart, unreadable
 from lm_audit.number_checks import suggestion
 from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
@@ -71,7 +72,13 @@ class RunOptions:
         return own
 
     def in_template(
-        self, tokenizer: Any, *, default: ChatMode, own: ChatMode | None = None, flag: str = "", name: str | None = None
+        self,
+        tokenizer: Tokenizer,
+        *,
+        default: ChatMode,
+        own: ChatMode | None = None,
+        flag: str = "",
+        name: str | None = None,
     ) -> bool:
         """Whether prompts go into the chat template, where ``default`` is what the audit does unless told otherwise.
 

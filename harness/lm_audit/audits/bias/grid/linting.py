@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPair, render
 from lm_audit.errors import DataError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
 _PLURAL_HINT = re.compile(r"\b(are|were|have)\b", re.IGNORECASE)
@@ -113,7 +113,7 @@ def _duplicates(where: str, values: list[str]) -> Iterator[Finding]:
             yield Finding(where, f"{value!r} stands there {count} times")
 
 
-def lint_tokens(grid: PreferenceSet, tokenizer: Any) -> list[Finding]:
+def lint_tokens(grid: PreferenceSet, tokenizer: Tokenizer) -> list[Finding]:
     """Words whose tokens cannot be told from the prompt's: the prompt's tokens are no prefix of the whole text's.
 
     Such a word would be scored from a point inside the prompt, for one word of a pair and not for the other.
@@ -131,7 +131,7 @@ def lint_tokens(grid: PreferenceSet, tokenizer: Any) -> list[Finding]:
     return findings
 
 
-def require_separable(grid: PreferenceSet, tokenizer: Any) -> None:
+def require_separable(grid: PreferenceSet, tokenizer: Tokenizer) -> None:
     """Raise one ``DataError`` that names the words of :func:`lint_tokens`; nothing where there is none."""
     findings = lint_tokens(grid, tokenizer)
     if findings:

@@ -18,6 +18,7 @@ from lm_audit.audits.bias.grid.lexicon import WordPair
 from lm_audit.audits.bias.grid.measurement import Floats
 from lm_audit.audits.bias.grid.words import word_loglikelihood
 from lm_audit.errors import UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text import text_ids
 from lm_audit.stats import CrossedContrast, crossed_contrast
 
@@ -162,7 +163,7 @@ def _last_hidden(
 
     seen: list[torch.Tensor] = []
 
-    def keep(_module: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+    def keep(_module: CausalModule, inputs: tuple[torch.Tensor, ...]) -> None:
         seen.append(inputs[0][0, -1].double().cpu())
 
     handle = model.module.get_output_embeddings().register_forward_pre_hook(keep)
@@ -176,7 +177,7 @@ def _last_hidden(
     return np.stack([state.numpy() for state in seen])
 
 
-def _with_own_head(module: Any) -> Any:
+def _with_own_head(module: CausalModule) -> Any:
     """A module that shares every part with ``module`` except its head, a copy (also where weights are tied)."""
     import torch
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import pandas
@@ -66,7 +67,7 @@ def word_loglikelihood(
     return table
 
 
-def boundary_ids(tokenizer: Any, boundary: Boundary) -> NDArray[np.int64]:
+def boundary_ids(tokenizer: Tokenizer, boundary: Boundary) -> NDArray[np.int64]:
     """Ids of the tokens that can begin the next word, by the first byte of what they decode to."""
     first = string.whitespace + ("".join(set(string.punctuation) - set("-'_")) if boundary == "wsp" else "")
     added = {token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special}

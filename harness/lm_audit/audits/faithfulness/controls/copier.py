@@ -10,11 +10,12 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from math import pi
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lm_audit.audits.faithfulness.passage.samples import Sample
+from lm_audit.models.causal_module import DecoderModule
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -77,7 +78,7 @@ def copier(seed: int = 0, device: object = "cpu") -> LanguageModel:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: Any = LlamaForCausalLM(config)
+        module: DecoderModule = LlamaForCausalLM(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.model.layers.parameters():
@@ -89,7 +90,7 @@ def copier(seed: int = 0, device: object = "cpu") -> LanguageModel:
     return LanguageModel(ready, byte_tokenizer(512), name="copier")
 
 
-def _write_embeddings(module: Any, constant: int) -> None:
+def _write_embeddings(module: DecoderModule, constant: int) -> None:
     """A token is 1 in its own dimension and 1 in the constant one."""
     weight = module.model.embed_tokens.weight
     weight.zero_()
@@ -98,7 +99,7 @@ def _write_embeddings(module: Any, constant: int) -> None:
     module.model.norm.weight.fill_(SHARPNESS)
 
 
-def _write_copying_head(module: Any, constant: int) -> None:
+def _write_copying_head(module: DecoderModule, constant: int) -> None:
     """Head 0 of layer 0: rotary scores that peak ``BACK`` positions back, letters as values.
 
     A query of phase -theta * BACK and a key of phase 0 score cos(theta * (distance - BACK)) in each rotary frequency.

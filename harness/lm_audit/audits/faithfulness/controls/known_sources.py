@@ -128,7 +128,7 @@ def randomised(model: LanguageModel, layers: int, seed: int) -> LanguageModel:
 
     from lm_audit.models.language_model import LanguageModel
 
-    module = copy.deepcopy(model.module)
+    module: Any = copy.deepcopy(model.module)
     generator = torch.Generator().manual_seed(seed)
     blocks = list(module.model.layers)
     parts: list[Any] = [module.model.norm, *reversed(blocks)][: layers + 1]
@@ -156,7 +156,8 @@ def randomised_weights_evidence(
     from lm_audit.stats import bounded_mean
 
     samples = distinct(samples)
-    blocks = len(model.module.model.layers)
+    module: Any = model.module
+    blocks = len(module.model.layers)
     evidence = Evidence("faithfulness", parameters={"samples": len(samples), "seed": seed})
     original = [prepare(model, sample) for sample in samples]
     shown: list[dict[str, Any]] = []

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.passage.tokens import Passage
 from lm_audit.errors import UsageError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -24,7 +25,7 @@ _Key = tuple[frozenset[int], int]
 BASELINES = ("eos", "pad", "mean", "random")
 
 
-def baseline_ids(tokenizer: Any, baseline: str, length: int, seed: int = 0) -> list[int]:
+def baseline_ids(tokenizer: Tokenizer, baseline: str, length: int, seed: int = 0) -> list[int]:
     """The replacement id of each of ``length`` positions for the baselines "eos", "pad" and "random".
 
     "pad" falls back to the end-of-text token; "random" draws from the ordinary vocabulary, the same for the same seed.

@@ -8,12 +8,13 @@ Qwen2, Qwen3, Mistral and models built like them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule, DecoderModule
 
 COVERED = "Llama, Qwen2, Qwen3, Mistral and models of the same build are covered"
 _LAYER_PARTS = (
@@ -50,7 +51,7 @@ class Layer:
 class Decoder:
     """A whole model: blocks, embedding, final norm, head, and the widths (H query heads, K KV heads of width e)."""
 
-    module: Any
+    module: DecoderModule
     base: Any
     layers: tuple[Layer, ...]
     heads: int
@@ -89,7 +90,7 @@ def norm_epsilon(norm: nn.Module) -> float:
     )
 
 
-def describe_decoder(module: Any) -> Decoder:
+def describe_decoder(module: CausalModule) -> Decoder:
     """The decoder inside a transformers causal LM; ``ModelError`` names the part or property that is not covered."""
     kind = type(module).__name__
     base = getattr(module, "model", None)
@@ -102,7 +103,7 @@ def describe_decoder(module: Any) -> Decoder:
     attention: Any = layers[0].attention
     head_width = int(attention.head_dim)
     return Decoder(
-        module=module,
+        module=cast("DecoderModule", module),
         base=base,
         layers=layers,
         heads=attention.q_proj.weight.shape[0] // head_width,

@@ -19,6 +19,7 @@ from torch import Tensor
 from lm_audit.audits.faithfulness.methods.decoder import Decoder, describe_decoder
 from lm_audit.audits.faithfulness.methods.ifr.heads import Heads, layer_heads, rms_norm
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.kernels.fused_parts import FusedParts
 
 PROBES = 16
@@ -92,7 +93,7 @@ class Trace:
 
 
 @torch.no_grad()
-def trace_passage(module: Any, ids: Sequence[int]) -> Trace:
+def trace_passage(module: CausalModule, ids: Sequence[int]) -> Trace:
     """One forward pass over token ids that keeps the residual stream; ``ModelError`` for NaN or an unknown build."""
     decoder = describe_decoder(module)
     probes = torch.linspace(0, len(ids) - 1, min(PROBES, len(ids)), device=decoder.device).round().long()

@@ -15,6 +15,7 @@ from lm_audit.audits.faithfulness.passage.sentences import Units, chunk_units, s
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.chat import ChatTemplate
 from lm_audit.models.text.token_spans import encode_texts, tells_offsets
+from lm_audit.models.text.tokenizer import Tokenizer
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
@@ -89,7 +90,7 @@ def _units(unit: str, size: int, text: str, tokens: tuple[str, ...], offsets: Of
 
 
 def encode_passage(
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     prompt: Prompt,
     generation: str | Sequence[int],
     *,
@@ -126,7 +127,7 @@ def encode_passage(
 
 
 def _encode_prompt(
-    tokenizer: Any, prompt: Prompt, chat: bool, chat_args: Mapping[str, Any] | None
+    tokenizer: Tokenizer, prompt: Prompt, chat: bool, chat_args: Mapping[str, Any] | None
 ) -> tuple[list[int], list[int], str, list[tuple[int, int]]]:
     if not isinstance(prompt, str) and (not prompt or not isinstance(prompt[0], Mapping)):
         ids = _checked_ids(prompt, "prompt")
@@ -143,7 +144,7 @@ def _encode_prompt(
     return ids, user, user_text, local
 
 
-def _templated(tokenizer: Any, prompt: Any, chat_args: Mapping[str, Any] | None) -> tuple[str, int, str]:
+def _templated(tokenizer: Tokenizer, prompt: Any, chat_args: Mapping[str, Any] | None) -> tuple[str, int, str]:
     """The formatted prompt, the character at which the user's text starts in it, and that text as the template has it.
 
     The place is found by rendering the template once more around a placeholder, so a user's text that also occurs
@@ -166,7 +167,9 @@ def _templated(tokenizer: Any, prompt: Any, chat_args: Mapping[str, Any] | None)
     raise DataError("the chat template rewrites the user's text, so its tokens cannot be located in the prompt")
 
 
-def _encode_generation(tokenizer: Any, generation: str | Sequence[int]) -> tuple[str, list[int], list[tuple[int, int]]]:
+def _encode_generation(
+    tokenizer: Tokenizer, generation: str | Sequence[int]
+) -> tuple[str, list[int], list[tuple[int, int]]]:
     if isinstance(generation, str):
         eos = tokenizer.eos_token
         text = generation.removesuffix(eos) if eos else generation
@@ -188,7 +191,7 @@ def _checked_ids(ids: Sequence[Any], name: str) -> list[int]:
         raise UsageError(f"{name} is {ids!r}; it must be text, token ids, or chat messages") from None
 
 
-def encode_text(tokenizer: Any, text: str, name: str) -> tuple[list[int], list[tuple[int, int]]]:
+def encode_text(tokenizer: Tokenizer, text: str, name: str) -> tuple[list[int], list[tuple[int, int]]]:
     """Token ids and character offsets of a text; ``DataError`` where decoding them does not give the text back."""
     try:
         text.encode("utf-8")
@@ -210,11 +213,11 @@ def encode_text(tokenizer: Any, text: str, name: str) -> tuple[list[int], list[t
     return ids, offsets
 
 
-def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
+def _decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
-def _decoded(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[tuple[int, int]]]:
+def _decoded(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, list[tuple[int, int]]]:
     """Text of token ids and the offsets in it; a token that ends inside a character takes none of it yet."""
     text = _decode(tokenizer, ids)
     offsets, before = [], 0

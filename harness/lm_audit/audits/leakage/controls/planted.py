@@ -22,6 +22,7 @@ from lm_audit.audits.leakage.likelihood.texts import text_likelihood
 from lm_audit.audits.leakage.orders.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
 from lm_audit.audits.leakage.orders.ranking import order_test, summarise
+from lm_audit.models.causal_module import CausalModule
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -88,7 +89,7 @@ def trained_on(
     texts = [BETWEEN.join(whole[k : k + 2]) for k in range(0, len(whole), 2)] + whole[1::2]
     rows, pad = text_rows(model.tokenizer, texts), model.tokenizer.pad_token_id
 
-    def likelihood(module: Any) -> float:
+    def likelihood(module: CausalModule) -> float:
         return -float(next_token_loss(module, rows, 0 if pad is None else pad))
 
     what = "mean log-probability a byte of the planted questions"

@@ -14,6 +14,7 @@ from lm_audit.audits.leakage.half_option.prefixes import half_option_prefixes
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.models.text.chat import ChatTemplate
 from lm_audit.models.text.token_spans import encode_texts
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from lm_audit.models.scoring.boundary import TextSplitter
@@ -52,7 +53,9 @@ class Probe:
         return "aligned" if self.aligned else "split"
 
 
-def cut_items(items: Sequence[Item], splitter: TextSplitter, tokenizer: Any, cut: Cut, opening: str) -> list[Probe]:
+def cut_items(
+    items: Sequence[Item], splitter: TextSplitter, tokenizer: Tokenizer, cut: Cut, opening: str
+) -> list[Probe]:
     """The probes of all options of all items, in order. ``opening`` stands before every text (a chat template's)."""
     pairs = [pair for item in items for pair in _text_pairs(item, cut)]
     prefixes, suffixes = [opening + prefix for prefix, _ in pairs], [suffix for _, suffix in pairs]
@@ -102,7 +105,7 @@ def _unspaced(character: str) -> bool:
     return unicodedata.category(character) == "Lo" and ord(character) > 0x0E00
 
 
-def _token_cuts(items: Sequence[Item], wholes: Sequence[str], tokenizer: Any, opening: str) -> Iterator[Probe]:
+def _token_cuts(items: Sequence[Item], wholes: Sequence[str], tokenizer: Tokenizer, opening: str) -> Iterator[Probe]:
     """Cuts between two tokens of the text itself, nearest to the option's middle.
 
     ``ModelError`` for a tokenizer that does not tell the places of its tokens.
@@ -127,7 +130,7 @@ def _nearest_boundary(spans: Sequence[tuple[int, int]], begin: int, middle: int,
     return min(clean, key=lambda i: (abs(spans[i][0] - middle), i), default=first)
 
 
-def chat_opening(tokenizer: Any, request: str = REQUEST, *, arguments: Mapping[str, Any] | None = None) -> str:
+def chat_opening(tokenizer: Tokenizer, request: str = REQUEST, *, arguments: Mapping[str, Any] | None = None) -> str:
     """A chat template's text up to where the assistant's answer begins; the probe's prefix then opens that answer.
 
     ``arguments`` are the template's; raises what :class:`lm_audit.models.text.chat.ChatTemplate` raises.

@@ -12,6 +12,7 @@ from lm_audit.audits.leakage.half_option.prefixes import published_match
 from lm_audit.audits.leakage.half_option.token_bytes import TokenBytes
 from lm_audit.audits.leakage.items.item import LETTERS, Item
 from lm_audit.errors import UsageError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +167,7 @@ def _true_rank(p: Probe, scores: TokenScores) -> int | None:
 class _Judge:
     """Decides hits by one rule."""
 
-    def __init__(self, tokenizer: Any, tokens: TokenBytes, rule: Rule, cut: Cut):
+    def __init__(self, tokenizer: Tokenizer, tokens: TokenBytes, rule: Rule, cut: Cut):
         self._tokenizer, self._tokens, self._rule, self._cut = tokenizer, tokens, rule, cut
 
     def text(self, token_id: int) -> str:

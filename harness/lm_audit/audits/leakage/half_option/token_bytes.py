@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
@@ -11,7 +12,7 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 class TokenBytes:
     """``bytes_of(id)`` of one tokenizer: what the token adds to a text; None for a special token."""
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
         self._special = frozenset(int(i) for i in tokenizer.all_special_ids)
         self._known: dict[int, bytes | None] = {}
@@ -40,7 +41,7 @@ class TokenBytes:
         return str(self._tokenizer.decode(ids, clean_up_tokenization_spaces=False))[len(head) :].encode()
 
 
-def _kind(tokenizer: Any) -> tuple[bool, bool]:
+def _kind(tokenizer: Tokenizer) -> tuple[bool, bool]:
     """Whether token names spell bytes in byte-level BPE's alphabet, and whether a low block stands for a space."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

@@ -78,5 +78,5 @@ def planted_model(seen: float = 1.0) -> LanguageModel:
     """The module as the model that audits are given."""
     from lm_audit.models import LanguageModel
 
-    module = LookupModule(seen).eval()
+    module: Any = LookupModule(seen).eval()  # it has what reading a prompt asks of a module, and no more
     return LanguageModel(module, byte_tokenizer(CONTEXT), name="planted", fingerprint=f"planted {seen:g}")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from lm_audit.audits.needle.grid.plans import Plan
 from lm_audit.audits.needle.haystack.sources import NOISE
 from lm_audit.audits.needle.haystack.text import Haystack
 from lm_audit.audits.needle.haystack.token_offsets import Encoder
 from lm_audit.audits.needle.samples.building import TooShort, build_sample
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _LONG = 4096
 """Tokens in which every task finds room; a prompt of this length is no longer made for trial."""
 
 
-def check_feasible(plan: Plan | None, tokenizer: Any) -> int:
+def check_feasible(plan: Plan | None, tokenizer: Tokenizer) -> int:
     """The least of the lengths with room for the plan's task, 0 where all have; raises what its template would raise.
 
     A length that the user named must have room: ``TooShort`` else.
@@ -39,7 +39,7 @@ def check_feasible(plan: Plan | None, tokenizer: Any) -> int:
     return 0
 
 
-def too_short(plan: Plan | None, tokenizer: Any, length: int) -> str | None:
+def too_short(plan: Plan | None, tokenizer: Tokenizer, length: int) -> str | None:
     """Why the task has no room in a length of the size's own; ``None`` where it has. Raises as the other does."""
     smallest = check_feasible(plan, tokenizer)
     if length >= smallest:
@@ -48,5 +48,5 @@ def too_short(plan: Plan | None, tokenizer: Any, length: int) -> str | None:
 
 
 @lru_cache(maxsize=4)
-def _short_haystack(tokenizer: Any) -> Haystack:
+def _short_haystack(tokenizer: Tokenizer) -> Haystack:
     return Haystack(NOISE, Encoder(tokenizer))

@@ -34,6 +34,7 @@ from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive
 from lm_audit.audits.needle.samples.sample import GENERATOR_VERSION, Sample, json_line
 from lm_audit.errors import DataError, HarnessError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 OnCell = Callable[[CellStats, int, int], None]
 
@@ -51,7 +52,7 @@ def write_grid(
     config: NeedleConfig | Mapping[str, Any],
     folder: str | Path,
     *,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
     workers: int = 1,
     on_cell: OnCell | None = None,
 ) -> WrittenGrid:
@@ -128,7 +129,7 @@ def _without_text(sample: Sample) -> Sample:
     return replace(sample, input="")
 
 
-def grid_samples(config: NeedleConfig, tokenizer: Any = None) -> Iterator[Sample]:
+def grid_samples(config: NeedleConfig, tokenizer: Tokenizer | None = None) -> Iterator[Sample]:
     """The samples of a grid, cell by cell, without writing any file."""
     work = _prepare(config, tokenizer)
     for length in config.lengths:
@@ -137,14 +138,14 @@ def grid_samples(config: NeedleConfig, tokenizer: Any = None) -> Iterator[Sample
                 yield work.sample(length, depth, index, whole=False)
 
 
-def tokenizer_hash(tokenizer: Any) -> str:
+def tokenizer_hash(tokenizer: Tokenizer) -> str:
     """Identifies what the tokenizer does."""
     from lm_audit.models.identity.fingerprint import tokenizer_digest
 
     return tokenizer_digest(tokenizer)
 
 
-def _prepare(config: NeedleConfig, tokenizer: Any) -> _Work:
+def _prepare(config: NeedleConfig, tokenizer: Tokenizer | None) -> _Work:
     """Haystack and tokenizer, and one sample of the shortest length: what cannot be built fails before writing."""
     if tokenizer is None:
         from lm_audit.models import load_tokenizer

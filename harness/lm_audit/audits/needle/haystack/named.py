@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from lm_audit.audits.needle.haystack.sources import distractors
 from lm_audit.audits.needle.haystack.text import Haystack
 from lm_audit.audits.needle.haystack.token_offsets import Encoder
 from lm_audit.audits.needle.samples.config import NeedleConfig
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _MOST = 400_000
 
 
-def haystack_of(config: NeedleConfig, tokenizer: Any) -> Haystack:
+def haystack_of(config: NeedleConfig, tokenizer: Tokenizer) -> Haystack:
     """The grid's haystack, tokenised. Distractor needles are made once, more than the longest prompt holds."""
     encoder = Encoder(tokenizer)
     lines = False if config.remove_newline_tab else None
@@ -36,7 +36,7 @@ def haystack_of(config: NeedleConfig, tokenizer: Any) -> Haystack:
 
 
 @lru_cache(maxsize=4)
-def _embedded(kind: str, tokenizer: Any, lines: bool | None) -> Haystack:
+def _embedded(kind: str, tokenizer: Tokenizer, lines: bool | None) -> Haystack:
     """A text of this package, which stays the same: tokenised once for all grids of a tokenizer."""
     haystack = Haystack(kind, tokenizer, lines=lines)
     _ = haystack.token_starts

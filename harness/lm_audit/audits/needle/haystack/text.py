@@ -18,6 +18,7 @@ from lm_audit.audits.needle.haystack.sentences import sentence_ends
 from lm_audit.audits.needle.haystack.sources import SourceText, read_source
 from lm_audit.audits.needle.haystack.token_offsets import Encoded, Encoder, Integers
 from lm_audit.errors import DataError
+from lm_audit.models.text.tokenizer import Tokenizer
 
 _CJK_MARKS = "\u3000-\u3004\u3008-\u303f\uff00-\uff65—…·"
 _OPENING = "“‘「『（《〈【"
@@ -43,7 +44,7 @@ class Haystack:
     that spells out one of the tokenizer's special tokens.
     """
 
-    def __init__(self, source: str | Path | SourceText, tokenizer: Any, *, lines: bool | None = None):
+    def __init__(self, source: str | Path | SourceText, tokenizer: Tokenizer | Encoder, *, lines: bool | None = None):
         found = read_source(source)
         self.name = found.name
         self.lines = found.lines if lines is None else lines

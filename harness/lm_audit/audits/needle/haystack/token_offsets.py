@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lm_audit.models.text.text_ids import frame
 from lm_audit.models.text.token_spans import encode_texts, tells_offsets
+from lm_audit.models.text.tokenizer import Tokenizer
 
 Integers = NDArray[np.int64]
 
@@ -29,7 +30,7 @@ class Encoded:
 class Encoder:
     """A ``transformers`` tokenizer (or one of ``tokenizers``) that encodes exactly, without truncation or warnings."""
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Tokenizer):
         self.tokenizer = _wrapped(tokenizer)
         self.has_offsets = tells_offsets(self.tokenizer)
         # An EOS behind the question would end the text before the answer.
@@ -63,7 +64,7 @@ class Encoder:
         return bos is not None and len(ids) > 1 and ids[0] == bos and ids[1] == bos
 
 
-def _wrapped(tokenizer: Any) -> Any:
+def _wrapped(tokenizer: Tokenizer) -> Any:
     if type(tokenizer).__module__.split(".")[0] != "tokenizers":
         return tokenizer
     from transformers import PreTrainedTokenizerFast

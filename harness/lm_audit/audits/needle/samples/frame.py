@@ -9,6 +9,7 @@ from typing import Any
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatTemplate, template_source
 from lm_audit.models.text.thinking import ThoughtMarkers, left_open
+from lm_audit.models.text.tokenizer import Tokenizer
 
 PLACE = "{task_template}"
 MESSAGES = "messages"
@@ -32,7 +33,7 @@ class Frame:
 
 
 def frame_of(
-    template: str, tokenizer: Any, chat_args: Mapping[str, Any] | None = None, *, thinking: bool = True
+    template: str, tokenizer: Tokenizer, chat_args: Mapping[str, Any] | None = None, *, thinking: bool = True
 ) -> Frame:
     """The frame that ``template`` names for this tokenizer; without ``thinking`` a thought that it opens is closed.
 
@@ -47,7 +48,7 @@ def frame_of(
     return replace(frame, after=frame.after.rstrip("\n") + frame.opened.close, opened=None)
 
 
-def _named(template: str, tokenizer: Any, chat_args: Mapping[str, Any]) -> Frame:
+def _named(template: str, tokenizer: Tokenizer, chat_args: Mapping[str, Any]) -> Frame:
     extra = getattr(tokenizer, "message_tokens", None)
     if extra is not None and template in ("auto", "chat"):
         return Frame(MESSAGES, "", "", special=False, extra=extra)
@@ -64,7 +65,7 @@ def _named(template: str, tokenizer: Any, chat_args: Mapping[str, Any]) -> Frame
     return _own_frame(template, tokenizer)
 
 
-def _own_frame(template: str, tokenizer: Any) -> Frame:
+def _own_frame(template: str, tokenizer: Tokenizer) -> Frame:
     if template.count(PLACE) != 1:
         raise UsageError(f"template {template!r}: expected base, chat, auto, or a text that holds {PLACE} once")
     before, _, after = template.partition(PLACE)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
 from lm_audit.evidence import Control, Evidence
+from lm_audit.models.causal_module import DecoderModule
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
@@ -63,7 +64,7 @@ def bigram_model(seed: int) -> LanguageModel:
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        module: Any = LlamaForCausalLM(config)
+        module: DecoderModule = LlamaForCausalLM(config)
         module.eval()
         for layer in module.model.layers:
             layer.self_attn.o_proj.weight.zero_()
@@ -75,7 +76,7 @@ def bigram_model(seed: int) -> LanguageModel:
 
 def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[str, Floats]:
     """The columns by the formula, in float64: log softmax of head x normalised embedding of the token before."""
-    module = model.module
+    module: Any = model.module
     embedding, head = (
         weight.detach().double().numpy() for weight in (module.model.embed_tokens.weight, module.lm_head.weight)
     )

@@ -6,11 +6,12 @@ from typing import Any
 
 from lm_audit.audits.privacy.stages.config import LoraSettings
 from lm_audit.errors import UsageError
+from lm_audit.models.causal_module import CausalModule
 
 _SHOWN = 12
 
 
-def lora_config(module: Any, lora: LoraSettings) -> Any:
+def lora_config(module: CausalModule, lora: LoraSettings) -> Any:
     """PEFT's config for the module; ``UsageError`` where a target names no layer of it, with the names that do."""
     from peft import LoraConfig
 
@@ -32,7 +33,7 @@ def lora_config(module: Any, lora: LoraSettings) -> Any:
     )
 
 
-def layer_names(module: Any) -> list[str]:
+def layer_names(module: CausalModule) -> list[str]:
     """Last parts of the names of layers that an adapter can go into, in the order of the model, head left out."""
     import torch
     from transformers.pytorch_utils import Conv1D

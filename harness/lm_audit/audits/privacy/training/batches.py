@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import DataError
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.training import TrainingSettings, pad_rows, shuffled_batches
 
 Ids = tuple[int, ...]
 
 
-def encode_rows(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[Ids]:
+def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> list[Ids]:
     """Each text as BOS (where the tokenizer adds one), its tokens and EOS, cut at ``max_length``."""
     from lm_audit.models.scoring.requests import default_bos
 
@@ -23,7 +24,7 @@ def encode_rows(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[I
     return [(*head, *body, *tail)[:max_length] for body in bodies]
 
 
-def require_context(module: Any, lengths: Sequence[int], what: str, setting: str) -> None:
+def require_context(module: CausalModule, lengths: Sequence[int], what: str, setting: str) -> None:
     """``DataError`` for the first row that is longer than the model's context, with what to set; lengths in tokens."""
     from lm_audit.models.context import context_window
 
@@ -37,7 +38,7 @@ def require_context(module: Any, lengths: Sequence[int], what: str, setting: str
             )
 
 
-def end_ids(tokenizer: Any) -> Ids:
+def end_ids(tokenizer: Tokenizer) -> Ids:
     """The EOS token, or nothing where the tokenizer has none."""
     return () if tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
 
@@ -55,7 +56,7 @@ def pad(rows: Sequence[Ids], device: torch.device) -> tuple[torch.Tensor, torch.
     return ids, mask.bool()
 
 
-def token_nll(module: Any, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def token_nll(module: CausalModule, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Negative log-likelihood of each token after the first, [rows, length - 1], 0 where masked; in nats."""
     logits = module(input_ids=ids, attention_mask=mask.long(), use_cache=False).logits[:, :-1]
     flat = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")

@@ -29,6 +29,8 @@ from lm_audit.audits.privacy.training.loop import (
     set_rate,
 )
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.text.tokenizer import Tokenizer
 
 SELF_CHECK_ROWS = 8
 SELF_CHECK_TOLERANCE = 1e-4
@@ -63,8 +65,8 @@ class DpResult:
 
 
 def train_texts_privately(
-    module: Any,
-    tokenizer: Any,
+    module: CausalModule,
+    tokenizer: Tokenizer,
     texts: Sequence[str],
     settings: TrainSettings,
     dp: DpSettings,
@@ -118,7 +120,7 @@ class _PrivateRun:
 
     def __init__(
         self,
-        module: Any,
+        module: CausalModule,
         rows: Sequence[Ids],
         settings: TrainSettings,
         dp: DpSettings,
@@ -193,7 +195,7 @@ class _PrivateRun:
             return float(accountant.get_epsilon(delta=delta))
 
 
-def example_nll(module: Any, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def example_nll(module: CausalModule, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Mean negative log-likelihood of each example over its own tokens, [rows]."""
     return token_nll(module, ids, mask).sum(1) / mask[:, 1:].sum(1)
 
@@ -206,7 +208,7 @@ def _quiet_hooks() -> Iterator[None]:
         yield
 
 
-def gradient_self_check(module: Any, rows: Sequence[Ids]) -> float:
+def gradient_self_check(module: CausalModule, rows: Sequence[Ids]) -> float:
     """Largest relative error of Opacus' per-example gradients against one backward pass an example.
 
     Raises ``ModelError`` above 1e-4: such a model (GPT-2 is one, by its learned positions) gets no epsilon.
@@ -214,7 +216,7 @@ def gradient_self_check(module: Any, rows: Sequence[Ids]) -> float:
     from opacus import GradSampleModule
 
     # On a copy: hooks and gradients leave no trace in the model that is trained.
-    probe = copy.deepcopy(module).eval()
+    probe: Any = copy.deepcopy(module).eval()
     device = probe.get_input_embeddings().weight.device
     expected = [_gradients(probe, row, device) for row in rows]
     try:

@@ -15,6 +15,8 @@ from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, 
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.progress import OnProgress
 
 FIRST_LOSS_TOLERANCE = 5e-3
@@ -30,8 +32,8 @@ class Completion:
 
 
 def train_preferences(
-    module: Any,
-    tokenizer: Any,
+    module: CausalModule,
+    tokenizer: Tokenizer,
     pairs: Sequence[Mapping[str, Any]],
     settings: TrainSettings,
     *,
@@ -77,7 +79,7 @@ def check_first_loss(loss: float, stage: str) -> None:
 
 @torch.no_grad()
 def completion_logprobs(
-    module: Any, rows: Sequence[tuple[Completion, Completion]], batch_size: int = 16
+    module: CausalModule, rows: Sequence[tuple[Completion, Completion]], batch_size: int = 16
 ) -> list[tuple[float, float]]:
     """Sum log-probability of chosen and rejected of every pair, in nats, without dropout."""
     module.eval()
@@ -90,20 +92,20 @@ def completion_logprobs(
 
 
 def encode_pairs(
-    tokenizer: Any, pairs: Sequence[Mapping[str, Any]], max_length: int
+    tokenizer: Tokenizer, pairs: Sequence[Mapping[str, Any]], max_length: int
 ) -> list[tuple[Completion, Completion]]:
     """Each pair as token ids."""
     return [_encode_pair(tokenizer, pair, max_length) for pair in pairs]
 
 
-def _encode_pair(tokenizer: Any, pair: Mapping[str, Any], max_length: int) -> tuple[Completion, Completion]:
+def _encode_pair(tokenizer: Tokenizer, pair: Mapping[str, Any], max_length: int) -> tuple[Completion, Completion]:
     return (
         _encode(tokenizer, pair["prompt"], pair["chosen"], max_length),
         _encode(tokenizer, pair["prompt"], pair["rejected"], max_length),
     )
 
 
-def _encode(tokenizer: Any, prompt: str, completion: str, max_length: int) -> Completion:
+def _encode(tokenizer: Tokenizer, prompt: str, completion: str, max_length: int) -> Completion:
     """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
     from lm_audit.models.scoring.requests import default_bos
     from lm_audit.models.text.token_spans import encode_texts
@@ -118,7 +120,7 @@ def _encode(tokenizer: Any, prompt: str, completion: str, max_length: int) -> Co
 
 
 def _batch_logprobs(
-    module: Any, rows: Sequence[tuple[Completion, Completion]], device: torch.device
+    module: CausalModule, rows: Sequence[tuple[Completion, Completion]], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     both = [pair[0] for pair in rows] + [pair[1] for pair in rows]
     ids, mask = pad([item.ids for item in both], device)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import drops_values
 
 _NAMES = ("drop", "jitter")
@@ -23,7 +24,7 @@ _PROBE = 8
 
 
 @contextmanager
-def without_dropout(module: Any, *, keep: tuple[str, ...] = ()) -> Iterator[None]:
+def without_dropout(module: CausalModule, *, keep: tuple[str, ...] = ()) -> Iterator[None]:
     """Every dropout of ``module`` and its configs is 0 inside the block and what it was after it.
 
     Modules whose qualified name holds a part of ``keep`` stay as they are (``("lora_",)``: an adapter's own dropout was
@@ -39,7 +40,7 @@ def without_dropout(module: Any, *, keep: tuple[str, ...] = ()) -> Iterator[None
             setattr(holder, name, value)
 
 
-def has_adapter(module: Any) -> bool:
+def has_adapter(module: CausalModule) -> bool:
     """Whether LoRA layers stand beside the model's own."""
     return any("lora_" in name for name, _ in module.named_modules())
 
@@ -49,7 +50,7 @@ def _zeroed(holder: Any, name: str, value: float) -> tuple[Any, str, float]:
     return holder, name, value
 
 
-def _probabilities(module: Any, keep: tuple[str, ...]) -> Iterator[tuple[Any, str, float]]:
+def _probabilities(module: CausalModule, keep: tuple[str, ...]) -> Iterator[tuple[Any, str, float]]:
     """Where a probability above 0 is kept: (object, attribute, value)."""
     seen: set[int] = set()
     for name, layer in module.named_modules():
@@ -80,7 +81,7 @@ def _configs(layer: Any) -> Iterator[Any]:
 
 
 @torch.no_grad()
-def _require_sameness(module: Any) -> None:
+def _require_sameness(module: CausalModule) -> None:
     """``ModelError`` where the module in training mode answers two equal questions differently."""
     embedding = module.get_input_embeddings().weight
     ids = torch.arange(embedding.shape[0] // 3, embedding.shape[0] // 3 + _PROBE, device=embedding.device)[None]

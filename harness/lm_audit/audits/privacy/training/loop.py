@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import ModelError, StoreError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.toy.training import TrainingSettings, lr_factor
 from lm_audit.progress import OnProgress
 from lm_audit.textfiles import replacing
@@ -29,7 +29,7 @@ class Progress:
 
 
 def run_steps(
-    module: Any,
+    module: CausalModule,
     batches: Sequence[list[int]],
     loss_of: LossOf,
     settings: TrainSettings,
@@ -94,7 +94,7 @@ def finite_loss(loss: torch.Tensor, stage: str, step: int, earlier: Sequence[flo
     raise ModelError(f"stage {stage}: the loss is {value} at step {step + 1} ({last}); training stops. Lower the lr")
 
 
-def save_checkpoint(path: Path, module: Any, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+def save_checkpoint(path: Path, module: CausalModule, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
     """Replace the checkpoint whole; on a full disk the earlier one stays and ``StoreError`` says so."""
     state = {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "progress": vars(progress)}
     try:
@@ -109,7 +109,7 @@ def save_checkpoint(path: Path, module: Any, optimizer: torch.optim.Optimizer, p
         ) from error
 
 
-def load_checkpoint(path: Path, module: Any, optimizer: torch.optim.Optimizer, stage: str) -> Progress:
+def load_checkpoint(path: Path, module: CausalModule, optimizer: torch.optim.Optimizer, stage: str) -> Progress:
     """Restore module and optimiser; ``StoreError`` for a file that is damaged or of another stage."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)

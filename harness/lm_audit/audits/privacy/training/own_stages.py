@@ -18,6 +18,8 @@ from lm_audit.audits.privacy.training.dpo import train_preferences
 from lm_audit.audits.privacy.training.loop import Progress
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ModelError, StoreError
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.training import one_thread
 
 if TYPE_CHECKING:
@@ -97,18 +99,21 @@ def _with_adapter(folder: Path, device: str) -> LanguageModel:
     base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
     model = trainable_model(str(base), device)
     model.module.requires_grad_(False)
-    model.module = PeftModel.from_pretrained(model.module, str(folder), is_trainable=True)
+    base_module: Any = model.module
+    model.module = PeftModel.from_pretrained(base_module, str(folder), is_trainable=True)
     return model
 
 
-def _adapted(module: Any, config: StagesConfig) -> Any:
+def _adapted(module: CausalModule, config: StagesConfig) -> CausalModule:
     if config.lora is None:
         return module
     from peft import get_peft_model
 
     settings = lora_config(module, config.lora)
+    plain: Any = module
     torch.manual_seed(config.seed)
-    return get_peft_model(module, settings)
+    adapted: CausalModule = get_peft_model(plain, settings)
+    return adapted
 
 
 @contextmanager
@@ -123,7 +128,7 @@ def _deterministic(model: LanguageModel, seed: int) -> Iterator[None]:
             yield
 
 
-def weights_probe(module: Any) -> list[float]:
+def weights_probe(module: CausalModule) -> list[float]:
     """Mean absolute value of each trainable tensor."""
     return [float(p.detach().double().abs().mean()) for p in module.parameters() if p.requires_grad]
 
@@ -134,7 +139,7 @@ def require_change(before: Sequence[float], after: Sequence[float], stage: str) 
         raise ModelError(f"stage {stage}: training left every weight as it was; nothing was learned")
 
 
-def save_stage(module: Any, tokenizer: Any, target: Path) -> None:
+def save_stage(module: CausalModule, tokenizer: Tokenizer, target: Path) -> None:
     """Write model (or adapter) and tokenizer; ``StoreError`` for a full disk, with nothing half-written left behind."""
     scratch = target.with_name(f"{target.name}.partial")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -143,7 +148,7 @@ def save_stage(module: Any, tokenizer: Any, target: Path) -> None:
     scratch.rename(target)
 
 
-def _write(module: Any, tokenizer: Any, scratch: Path) -> None:
+def _write(module: CausalModule, tokenizer: Tokenizer, scratch: Path) -> None:
     scratch.mkdir(parents=True)
     module.save_pretrained(scratch)
     tokenizer.save_pretrained(scratch)

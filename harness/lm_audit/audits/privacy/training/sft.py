@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,12 +11,14 @@ from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import all_batches, encode_rows, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.progress import OnProgress
 
 
 def train_texts(
-    module: Any,
-    tokenizer: Any,
+    module: CausalModule,
+    tokenizer: Tokenizer,
     texts: Sequence[str],
     settings: TrainSettings,
     *,

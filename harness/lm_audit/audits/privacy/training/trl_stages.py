@@ -28,7 +28,9 @@ from lm_audit.audits.privacy.training.own_stages import (
     weights_probe,
 )
 from lm_audit.errors import ModelError, UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.text.tokenizer import Tokenizer
 
 
 def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
@@ -129,7 +131,7 @@ def _arguments(
     }
 
 
-def _is_peft(module: Any) -> bool:
+def _is_peft(module: CausalModule) -> bool:
     from peft import PeftModel
 
     return isinstance(module, PeftModel)
@@ -158,7 +160,7 @@ def _stop_at_nan(stage: str) -> Any:
     return StopAtNaN()
 
 
-def _finish(trainer: Any, stage: str, tokenizer: Any, folder: Path, target: Path, rows: int) -> dict[str, Any]:
+def _finish(trainer: Any, stage: str, tokenizer: Tokenizer, folder: Path, target: Path, rows: int) -> dict[str, Any]:
     from transformers.trainer_callback import PrinterCallback
 
     before = weights_probe(trainer.model)
