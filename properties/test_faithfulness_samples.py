@@ -30,7 +30,7 @@ def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind: str, 
             assert sample.evidence[0][1] <= sample.evidence[1][0]
 
 
-def _random_span_function(columns, prompt, seed):
+def _random_span_function(columns: int, prompt, seed):
     rng = np.random.default_rng(seed)
     base = rng.random((columns - prompt, columns))
     base = np.where(np.arange(columns)[None] <= prompt + np.arange(columns - prompt)[:, None], base, 0.0)

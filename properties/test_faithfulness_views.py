@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.passage.sentences import (
     chunk_units,
@@ -29,7 +30,7 @@ def matrices(draw: st.DrawFn, low: float | None = 0.0):
     return draw(hnp.arrays(np.float64, (rows, features + rows), elements=cells)), features
 
 
-def _slow_rec(matrix, span):
+def _slow_rec(matrix, span: tuple[int, int]) -> NDArray[np.float64]:
     """Token by token, as the definition says it."""
     rows = normalised(matrix)
     features = rows.shape[1] - len(rows)

@@ -61,7 +61,7 @@ haystacks = st.builds(haystack, st.sampled_from(sorted(SOURCES)), st.sampled_fro
 
 @few
 @given(haystacks, prompts)
-def test_prompt_fills_its_length_and_never_exceeds_it(hay, prompt) -> None:
+def test_prompt_fills_its_length_and_never_exceeds_it(hay: Haystack, prompt: dict[str, object]) -> None:
     sample = build_sample(hay, **prompt)
     tokens = len(hay.encoder.tokenizer(sample.prompt, add_special_tokens=sample.special, verbose=False).input_ids)
     assert prompt["length"] - 2 <= tokens + prompt["tokens_to_generate"] <= prompt["length"]
@@ -70,7 +70,9 @@ def test_prompt_fills_its_length_and_never_exceeds_it(hay, prompt) -> None:
 
 @few
 @given(haystacks, prompts)
-def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay, prompt) -> None:
+def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(
+    hay: Haystack, prompt: dict[str, object]
+) -> None:
     sample = build_sample(hay, **prompt)
     assert all(sample.input.count(needle) == 1 for needle in sample.needles)
     assert all(sample.input.count(value) == 1 for value in sample.outputs)
@@ -82,7 +84,7 @@ def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay, prom
 
 @few
 @given(haystacks, prompts)
-def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt) -> None:
+def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay: Haystack, prompt: dict[str, object]) -> None:
     sample = build_sample(hay, **{**prompt, "needle": NeedleTask()})
     start, units = sample.metadata["window_start"], sample.metadata["window_units"]
     places = hay.boundaries(start, units) if prompt["boundary"] == "sentence" else np.arange(units + 1)
@@ -98,7 +100,7 @@ def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay, prompt) -> None
 
 @few
 @given(haystacks, prompts)
-def test_same_seed_gives_the_same_bytes(hay, prompt) -> None:
+def test_same_seed_gives_the_same_bytes(hay: Haystack, prompt: dict[str, object]) -> None:
     first = json_line(build_sample(hay, **prompt))
     build_sample(hay, **{**prompt, "index": prompt["index"] + 1})  # What came before must not matter.
     assert json_line(build_sample(hay, **prompt)) == first
@@ -106,7 +108,7 @@ def test_same_seed_gives_the_same_bytes(hay, prompt) -> None:
 
 @few
 @given(haystacks, prompts, st.integers(1, 5))
-def test_another_index_is_another_draw(hay, prompt, step: int) -> None:
+def test_another_index_is_another_draw(hay: Haystack, prompt: dict[str, object], step: int) -> None:
     one, other = build_sample(hay, **prompt), build_sample(hay, **{**prompt, "index": prompt["index"] + step})
     assert one.outputs != other.outputs
 
@@ -138,7 +140,7 @@ class _Stopped(Exception):
     pass
 
 
-def _stop_after(count):
+def _stop_after(count: int):
     def on_cell(cell, done, total) -> None:
         if done == count:
             raise _Stopped
@@ -146,7 +148,7 @@ def _stop_after(count):
     return on_cell
 
 
-def _content(root):
+def _content(root: Path):
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != "metadata.json")
     return {path.relative_to(root): path.read_bytes() for path in files}
 

@@ -28,7 +28,7 @@ COMMON = settings(max_examples=100, deadline=None)
 
 @COMMON
 @given(st.integers(1, 500), seeds, families)
-def test_p1_count_uniqueness_and_no_secret_inside_another_text(n: int, seed: int, family) -> None:
+def test_p1_count_uniqueness_and_no_secret_inside_another_text(n: int, seed: int, family: str) -> None:
     """P1: n canaries; the source's statement says nothing of uniqueness."""
     canaries = generate_canaries(n, seed=seed, family=family)
     assert len(canaries) == n
@@ -71,14 +71,14 @@ def test_p1_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
 
 @COMMON
 @given(st.integers(1, 60), st.integers(0, 60), seeds, families)
-def test_p2_same_seed_same_canaries_and_prefix_stability(n: int, more: int, seed: int, family) -> None:
+def test_p2_same_seed_same_canaries_and_prefix_stability(n: int, more: int, seed: int, family: str) -> None:
     """P2: the source's generator takes no seed; ours is pure, and more canaries never change the first ones."""
     assert generate_canaries(n + more, seed=seed, family=family)[:n] == generate_canaries(n, seed=seed, family=family)
 
 
 @COMMON
 @given(seeds, seeds, families)
-def test_p2_different_seeds_share_no_secret(first: int, second: int, family) -> None:
+def test_p2_different_seeds_share_no_secret(first: int, second: int, family: str) -> None:
     """P2: another seed is another draw (a shared secret has probability below 1e-5 even in the smallest family)."""
     if first != second:
         one, two = (generate_canaries(5, seed=seed, family=family) for seed in (first, second))
@@ -158,7 +158,9 @@ def test_ratio_limits_follow_the_unique_share(n: int, k: int) -> None:
 
 @COMMON
 @given(st.lists(st.integers(1, 16), min_size=1, max_size=20), st.integers(0, 40), seeds, families)
-def test_planting_keeps_counts_and_separates_roles(repetitions: list[int], controls: int, seed: int, family) -> None:
+def test_planting_keeps_counts_and_separates_roles(
+    repetitions: list[int], controls: int, seed: int, family: str
+) -> None:
     """Roles are shuffled, the multiset of repetitions is kept, twins are never repeated."""
     planted = plant_canaries(repetitions, controls=controls, seed=seed, family=family)
     members = [c for c in planted if c.role == "member"]

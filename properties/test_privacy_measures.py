@@ -69,7 +69,9 @@ stage_values = st.integers(5, 8).flatmap(
 
 @HEAVY
 @given(stage_values)
-def test_p8_deltas_are_after_minus_before_and_survive_the_files(values) -> None:
+def test_p8_deltas_are_after_minus_before_and_survive_the_files(
+    values: dict[str, list[tuple[float, float]]],
+) -> None:
     """P8: deltas equal the difference of the stages' means, in CSV and strict JSON alike; duplicates cannot hide."""
     import pandas as pd
 
@@ -94,7 +96,9 @@ def test_p8_deltas_are_after_minus_before_and_survive_the_files(values) -> None:
 
 @COMMON
 @given(stage_values, st.floats(-5, 5, width=32))
-def test_a_shift_of_every_text_leaves_the_primary_figure_alone(values, shift: float) -> None:
+def test_a_shift_of_every_text_leaves_the_primary_figure_alone(
+    values: dict[str, list[tuple[float, float]]], shift: float
+) -> None:
     """Why it is a difference in differences: what training does to all texts alike cancels out."""
     moved = values | {"dpo_with_canary": [(m + shift, t + shift) for m, t in values["dpo_with_canary"]]}
     deltas = []
@@ -157,7 +161,7 @@ bounds = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 def test_p12_decision_is_three_valued(low: float | None, high: float | None, effect: float | None) -> None:
     """P12: false for NaN in the source (significant, negligible); a missing input gives "not estimable" here."""
 
-    def known(value):
+    def known(value: float | None) -> bool:
         return value is not None and math.isfinite(value)
 
     assume(not (known(low) and known(high) and low > high))

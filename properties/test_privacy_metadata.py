@@ -59,7 +59,9 @@ def test_p11_every_entry_reads_back_after_a_torn_line(
 
 @COMMON
 @given(st.sampled_from(RESERVED), entries)
-def test_p11_reserved_keys_are_refused_not_overwritten(tmp_path_factory: pytest.TempPathFactory, key, entry) -> None:
+def test_p11_reserved_keys_are_refused_not_overwritten(
+    tmp_path_factory: pytest.TempPathFactory, key: str, entry
+) -> None:
     """P11: the source overwrites a user's "timestamp"."""
     path = tmp_path_factory.mktemp("p11") / "run_metadata.jsonl"
     with pytest.raises(UsageError, match=key):
@@ -68,7 +70,7 @@ def test_p11_reserved_keys_are_refused_not_overwritten(tmp_path_factory: pytest.
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), (1, 2), {1: "a"}, object()])
-def test_p11_values_that_json_does_not_give_back_are_refused(tmp_path: Path, value) -> None:
+def test_p11_values_that_json_does_not_give_back_are_refused(tmp_path: Path, value: object) -> None:
     """P11: NaN, tuples and number keys would come back as something else."""
     with pytest.raises(UsageError, match="plain JSON"):
         append_metadata(tmp_path / "log.jsonl", "audit", {"value": value})

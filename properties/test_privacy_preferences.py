@@ -23,7 +23,7 @@ styles = st.sampled_from(["secret", "source"])
 @COMMON
 @given(st.integers(1, 8), st.integers(1, 4), seeds, families, styles)
 def test_p4_pairs_for_every_member_and_none_for_a_twin(
-    count: int, pairs_per_canary: int, seed: int, family, style: str
+    count: int, pairs_per_canary: int, seed: int, family: str, style: str
 ) -> None:
     """P4: exactly ``pairs_per_canary`` pairs a member, told by fields, not by the prompt's text; none for a twin."""
     planted = plant_canaries([1] * count, controls=5, seed=seed, family=family)
@@ -61,7 +61,7 @@ def test_p5_ordinary_rows_are_byte_identical_and_in_one_order(
 
 @COMMON
 @given(st.integers(1, 5), seeds, families)
-def test_p6_same_seed_same_bytes_other_seed_other_bytes(count: int, seed: int, family) -> None:
+def test_p6_same_seed_same_bytes_other_seed_other_bytes(count: int, seed: int, family: str) -> None:
     """P6: holds only with an injected seed; the source's script fixes its own."""
 
     def made(value: int) -> str:

@@ -37,7 +37,7 @@ json_values = st.recursive(
 contents = st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
-def outcome(name, content):
+def outcome(name: str, content: bytes) -> object:
     """What the reader gives, or the error, which names the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
@@ -59,7 +59,7 @@ def outcome(name, content):
 @example(b'{"text": NaN}')
 @example(b'{"text": "a", "text": "b"}')
 @example(b'{"kind": "manifest", "schema": 1, "files": [{}]}\n{"kind": "canary"}')
-def test_any_bytes_give_rows_or_an_error_that_names_the_file(name, content) -> None:
+def test_any_bytes_give_rows_or_an_error_that_names_the_file(name: str, content: bytes) -> None:
     outcome(name, content)
 
 
@@ -161,7 +161,9 @@ def test_settings_that_cannot_be_are_named(changes, message: str) -> None:
         ("sft", {"max_length": 0}, r"sft\.max_length"),
     ],
 )
-def test_training_settings_that_cannot_be_are_named(stage: str, changes, message: str) -> None:
+def test_training_settings_that_cannot_be_are_named(
+    stage: str, changes: dict[str, float] | dict[str, int] | dict[str, tuple[float, float]], message: str
+) -> None:
     from dataclasses import replace
 
     settings_ = replace(getattr(smoke_config(), stage), **changes)

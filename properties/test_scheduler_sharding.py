@@ -24,21 +24,21 @@ IDS = st.lists(CASES, unique=True, max_size=60)
 
 
 @given(ids=IDS, of=st.integers(1, 80), costs=st.lists(st.floats(0, 1e6), min_size=60, max_size=60))
-def test_every_case_is_in_exactly_one_shard(ids, of: int, costs: list[float]) -> None:
+def test_every_case_is_in_exactly_one_shard(ids: list[str], of: int, costs: list[float]) -> None:
     places = assign(ids, of, dict(zip(ids, costs, strict=False)))
     assert set(places) == set(ids)
     assert all(1 <= place <= of for place in places.values())
 
 
 @given(ids=IDS, of=st.integers(1, 10), seed=st.integers(0, 9))
-def test_order_of_collection_does_not_matter(ids, of: int, seed: int) -> None:
+def test_order_of_collection_does_not_matter(ids: list[str], of: int, seed: int) -> None:
     shuffled = random.Random(seed).sample(ids, len(ids))
     assert assign(ids, of) == assign(shuffled, of)
     assert plan_digest(ids) == plan_digest(shuffled)
 
 
 @given(ids=IDS, of=st.integers(1, 10))
-def test_no_shard_has_more_than_its_due_and_the_tolerance(ids, of: int) -> None:
+def test_no_shard_has_more_than_its_due_and_the_tolerance(ids: list[str], of: int) -> None:
     places = list(assign(ids, of).values())
     due = len(ids) / of
     assert all(places.count(shard) <= due * (1 + 2 * SNAP) + 1 for shard in range(1, of + 1))
@@ -60,7 +60,7 @@ def test_as_many_models_of_one_size_as_shards_are_not_split(count: int, size: in
 
 
 @given(ids=IDS)
-def test_a_case_added_changes_the_digest(ids) -> None:
+def test_a_case_added_changes_the_digest(ids: list[str]) -> None:
     assert plan_digest([*ids, "another.py::test_case"]) != plan_digest(ids)
 
 

@@ -113,21 +113,21 @@ COUNTED: Calls = {
 
 @pytest.mark.parametrize("name", ONE_SAMPLE)
 @given(values=VECTORS)
-def test_one_sample(name, values) -> None:
+def test_one_sample(name: str, values: list[float]) -> None:
     check(ONE_SAMPLE[name], values)
 
 
 @pytest.mark.parametrize("name", TWO_SAMPLE)
 @given(first=VECTORS, second=VECTORS)
 @settings(max_examples=60)
-def test_two_samples(name, first, second) -> None:
+def test_two_samples(name: str, first: list[float], second) -> None:
     check(TWO_SAMPLE[name], first, second)
 
 
 @pytest.mark.parametrize("name", PAIRED)
 @given(data=st.data(), size=SIZED)
 @settings(max_examples=60)
-def test_pairs(name, data: st.DataObject, size: int) -> None:
+def test_pairs(name: str, data: st.DataObject, size: int) -> None:
     pool = data.draw(st.sampled_from([NUMBERS, FINITE]))
     sides = [data.draw(st.lists(pool, min_size=size, max_size=size)) for _ in range(2)]
     check(PAIRED[name], *sides)
@@ -136,7 +136,7 @@ def test_pairs(name, data: st.DataObject, size: int) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @given(data=st.data(), rows=st.integers(0, 4), columns=st.integers(0, 4))
 @settings(max_examples=60)
-def test_tables(name, data: st.DataObject, rows: int, columns: int) -> None:
+def test_tables(name: str, data: st.DataObject, rows: int, columns: int) -> None:
     pool = data.draw(st.sampled_from([NUMBERS, FINITE]))
     cells = data.draw(st.lists(pool, min_size=rows * columns, max_size=rows * columns))
     check(TABLES[name], np.array(cells, dtype=np.float64).reshape(rows, columns))
@@ -144,14 +144,14 @@ def test_tables(name, data: st.DataObject, rows: int, columns: int) -> None:
 
 @pytest.mark.parametrize("name", COUNTED)
 @given(a=COUNTS, b=COUNTS, c=COUNTS)
-def test_counts_and_numbers(name, a, b, c) -> None:
+def test_counts_and_numbers(name: str, a: float | None, b, c) -> None:
     check(COUNTED[name], a, b, c)
 
 
 @pytest.mark.parametrize("function", [hs.power_paired_t, hs.power_two_sample_t, hs.power_auc])
 @given(effect=NUMBERS, n=st.one_of(NUMBERS, st.integers(0, 100)))
 @settings(max_examples=15)
-def test_power(function, effect, n) -> None:
+def test_power(function, effect: float, n: float) -> None:
     check(function, effect)
     check(function, n=n)
     check(function, effect, n=n)

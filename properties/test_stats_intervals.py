@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
 from lm_audit.stats import (
@@ -19,6 +20,7 @@ from lm_audit.stats import (
     wilson,
 )
 from lm_audit.stats.bootstrap.resampling import index_batches, paired_batches
+from lm_audit.stats.estimate import Estimate
 
 # Whole numbers keep ties between resamples exact under translation and scaling, so that the limits are too.
 SAMPLES = st.lists(st.integers(-50, 50), min_size=2, max_size=25).map(lambda xs: np.array(xs, dtype=np.float64))
@@ -29,33 +31,35 @@ STATISTICS = st.sampled_from(["mean", "median"])
 B = 199
 
 
-def limits(estimate):
+def limits(estimate: Estimate):
     return np.array([estimate.value, estimate.low, estimate.high])
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-1000, 1000))
-def test_translation(data, statistic: str, method: str, seed: int, shift: int) -> None:
+def test_translation(data: NDArray[np.float64], statistic: str, method: str, seed: int, shift: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     moved = bootstrap_ci(data + shift, **options)
     assert limits(moved) == pytest.approx(limits(bootstrap_ci(data, **options)) + shift, abs=1e-8)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-60, 60))
-def test_scale(data, statistic: str, method: str, seed: int, exponent: int) -> None:
+def test_scale(data: NDArray[np.float64], statistic: str, method: str, seed: int, exponent: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     scaled = bootstrap_ci(data * 2.0**exponent, **options)
     assert limits(scaled) == pytest.approx(limits(bootstrap_ci(data, **options)) * 2.0**exponent, rel=1e-9)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
-def test_sign(data, statistic: str, method: str, seed: int) -> None:
+def test_sign(data: NDArray[np.float64], statistic: str, method: str, seed: int) -> None:
     options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     value, low, high = limits(bootstrap_ci(data, **options))
     assert limits(bootstrap_ci(-data, **options)) == pytest.approx([-value, -high, -low], abs=1e-8)
 
 
 @given(SAMPLES, SAMPLES, SEEDS, st.integers(-100, 100))
-def test_two_sample_differences_move_with_each_side(members, controls, seed: int, shift: int) -> None:
+def test_two_sample_differences_move_with_each_side(
+    members: NDArray[np.float64], controls, seed: int, shift: int
+) -> None:
     # Percentiles only: the difference of two means is rounded, and BCa counts ties with it.
     options = {"statistic": "mean_difference", "method": "percentile", "n_resamples": B, "seed": seed}
     here = limits(bootstrap_two_sample(members, controls, **options))
@@ -64,7 +68,9 @@ def test_two_sample_differences_move_with_each_side(members, controls, seed: int
 
 
 @given(SAMPLES, METHODS, SEEDS, st.floats(0.5, 0.98), st.floats(0.001, 0.019))
-def test_wider_at_higher_confidence(data, method: str, seed: int, confidence: float, more: float) -> None:
+def test_wider_at_higher_confidence(
+    data: NDArray[np.float64], method: str, seed: int, confidence: float, more: float
+) -> None:
     options = {"method": method, "n_resamples": B, "seed": seed}
     narrow = bootstrap_ci(data, confidence=confidence, **options)
     wide = bootstrap_ci(data, confidence=confidence + more, **options)
@@ -90,7 +96,7 @@ def test_a_difference_of_shares_is_antisymmetric(n: int, m: int, data: st.DataOb
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_same_seed_same_answer(data, other, method: str, seed: int) -> None:
+def test_same_seed_same_answer(data: NDArray[np.float64], other, method: str, seed: int) -> None:
     labels = [int(x) % 3 for x in data]
     table = np.add.outer(data, other)
     for call in (
@@ -103,7 +109,7 @@ def test_same_seed_same_answer(data, other, method: str, seed: int) -> None:
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
-def test_equals_scipy(data, statistic: str, method: str, seed: int) -> None:
+def test_equals_scipy(data: NDArray[np.float64], statistic: str, method: str, seed: int) -> None:
     function = {"mean": np.mean, "median": np.median}[statistic]
     ours = bootstrap_ci(data, statistic, method=method, n_resamples=B, seed=seed)
     # scipy warns and gives NaN where BCa is not defined; there ours has a note.
@@ -114,7 +120,7 @@ def test_equals_scipy(data, statistic: str, method: str, seed: int) -> None:
 
 @given(SAMPLES, SAMPLES, SEEDS)
 @settings(max_examples=30)
-def test_two_sample_bca_equals_scipy(members, controls, seed: int) -> None:
+def test_two_sample_bca_equals_scipy(members: NDArray[np.float64], controls, seed: int) -> None:
     def difference(x, y, axis):
         return x.mean(axis=axis) - y.mean(axis=axis)
 
@@ -138,14 +144,14 @@ def test_batches_do_not_change_the_stream(n: int, m: int, n_resamples: int, seed
 
 
 @given(SAMPLES, SEEDS)
-def test_clusters_of_one_are_plain_resampling(data, seed: int) -> None:
+def test_clusters_of_one_are_plain_resampling(data: NDArray[np.float64], seed: int) -> None:
     clustered = bootstrap_clustered(data, range(len(data)), method="percentile", n_resamples=B, seed=seed)
     plain = bootstrap_ci(data, method="percentile", n_resamples=B, seed=seed)
     assert limits(clustered) == pytest.approx(limits(plain), abs=1e-9)
 
 
 @given(SAMPLES, SEEDS)
-def test_relabelled_clusters_change_nothing(data, seed: int) -> None:
+def test_relabelled_clusters_change_nothing(data: NDArray[np.float64], seed: int) -> None:
     labels = [int(x) % 4 for x in data]
     renamed = [("a", label * 7) for label in labels]
     assert bootstrap_clustered(data, labels, n_resamples=B, seed=seed) == bootstrap_clustered(
@@ -162,7 +168,7 @@ def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]],
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_a_paired_interval_is_that_of_the_differences(a, b, method: str, seed: int) -> None:
+def test_a_paired_interval_is_that_of_the_differences(a: NDArray[np.float64], b, method: str, seed: int) -> None:
     size = min(len(a), len(b))
     pair = a[:size], b[:size]
     options = {"method": method, "n_resamples": B, "seed": seed}

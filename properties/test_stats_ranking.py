@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -26,19 +27,19 @@ def labelled(members, controls):
 
 
 @given(SCORES, SCORES)
-def test_auc_and_its_mirror_sum_to_one(members, controls) -> None:
+def test_auc_and_its_mirror_sum_to_one(members: NDArray[np.float64], controls) -> None:
     assert roc_auc(members, controls).value + roc_auc(controls, members).value == pytest.approx(1, abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_auc_is_mann_whitney_u_and_scikit_learns(members, controls) -> None:
+def test_auc_is_mann_whitney_u_and_scikit_learns(members: NDArray[np.float64], controls) -> None:
     value = roc_auc(members, controls).value
     assert value == pytest.approx(mannwhitneyu(members, controls).statistic / (len(members) * len(controls)), abs=1e-12)
     assert value == pytest.approx(roc_auc_score(*labelled(members, controls)), abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_average_precision_is_scikit_learns(members, controls) -> None:
+def test_average_precision_is_scikit_learns(members: NDArray[np.float64], controls) -> None:
     assert pr_auc(members, controls).value == pytest.approx(
         average_precision_score(*labelled(members, controls)), abs=1e-12
     )
@@ -54,7 +55,7 @@ def test_increasing_maps_change_nothing(members: list[int], data: st.DataObject)
 
 
 @given(SCORES, SCORES)
-def test_groups_apart_have_auc_one(members, controls) -> None:
+def test_groups_apart_have_auc_one(members: NDArray[np.float64], controls) -> None:
     apart = members - members.min() + 1, controls - controls.max()
     assert roc_auc(*apart).value == 1
     found = roc_auc(*apart)
@@ -64,14 +65,14 @@ def test_groups_apart_have_auc_one(members, controls) -> None:
 
 
 @given(SCORES, st.randoms())
-def test_identical_multisets_have_auc_one_half(scores, random: Random) -> None:
+def test_identical_multisets_have_auc_one_half(scores: NDArray[np.float64], random: Random) -> None:
     shuffled = list(scores)
     random.shuffle(shuffled)
     assert roc_auc(scores, shuffled).value == pytest.approx(0.5, abs=1e-12)
 
 
 @given(SCORES, SCORES)
-def test_the_interval_holds_the_auc(members, controls) -> None:
+def test_the_interval_holds_the_auc(members: NDArray[np.float64], controls) -> None:
     estimate = roc_auc(members, controls)
     if estimate.low is not None:
         assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
@@ -79,7 +80,7 @@ def test_the_interval_holds_the_auc(members, controls) -> None:
 
 
 @given(SCORES, SCORES, FPRS)
-def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr: float) -> None:
+def test_realised_fpr_never_exceeds_the_asked(members: NDArray[np.float64], controls, fpr: float) -> None:
     rate = tpr_at_fpr(members, controls, fpr)
     assert rate.realised_fpr <= fpr
     assert rate.low <= rate.tpr <= rate.high
@@ -89,7 +90,7 @@ def test_realised_fpr_never_exceeds_the_asked(members, controls, fpr: float) -> 
 
 
 @given(SCORES, SCORES)
-def test_the_rate_grows_with_the_fpr(members, controls) -> None:
+def test_the_rate_grows_with_the_fpr(members: NDArray[np.float64], controls) -> None:
     rates = [tpr_at_fpr(members, controls, fpr).tpr for fpr in (0, 0.01, 0.05, 0.1, 0.5, 1)]
     assert rates == sorted(rates) and rates[-1] == 1
 
@@ -102,7 +103,7 @@ def test_allowed_false_positives_are_counted_in_decimal(thousandths: int, scale:
 
 
 @given(SCORES, SCORES, st.integers(0, 99))
-def test_the_bootstrap_of_a_rate_takes_all_resamples_at_once(members, controls, seed: int) -> None:
+def test_the_bootstrap_of_a_rate_takes_all_resamples_at_once(members: NDArray[np.float64], controls, seed: int) -> None:
     fast = bootstrap_two_sample(members, controls, tpr_statistic(0.1), n_resamples=29, seed=seed)
     slow = bootstrap_two_sample(members, controls, lambda m, c: tpr_at_fpr(m, c, 0.1).tpr, n_resamples=29, seed=seed)
     assert fast == slow

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -35,7 +36,7 @@ P_VALUES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size
 
 @given(WHOLE)
 @settings(max_examples=40)
-def test_sign_flip_equals_scipy(differences) -> None:
+def test_sign_flip_equals_scipy(differences: NDArray[np.float64]) -> None:
     theirs = stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
@@ -43,7 +44,7 @@ def test_sign_flip_equals_scipy(differences) -> None:
 
 
 @given(WHOLE, st.integers(-60, 60), st.sampled_from([1, -1]))
-def test_sign_flip_does_not_depend_on_scale_or_sign(differences, exponent: int, sign: int) -> None:
+def test_sign_flip_does_not_depend_on_scale_or_sign(differences: NDArray[np.float64], exponent: int, sign: int) -> None:
     scaled = sign_flip_test(sign * differences * 2.0**exponent)
     assert scaled.value == sign_flip_test(differences).value
 
@@ -91,13 +92,13 @@ def test_adjusted_p_values_keep_the_order_given(raw: list[float], random: Random
 
 
 @given(P_VALUES, st.lists(st.sampled_from([None, float("nan"), 2.0]), max_size=3))
-def test_what_is_no_p_value_does_not_count_as_a_test(raw: list[float], bad) -> None:
+def test_what_is_no_p_value_does_not_count_as_a_test(raw: list[float], bad: list[float | None]) -> None:
     assert holm([*bad, *raw]) == [None] * len(bad) + holm(raw)
 
 
 @given(st.data(), WHOLE)
 @settings(max_examples=40)
-def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a) -> None:
+def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a: NDArray[np.float64]) -> None:
     b = np.array(data.draw(st.lists(st.integers(-20, 20), min_size=len(a), max_size=len(a))), dtype=np.float64)
     forth, back = paired_effect(a, b), paired_effect(b, a)
     for name in ("mean_diff", "d_s", "g_s", "d_z", "d_av", "seed_formula_population_sd"):
@@ -108,7 +109,9 @@ def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a) -> None:
 
 @given(st.data(), WHOLE, st.integers(-400, 400))
 @settings(max_examples=40)
-def test_standardised_effects_do_not_depend_on_the_unit(data: st.DataObject, a, exponent: int) -> None:
+def test_standardised_effects_do_not_depend_on_the_unit(
+    data: st.DataObject, a: NDArray[np.float64], exponent: int
+) -> None:
     b = np.array(data.draw(st.lists(st.integers(-20, 20), min_size=len(a), max_size=len(a))), dtype=np.float64)
     here, there = paired_effect(a, b), paired_effect(np.ldexp(a, exponent), np.ldexp(b, exponent))
     for name in ("d_s", "g_s", "d_z", "d_av"):
@@ -124,14 +127,14 @@ def test_an_interval_that_touches_zero_is_not_significant(low: float, width: flo
 
 
 @given(st.one_of(st.none(), st.just(float("nan"))), st.floats(-1, 1))
-def test_missing_input_is_not_estimable(missing, effect: float) -> None:
+def test_missing_input_is_not_estimable(missing: float | None, effect: float) -> None:
     assert decide(missing, 1.0, effect).statistically_significant is None
     assert decide(0.1, missing, effect).statistically_significant is None
     assert decide(0.1, 1.0, missing).category == "not_estimable"
 
 
 @given(WHOLE, st.integers(1, 10))
-def test_equivalence_agrees_with_the_ninety_percent_interval(differences, margin: int) -> None:
+def test_equivalence_agrees_with_the_ninety_percent_interval(differences: NDArray[np.float64], margin: int) -> None:
     answer = equivalence_test(differences, margin)
     if np.ptp(differences) == 0:
         assert answer.value in (0, 1)

@@ -9,6 +9,7 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.identity.fingerprint import module_digest
 from lm_audit.models.toy.criterion import (
     Criterion,
@@ -96,7 +97,7 @@ def test_a_criterion_that_can_never_hold_is_refused(options: dict[str, int]) -> 
 def test_the_measure_sees_a_model_that_does_not_train(base: LanguageModel) -> None:
     seen = []
 
-    def measure(module) -> float:
+    def measure(module: CausalModule) -> float:
         seen.append((module.training, torch.is_grad_enabled()))
         return 1.0
 

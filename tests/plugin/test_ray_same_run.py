@@ -54,7 +54,7 @@ def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path: Path,
 
 @SLOW
 @pytest.mark.parametrize("again", [("--ray", "auto"), ("-n", "2"), ()])
-def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again) -> None:
+def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again: tuple[str, str]) -> None:
     folder = project_in(tmp_path / "project")
     assert on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c4").code == 1
     before = only_run(folder)
@@ -84,7 +84,7 @@ def pytest_unconfigure():
 
 
 @pytest.mark.parametrize(("words", "processes"), [((), 1), (("-n", "2"), 3)])
-def test_without_the_option_nothing_of_ray_is_imported(tmp_path: Path, words, processes: int) -> None:
+def test_without_the_option_nothing_of_ray_is_imported(tmp_path: Path, words: tuple[str, str], processes: int) -> None:
     folder = project_in(tmp_path / "project")
     with (folder / "conftest.py").open("a", encoding="utf-8") as file:
         file.write(NO_RAY)

@@ -165,7 +165,9 @@ def test_lf_runs_what_failed(project) -> None:
 
 
 @pytest.mark.parametrize(("models", "cases", "workers"), [(["a"], 1, 4), ([None], 3, 4), (["a", None], 1, 3)])
-def test_more_workers_than_cases(project, models, cases: int, workers: int) -> None:
+def test_more_workers_than_cases(
+    project, models: list[str] | list[None] | list[str | None], cases: int, workers: int
+) -> None:
     folder = project(models, cases)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), len(models) * cases)
 

@@ -104,7 +104,12 @@ def test_overlapping_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> 
         ({"options": {"size": "full"}}, "option --size differs: 'smoke' and 'full'"),
     ],
 )
-def test_foreign_runs_are_refused(runs: dict[str, Path], tmp_path: Path, change, reason: str) -> None:
+def test_foreign_runs_are_refused(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    change: dict[str, dict[str, str]] | dict[str, str] | dict[str, dict[str, dict[str, str]]],
+    reason: str,
+) -> None:
     foreign = tmp_path / "foreign"
     shutil.copytree(runs["2/3"], foreign)
     record = json.loads((foreign / "run.json").read_text(encoding="utf-8"))

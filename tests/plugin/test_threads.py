@@ -59,7 +59,7 @@ def test_a_node_computes_with_the_threads_of_the_run(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("content", "quota"), [("max 100000", math.inf), ("150000 100000", 1.5), ("", math.inf), ("5 0", math.inf)]
 )
-def test_container_quota(tmp_path: Path, content: str, quota) -> None:
+def test_container_quota(tmp_path: Path, content: str, quota: float) -> None:
     (tmp_path / "cpu.max").write_text(content, encoding="ascii")
     assert cpu_quota(tmp_path / "cpu.max") == quota
     assert cpu_quota(tmp_path / "absent") == math.inf
@@ -74,7 +74,11 @@ def test_container_quota(tmp_path: Path, content: str, quota) -> None:
     ],
 )
 def test_settings_reach_the_cases(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str], user, expected
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, str],
+    user: dict[str, str],
+    expected: tuple[str, str],
 ) -> None:
     folder = write_project(tmp_path, test_toy=SOURCE)
     script = folder / "call.py"

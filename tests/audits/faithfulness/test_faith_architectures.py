@@ -8,6 +8,7 @@ import torch
 
 from lm_audit.audits.faithfulness.methods.attention_maps import attention_rollout, cumulative_attention, mean_attention
 from lm_audit.audits.faithfulness.methods.backward import ATTN_LRP, GRADIENT
+from lm_audit.audits.faithfulness.methods.ifr.heads import Heads
 from lm_audit.audits.faithfulness.methods.ifr.routes import flow_matrix, flow_span
 from lm_audit.audits.faithfulness.methods.relevance import gradient_rows, gradient_span, integrated_gradients
 from lm_audit.audits.faithfulness.methods.trace import trace_passage
@@ -17,7 +18,7 @@ from tests.audits.faithfulness.small_decoders import COVERED, IDS, small_decoder
 ROWS = list(range(9, len(IDS)))
 
 
-def _stored_attention(model):
+def _stored_attention(model) -> torch.Tensor:
     """Attention as the model computes it, L x H x T x T."""
     model.set_attn_implementation("eager")
     found = model(input_ids=torch.tensor([IDS]), output_attentions=True).attentions
@@ -25,11 +26,11 @@ def _stored_attention(model):
     return torch.stack([layer[0] for layer in found])
 
 
-def _plain_matrix(model, attention):
+def _plain_matrix(model, attention) -> torch.Tensor:
     """IFR from stored attention, by the definition: one vector a source, head and sink."""
     states = {}
 
-    def keep(name):
+    def keep(name: tuple[str, int]):
         def hook(module, arguments) -> None:
             states[name] = arguments[0][0].detach()
 
@@ -59,14 +60,14 @@ def _plain_matrix(model, attention):
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_ifr_equals_the_definition_on_stored_attention(kind) -> None:
+def test_ifr_equals_the_definition_on_stored_attention(kind: str) -> None:
     model = small_decoder(kind)
     found = flow_matrix(trace_passage(model, IDS), ROWS)
     np.testing.assert_allclose(found.tokens, _plain_matrix(model, _stored_attention(model)), atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_span_of_one_token_is_its_row(kind) -> None:
+def test_span_of_one_token_is_its_row(kind: str) -> None:
     trace = trace_passage(small_decoder(kind), IDS)
     rows = flow_matrix(trace, ROWS).tokens
     for place, row in enumerate(ROWS):
@@ -74,7 +75,7 @@ def test_span_of_one_token_is_its_row(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", COVERED)
-def test_attention_methods_equal_stored_attention(kind) -> None:
+def test_attention_methods_equal_stored_attention(kind: str) -> None:
     model = small_decoder(kind)
     attention, trace = _stored_attention(model), trace_passage(model, IDS)
     np.testing.assert_allclose(mean_attention(trace, ROWS), attention.mean((0, 1))[ROWS], atol=1e-5)
@@ -90,7 +91,7 @@ def test_attention_methods_equal_stored_attention(kind) -> None:
 
 @pytest.mark.parametrize("kind", COVERED)
 @pytest.mark.parametrize("objective", ["logit", "logprob"])
-def test_input_x_gradient_equals_autograd(kind, objective: str) -> None:
+def test_input_x_gradient_equals_autograd(kind: str, objective: str) -> None:
     model = small_decoder(kind)
     embeddings = model.get_input_embeddings()(torch.tensor([IDS])).detach().requires_grad_()
     logits = model(inputs_embeds=embeddings).logits[0]
@@ -105,7 +106,7 @@ def test_input_x_gradient_equals_autograd(kind, objective: str) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4 * float(expected.abs().max()))
 
 
-def _lrp_by_detaching(model, row):
+def _lrp_by_detaching(model, row: int):
     """AttnLRP of the logit of one token through autograd: scales detached, factors by detached complements."""
 
     def part(tensor, share: float):
@@ -207,13 +208,13 @@ def test_a_part_that_is_not_handled_is_an_error_not_a_number(part: str, monkeypa
         flow_matrix(trace, ROWS)
 
 
-def _only_wide(width):
+def _only_wide(width: int):
     from lm_audit.audits.faithfulness.methods.ifr.heads import rms_norm
 
     return lambda norm, x, epsilon=None: rms_norm(norm, x, epsilon) if x.shape[-1] == width else x
 
 
-def _without_value_bias(*arguments):
+def _without_value_bias(*arguments) -> Heads:
     from dataclasses import replace
 
     from lm_audit.audits.faithfulness.methods.ifr.heads import layer_heads

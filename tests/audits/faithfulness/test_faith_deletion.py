@@ -35,7 +35,7 @@ def study(small: LanguageModel) -> Study:
     return prepare(small, Sample("s", PROMPT, ANSWER, ((14, 20),)))
 
 
-def _total(model, prompt_ids, generation_ids):
+def _total(model: LanguageModel, prompt_ids: list[int] | tuple[int, ...], generation_ids: tuple[int, ...]) -> int:
     ids = torch.tensor([[*prompt_ids, *generation_ids]])
     logits = model.module(input_ids=ids).logits[0].log_softmax(-1)
     start = len(prompt_ids)
@@ -152,7 +152,7 @@ def test_uniform_weights_beat_an_honest_attribution_in_mas() -> None:
     assert flat.mas < honest.mas and flat.flat and not honest.flat
 
 
-def _scored(method, sample: str, rise, mas, unit: str = "token", degenerate: bool = False) -> Scored:
+def _scored(method: str, sample: str, rise: float, mas: float, unit: str = "token", degenerate: bool = False) -> Scored:
     scores = [0.0, 1.0] if degenerate else [0.0, -1.0]
     from dataclasses import replace
 

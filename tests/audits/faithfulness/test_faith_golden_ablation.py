@@ -10,7 +10,7 @@ from tests.audits.faithfulness.faithfulness_golden import CASES, MOST_SLOW, asse
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentences_and_masks(case, explainers) -> None:
+def test_sentences_and_masks(case: str, explainers) -> None:
     content, passage = golden(f"{case}.ablation"), explainers(case).passage
     for units, side in (
         (passage.prompt_units("sentence"), "prompt"),

@@ -57,7 +57,7 @@ def test_recovery_from_numbers(index) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_views(case) -> None:
+def test_views(case: str) -> None:
     content = golden(f"{case}.views")
     for view in content["views"].values():
         matrix, span = numbers(view["input"]), tuple(view["span"])
@@ -70,7 +70,7 @@ def test_views(case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_recovery_of_views(case) -> None:
+def test_recovery_of_views(case: str) -> None:
     content = golden(f"{case}.views")
     features, gold = content["P_user"], content["gold_prompt_tokens"]
     for view in content["views"].values():
@@ -86,7 +86,7 @@ def test_recovery_of_views(case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentence_view(case, explainers) -> None:
+def test_sentence_view(case: str, explainers) -> None:
     content, passage = golden(f"{case}.sentence"), explainers(case).passage
     prompt, generation = passage.prompt_units("sentence"), passage.generation_units("sentence")
     assert list(prompt.texts) == content["prompt_sentences"]

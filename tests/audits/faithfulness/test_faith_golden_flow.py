@@ -11,7 +11,7 @@ ATOL = 1e-4
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tokenisation_is_the_reference_s(case, explainers) -> None:
+def test_tokenisation_is_the_reference_s(case: str, explainers) -> None:
     content, passage = golden(f"{case}.ifr"), explainers(case).passage
     assert list(passage.prompt_ids) == content["prompt_ids"]
     assert list(passage.generation_ids) == content["generation_ids"]
@@ -21,14 +21,14 @@ def test_tokenisation_is_the_reference_s(case, explainers) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("eps", "name"), [(1e-6, "ifr_matrix_full"), (None, "ifr_matrix_full_config_eps")])
-def test_matrix(case, eps: float | None, name: str, explainers) -> None:
+def test_matrix(case: str, eps: float | None, name: str, explainers) -> None:
     content = golden(f"{case}.ifr")
     found = explainers(case).attribute("ifr", eps=eps)
     assert_close(found.matrix, user_and_generation(content[name], content), ATOL)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_matrix_by_products(case, explainers) -> None:
+def test_matrix_by_products(case: str, explainers) -> None:
     content = golden(f"{case}.ifr")
     details = explainers(case).attribute("ifr", eps=1e-6).details
     np.testing.assert_allclose(details["residual_shares"], content["ifr_resid_fraction_total"], atol=1e-3)
@@ -36,7 +36,7 @@ def test_matrix_by_products(case, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_span(case, explainers) -> None:
+def test_span(case: str, explainers) -> None:
     content = golden(f"{case}.ifr")
     found = explainers(case).attribute("ifr_span", sink=content["sink_span"], eps=1e-6)
     assert_close(found.vector, user_and_generation(content["ifr_span_sink_full"], content), ATOL)
@@ -49,7 +49,7 @@ def test_span(case, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_weighted_span(case, explainers) -> None:
+def test_weighted_span(case: str, explainers) -> None:
     content = golden(f"{case}.ifr")
     weighted = content["ifr_span_weighted"]
     found = explainers(case).attribute("ifr_span", sink=content["sink_span"], weights=weighted["weights"], eps=1e-6)
@@ -57,7 +57,7 @@ def test_weighted_span(case, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ft_ifr(case, explainers) -> None:
+def test_ft_ifr(case: str, explainers) -> None:
     content = golden(f"{case}.ifr")
     expected = content["ft_ifr_multi_hop"]
     found = explainers(case).attribute(
@@ -80,7 +80,7 @@ def test_ft_ifr(case, explainers) -> None:
         ("ft_split_hop", "ft_ifr", "split_hop"),
     ],
 )
-def test_multi_hop_variants(case, name: str, method: str, variant: str | None, explainers) -> None:
+def test_multi_hop_variants(case: str, name: str, method: str, variant: str | None, explainers) -> None:
     expected = golden(f"{case}.ifr")[name]
     found = explainers(case).attribute(
         method,

@@ -78,7 +78,7 @@ def test_integrated_gradients(case: str, explainers) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_integrated_gradients_rows(case, explainers) -> None:
+def test_integrated_gradients_rows(case: str, explainers) -> None:
     content = golden(f"{case}.grad")
     found = explainers(case).attribute("integrated_gradients")
     for row, values in content["ig_rows_full"]["rows"].items():
@@ -90,7 +90,7 @@ def test_integrated_gradients_rows(case, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_attention(case, explainers) -> None:
+def test_attention(case: str, explainers) -> None:
     content, explainer = golden(f"{case}.attn"), explainers(case)
     reference = explainer.attribute("attention_reference")
     assert_close(reference.matrix, content["flashtrace_attention_matrix_trim"], 1e-5)

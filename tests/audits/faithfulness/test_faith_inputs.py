@@ -25,13 +25,13 @@ def small() -> LanguageModel:
 
 
 @pytest.mark.parametrize("generation", ["", "<eos>", [], [2]])
-def test_a_generation_of_no_tokens(small: LanguageModel, generation) -> None:
+def test_a_generation_of_no_tokens(small: LanguageModel, generation: str | list[int]) -> None:
     with pytest.raises(UsageError, match="generation has no tokens"):
         attribute(small, "abc", generation, "ifr")
 
 
 @pytest.mark.parametrize("prompt", ["", []])
-def test_a_prompt_of_no_tokens(small: LanguageModel, prompt) -> None:
+def test_a_prompt_of_no_tokens(small: LanguageModel, prompt: str) -> None:
     with pytest.raises(UsageError, match="prompt has no tokens"):
         attribute(small, prompt, "abc", "ifr")
 
@@ -65,7 +65,7 @@ def test_a_tokenizer_that_normalises_is_named() -> None:
         def __call__(self, text, **_):
             return {"input_ids": [ord(letter) for letter in text.lower()]}
 
-        def decode(self, ids, **_):
+        def decode(self, ids, **_) -> str:
             return "".join(map(chr, ids))
 
     with pytest.raises(DataError, match=r"cannot round-trip the prompt: at character 2 it gives 'c' where .* 'C'"):
@@ -155,7 +155,7 @@ def test_constant_weights_have_no_rank_correlation() -> None:
     assert rank_correlation([3, 2, 1], [1, 2, 3]) == pytest.approx(-1.0)
 
 
-def _write(tmp_path, *records):
+def _write(tmp_path: Path, *records):
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records))
     return path

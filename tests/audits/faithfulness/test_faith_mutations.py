@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.controls import deletion_control
@@ -109,7 +110,7 @@ def one_token_late(self, weights):
 DELETED = deletion.DeletionTest._states
 
 
-def overwrites_nothing(self, changes):
+def overwrites_nothing(self, changes) -> NDArray[np.float64]:
     return TOTALS(self, [frozenset() for _ in changes])
 
 
@@ -180,7 +181,7 @@ def cells(table):
 
 
 @pytest.mark.parametrize("control", sorted(CONTROLS))
-def test_nothing_broken_passes(control, model: LanguageModel) -> None:
+def test_nothing_broken_passes(control: str, model: LanguageModel) -> None:
     evidence = CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2)
     assert evidence.control.passed, evidence.control.observed
 

@@ -10,6 +10,7 @@ from lm_audit.audits.faithfulness.passage.spans import tokens_in_characters
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import load_tokenizer
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from tests.audits.faithfulness.small_decoders import small_decoder
@@ -103,7 +104,7 @@ def test_ids_are_taken_as_they_are(tokenizer: Tokenizer) -> None:
         ("...", ["..."]),
     ],
 )
-def test_sentences(text: str, expected) -> None:
+def test_sentences(text: str, expected: list[str]) -> None:
     assert [text[first:last] for first, last in sentence_bounds(text)] == expected
 
 
@@ -130,7 +131,7 @@ def test_the_scored_prompt_is_the_attributed_prompt() -> None:
     asked = []
     original = model.loglikelihood
 
-    def spy(requests, **options):
+    def spy(requests, **options) -> list[TokenScores]:
         asked.extend(requests)
         return original(requests, **options)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lm_audit.audits.needle.grid.adaptive import find_cliff
 from lm_audit.audits.needle.grid.cells import share
@@ -16,20 +17,20 @@ MOST = 20
 THRESHOLD = 0.85
 
 
-def response(length, depth, *, middle, steepness):
+def response(length: int, depth: float, *, middle, steepness):
     """Accuracy: a logistic fall in length, with a dip in the middle of the prompt ("lost in the middle")."""
     base = 0.995 / (1 + np.exp((length - middle) / steepness))
     return base * (1 - 0.1 * np.sin(np.pi * depth / 100) * length / LENGTHS[-1])
 
 
-def draws(seed, **surface):
+def draws(seed: int, **surface: int):
     """One answer for every sample of the full grid: [lengths, depths, samples] of 0 and 1."""
     rng = np.random.default_rng(seed)
     chance = np.array([[response(n, d, **surface) for d in DEPTHS] for n in LENGTHS])
     return (rng.random((len(LENGTHS), len(DEPTHS), MOST)) < chance[..., None]).astype(float)
 
 
-def run_both(answers):
+def run_both(answers: NDArray[np.float64]):
     """The full grid's cliff, and the adaptive run on the same answers."""
     full = cliff({n: share(answers[i].ravel()) for i, n in enumerate(LENGTHS)}, THRESHOLD)
 

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
@@ -167,7 +168,9 @@ def test_folder_with_other_files_is_left_alone(tmp_path: Path, tokenizer) -> Non
         ({"haystack": "no-such-file.txt"}, "no-such-file.txt"),
     ],
 )
-def test_bad_configuration_is_named_and_nothing_is_written(tmp_path: Path, tokenizer, changes, message: str) -> None:
+def test_bad_configuration_is_named_and_nothing_is_written(
+    tmp_path: Path, tokenizer, changes: dict[str, int] | dict[str, object] | dict[str, str], message: str
+) -> None:
     folder = tmp_path / "grid"
     with pytest.raises((UsageError, DataError)) as caught:
         write_grid({**SMALL, **changes}, folder, tokenizer=tokenizer)
@@ -203,7 +206,7 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -
     root = Path(__file__).resolve().parents[3]
     environment = os.environ | {"PYTHONPATH": str(root / "harness"), "OMP_NUM_THREADS": "1"}
 
-    def start(folder):
+    def start(folder: Path) -> Popen[bytes]:
         return subprocess.Popen(
             [*arguments, "--save-dir", str(folder)], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -221,7 +224,7 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -
     assert len({sample.id for sample in read_folder(tmp_path / "killed")}) == 4 * 5 * 8
 
 
-def wait_for(condition, process=None, seconds: int = 120) -> None:
+def wait_for(condition, process: None = None, seconds: int = 120) -> None:
     """Wait until the condition holds; fail if the process ends before."""
     end = time.monotonic() + seconds
     while not condition():

@@ -66,7 +66,7 @@ def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
         assert one.scores.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
 
 
-def small_model(family) -> LanguageModel:
+def small_model(family: str) -> LanguageModel:
     import torch
     from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
 

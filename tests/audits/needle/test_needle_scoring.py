@@ -87,18 +87,18 @@ def test_answer_is_settled_once_something_follows_every_value() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path):
+def folder(tmp_path: Path) -> Path:
     write_grid(SMALL, tmp_path / "grid", tokenizer=small_tokenizer("byte-level"))
     return tmp_path / "grid"
 
 
-def write_outputs(path, records):
+def write_outputs(path: Path, records):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
 
 
-def test_outputs_of_another_system_by_id(folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_of_another_system_by_id(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = [{"id": s.id, "pred": f"It is {s.outputs[0]}."} for s in read_folder(folder)]
     records[3]["pred"] += "0"
     records[4]["pred"] = records[4]["pred"].replace(".", "1")
@@ -110,7 +110,7 @@ def test_outputs_of_another_system_by_id(folder, tmp_path: Path, capsys: pytest.
     assert "needle.accuracy" in capsys.readouterr().out
 
 
-def test_outputs_in_a_folder_by_index(folder, tmp_path: Path) -> None:
+def test_outputs_in_a_folder_by_index(folder: Path, tmp_path: Path) -> None:
     for path in folder.glob("length_*/*.jsonl"):
         records = [
             {"index": s["index"], "pred": s["input"] + s["answer_prefix"] + " " + s["outputs"][0]}
@@ -134,7 +134,7 @@ def test_outputs_in_a_folder_by_index(folder, tmp_path: Path) -> None:
         (lambda records: [{**records[0], "pred": 3}, *records[1:]], "expected text"),
     ],
 )
-def test_outputs_that_do_not_match_are_errors(folder, tmp_path: Path, change, message: str) -> None:
+def test_outputs_that_do_not_match_are_errors(folder: Path, tmp_path: Path, change, message: str) -> None:
     records = [{"id": sample.id, "pred": "x"} for sample in read_folder(folder)]
     outputs = write_outputs(tmp_path / "outputs.jsonl", change(records))
     with pytest.raises(DataError, match=message):

@@ -39,7 +39,7 @@ from tests.shared_data import shared
         ("", []),
     ],
 )
-def test_sentences(text: str, expected) -> None:
+def test_sentences(text: str, expected: list[str]) -> None:
     assert split_sentences(text) == expected
 
 

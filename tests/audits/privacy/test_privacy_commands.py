@@ -10,7 +10,7 @@ import pytest
 from lm_audit.cli import main
 
 
-def steps(folder, *names: str):
+def steps(folder: Path, *names: str):
     smoke = {"canaries": ["--smoke"]}
     return [main(["privacy", name, "--output", str(folder), *smoke.get(name, [])]) for name in names]
 

@@ -80,7 +80,7 @@ def test_missing_and_empty_canary_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def manifest(tmp_path: Path):
+def manifest(tmp_path: Path) -> Manifest:
     """A manifest with its corpus, as the chain writes them."""
     planted = plant_canaries([1, 2], controls=3, seed=0)
     written = Manifest(tuple(planted), 0, folder=tmp_path)
@@ -90,7 +90,7 @@ def manifest(tmp_path: Path):
     return written
 
 
-def damage(path, number, **changes: int) -> None:
+def damage(path: Path, number: int, **changes: int) -> None:
     lines = path.read_text().splitlines()
     lines[number] = json.dumps(json.loads(lines[number]) | changes)
     path.write_text("\n".join(lines) + "\n")
@@ -106,13 +106,15 @@ def damage(path, number, **changes: int) -> None:
         ({"secret_span": [0, 3]}, "row 3.*secret_span"),
     ],
 )
-def test_damaged_manifest_names_line_and_field(manifest, tmp_path: Path, changes, message: str) -> None:
+def test_damaged_manifest_names_line_and_field(
+    manifest: Manifest, tmp_path: Path, changes: dict[str, str] | dict[str, object] | dict[str, list[int]], message: str
+) -> None:
     damage(tmp_path / "manifest.jsonl", 2, **changes)
     with pytest.raises(DataError, match=message):
         read_manifest(tmp_path / "manifest.jsonl")
 
 
-def test_manifest_refuses_duplicates_and_changed_roles(manifest, tmp_path: Path) -> None:
+def test_manifest_refuses_duplicates_and_changed_roles(manifest: Manifest, tmp_path: Path) -> None:
     twice = replace(manifest, canaries=(*manifest.canaries, manifest.canaries[0]))
     write_manifest(twice, tmp_path / "twice.jsonl")
     with pytest.raises(DataError, match="already on line 2"):
@@ -123,7 +125,7 @@ def test_manifest_refuses_duplicates_and_changed_roles(manifest, tmp_path: Path)
         read_manifest(tmp_path / "manifest.jsonl")
 
 
-def test_training_files_are_verified(manifest, tmp_path: Path) -> None:
+def test_training_files_are_verified(manifest: Manifest, tmp_path: Path) -> None:
     verify_training_files(manifest)
     corpus = tmp_path / "corpus.jsonl"
     rows = corpus.read_text()
@@ -135,7 +137,7 @@ def test_training_files_are_verified(manifest, tmp_path: Path) -> None:
         verify_training_files(manifest)
 
 
-def test_member_that_is_not_in_the_training_file(manifest, tmp_path: Path) -> None:
+def test_member_that_is_not_in_the_training_file(manifest: Manifest, tmp_path: Path) -> None:
     lost = next(c for c in manifest.canaries if c.repetitions == 2)
     corpus = tmp_path / "corpus.jsonl"
     kept = [line for line in corpus.read_text().splitlines() if lost.secret not in line]
@@ -145,7 +147,7 @@ def test_member_that_is_not_in_the_training_file(manifest, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("purpose", ["corpus", "dpo_with_canary"])
-def test_control_that_is_in_a_training_file(manifest, tmp_path: Path, purpose: str) -> None:
+def test_control_that_is_in_a_training_file(manifest: Manifest, tmp_path: Path, purpose: str) -> None:
     twin = next(c for c in manifest.canaries if c.role == "control")
     path = tmp_path / "leaky.jsonl"
     original = (tmp_path / "corpus.jsonl").read_text()

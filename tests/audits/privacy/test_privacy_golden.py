@@ -33,7 +33,7 @@ def smollm2() -> LanguageModel:
     return load_model("smollm2", device="cpu", dtype="float32")
 
 
-def expected(item, block):
+def expected(item, block: str):
     found = item[block]
     names = ("mean_logprob", "sum_logprob", "ppl", "mean_rank0", "last_token_rank0", "min_k20_ceil", "min_kpp20_ceil")
     values = {name: found[name] for name in (*names, "mean_entropy_scored", "n_scored")}

@@ -27,7 +27,7 @@ def test_rows_give_every_metric_of_the_audit(smoke_evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize("family", evalcases.METRIC_FAMILIES)
-def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence: Evidence, family) -> None:
+def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence: Evidence, family: str) -> None:
     for stage in STAGES:
         part = evalcases.stage_slice(smoke_evidence, stage, family)
         assert part.metrics

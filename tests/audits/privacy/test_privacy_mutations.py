@@ -18,9 +18,11 @@ import pytest
 from lm_audit.audits.privacy.audit import evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
+from lm_audit.audits.privacy.controls.trained_controls import PlantedMemory
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure import stage_scores as stagescores
 from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, separation
+from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
@@ -54,7 +56,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def memory():
+def memory() -> PlantedMemory:
     """The planted model, trained once for the table."""
     return trained_controls.planted_memory(0)
 
@@ -180,19 +182,23 @@ CONTROLS = {
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_sound_controls_pass(memory, control) -> None:
+def test_sound_controls_pass(memory: PlantedMemory, control: str) -> None:
     assert CONTROLS[control](memory)
 
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in SCORER for c in sorted(NOTICED_BY[f])])
-def test_faults_of_the_scorer_are_noticed(memory, monkeypatch: pytest.MonkeyPatch, fault, control) -> None:
+def test_faults_of_the_scorer_are_noticed(
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault, control
+) -> None:
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORER[fault])
     assert not CONTROLS[control](memory)
 
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in TABLE for c in sorted(NOTICED_BY[f])])
-def test_faults_of_the_table_are_noticed(memory, monkeypatch: pytest.MonkeyPatch, fault, control) -> None:
-    def broken(*arguments, **options):
+def test_faults_of_the_table_are_noticed(
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault, control
+) -> None:
+    def broken(*arguments, **options) -> StageScores:
         scores = score_stage(*arguments, **options)
         return replace(scores, canaries=TABLE[fault](scores.canaries, np.random.default_rng(2)))
 
@@ -225,7 +231,7 @@ def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, t
     assert seen >= {200: 0.965, 1000: 0.985}[audits] * audits
 
 
-def norm_quantile(share: float | None):
+def norm_quantile(share: float | None) -> np.float64:
     from scipy.special import ndtri
 
     return ndtri(share)
@@ -255,7 +261,7 @@ def test_equal_scores_pass_the_blind_baseline_and_no_positive_control() -> None:
     assert blind_baseline(scores_of(np.zeros(20), np.zeros(200))).verdict == "ok"
 
 
-def test_memorised_secrets_are_said_to_be_and_others_are_not(memory, tmp_path: Path) -> None:
+def test_memorised_secrets_are_said_to_be_and_others_are_not(memory: PlantedMemory, tmp_path: Path) -> None:
     """The whole way from canaries to the first screen, the terminal and summary.json."""
     options = stagescores.ScoringOptions(source_extraction=False, stress=False)
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended[:40]]

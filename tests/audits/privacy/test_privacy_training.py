@@ -24,6 +24,7 @@ from lm_audit.audits.privacy.training.loop import run_steps
 from lm_audit.audits.privacy.training.own_stages import save_stage
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ModelError, StoreError, UsageError
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import seeded_text
@@ -40,7 +41,7 @@ def tokenizer() -> Tokenizer:
     return byte_tokenizer(256)
 
 
-def small_llama(seed: int = 0):
+def small_llama(seed: int = 0) -> CausalModule:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
@@ -69,7 +70,7 @@ def stop_after(step: int) -> OnProgress:
     return on_progress
 
 
-def same_weights(a, b):
+def same_weights(a, b) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
@@ -213,7 +214,7 @@ def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer: Tokeniz
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0, 1.0])
-def test_dp_spends_what_was_asked_and_trains(tokenizer: Tokenizer, epsilon) -> None:
+def test_dp_spends_what_was_asked_and_trains(tokenizer: Tokenizer, epsilon: float) -> None:
     module = small_llama()
     before = [p.clone() for p in module.parameters()]
     with one_thread():

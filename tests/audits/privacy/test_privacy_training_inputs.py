@@ -57,7 +57,7 @@ ARCHITECTURES = {
 }
 
 
-def small(name):
+def small(name: str):
     import transformers
 
     kind, settings = ARCHITECTURES[name]
@@ -78,7 +78,7 @@ def answers(module):
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_no_dropout_is_left_and_all_of_it_comes_back(name) -> None:
+def test_no_dropout_is_left_and_all_of_it_comes_back(name: str) -> None:
     module = small(name)
     first, *others = answers(module)
     assert any(not torch.allclose(first, other, atol=1e-4) for other in others)
