@@ -14,7 +14,7 @@ from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.files.stated_context import stated_context
 from tests.models.architectures import _BASE, ARCHITECTURES
 from tests.models.small_gguf import random_llama, write_gguf
-from tests.models.small_models import edit_json, save_small_llama
+from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama
 
 DIFFERENT = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "rope_theta": 10000.0}
 
@@ -41,7 +41,6 @@ def test_folders_files_and_names(tmp_path: Path) -> None:
     assert stated_context("tiny") == 512
     assert stated_context(str(tmp_path / "absent")) is None
     (copy / "config.json").write_text("{")
-    stated_context.cache_clear()
     assert stated_context(str(copy)) is None
 
 
@@ -91,3 +90,23 @@ def test_it_imports_no_torch(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_config_without_weights_in_the_cache_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("TRANSFORMERS_OFFLINE", raising=False)
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    assert stated_context("org/begun") is None
+    (folder / "config.json").write_text((save_small_llama(tmp_path / "whole") / "config.json").read_text())
+    put_in_hub_cache(tmp_path / "hub", "org/begun", {"main": folder})
+    assert stated_context("org/begun") == 64
+    assert stated_context("org/absent") is None
+
+
+def test_a_config_that_changed_is_read_again(tmp_path: Path) -> None:
+    folder = save_small_llama(tmp_path / "model")
+    assert stated_context(str(folder)) == 64
+    edit_json(folder / "config.json", max_position_embeddings=1024)
+    assert stated_context(str(folder)) == 1024

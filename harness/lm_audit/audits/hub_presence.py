@@ -22,13 +22,17 @@ def is_settled(source: HubSet) -> bool:
 def refuse_absent(source: HubSet) -> None:
     """``DataError`` where the hub says that it has no such set or revision, or does not hand it out.
 
-    Raises ``UsageError`` where the package ``datasets`` is not installed. Reads none of the set's rows.
+    Raises ``UsageError`` where the package ``datasets`` is not installed. Reads none of the set's rows. A hub that does
+    not answer, or not as the hub does (a proxy's page), is left to the case that reads the set.
     """
     if find_spec("datasets") is None:
         raise UsageError(f"{str(source)!r} is no file here; reading it from the hub needs the package `datasets`")
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    # The library of HTTP differs between versions of huggingface_hub; its errors stand among the bases of this one.
+    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception))
+    unanswered = tuple(base for base in bases if base.__name__ in ("HTTPError", "RequestException"))
     try:
         HfApi(endpoint=os.environ.get("HF_ENDPOINT")).dataset_info(
             source.repo, revision=source.revision, timeout=_SECONDS
@@ -42,7 +46,9 @@ def refuse_absent(source: HubSet) -> None:
                 " OWNER/NAME@REVISION:CONFIG:SPLIT",
                 file=str(source),
             ) from error
-    except Exception:  # no network, or none that answers in time
+    except HFValidationError as error:
+        raise DataError(f"is no name that a set of the hub can have: {error}", file=str(source)) from error
+    except (*unanswered, OSError, ValueError):  # no network, none that answers in time, an answer that is no JSON
         return
 
 

@@ -12,6 +12,7 @@ from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.plugin import devices
 from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.endpoints import ask_servers, reused
+from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_gates_of_absent_models, refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
@@ -34,6 +35,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     options = from_config(config, _devices(config))
     refuse_misspelt_data(options.data)
     _check_specs(options, explicit)
+    refuse_unread_arguments(options)
     folder = RunFolder(earlier.run.folder if earlier is not None else reports / new_run_id())
     if earlier is not None:
         check_same(folder.run_id, earlier.options, options)

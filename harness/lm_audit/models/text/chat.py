@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -114,7 +113,9 @@ class ChatTemplate:
         self.source = template_source(tokenizer)
         if not self.source:
             raise UsageError(f"the tokenizer of model {self._name} has no chat template; use --chat off")
-        unknown = [key for key in self._arguments if not re.search(rf"\b{re.escape(key)}\b", self.source)]
+        from lm_audit.models.text.template_variables import reads  # jinja2, only where somebody gives arguments
+
+        unknown = [key for key in self._arguments if not reads(self.source, key)]
         if unknown:
             raise UsageError(
                 f"--chat-args {unknown[0]}: the chat template of model {self._name} reads no such argument, "

@@ -20,8 +20,10 @@ from lm_audit.number_checks import nearest, suggestion
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case, selection_of
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
+from lm_audit.plugin.options.chat_arguments import unknown_templates
 from lm_audit.plugin.options.naming import declared_default
 from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.options.unknown_windows import unknown_windows
 from lm_audit.plugin.record.audit_session import audit_session
 
 NEAR = 0.7
@@ -63,7 +65,9 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
     if not cases:  # a controller of workers
         return
     _refuse_contradictory_gates(config, cases)
-    for line in without_effect(config, audit_session(config).options, {audit_of(item) for item in cases}):
+    options = audit_session(config).options
+    lines = without_effect(config, options, {audit_of(item) for item in cases})
+    for line in (*lines, *unknown_windows(cases, options)):
         try:
             warnings.warn(line, DataWarning, stacklevel=1)
         except DataWarning as error:  # -W error
@@ -101,6 +105,7 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
             found.append(f"--data {name}=...: no audit here knows a set of that name; public sets are {known}")
         elif audit not in selected:
             found.append(f"--data {name}=... does nothing: no case of {audit} is selected")
+    found += unknown_templates(options)
     if options.models and all(is_endpoint(model.spec) for model in options.models):
         loading = {"--device-map": options.device_map, "--batch-tokens": options.batch_tokens}
         for flag, value in (loading | {"--packed-weights": options.packed_weights}).items():
