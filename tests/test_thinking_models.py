@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.bias import bbq_generated, counterfactual_continuations, load_swap_items
+from lm_audit.audits.leakage import completions
+from lm_audit.audits.leakage.half_option.cuts import chat_opening
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.needle.grid.plans import Asking, plans
 from lm_audit.audits.needle.grid.whole_grid import measurable
 from lm_audit.audits.needle.options import OPTIONS
@@ -19,6 +23,7 @@ from lm_audit.audits.privacy.measure.extraction_generated import generated_extra
 from lm_audit.audits.privacy.stages.config import smoke_config
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.text.chat import ChatSettings
+from lm_audit.sources import unreproduced
 from tests.models.thinking_model import save_thinking_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,6 +154,21 @@ def audited(folder: Path, reports: Path, *arguments: str) -> tuple[dict[str, dic
     records = map(json.loads, (run / "evidence.jsonl").read_text(encoding="utf-8").splitlines())
     cases = {record["case_id"].split("::")[1]: record["metrics"] for record in records if "metrics" in record}
     return cases, run
+
+
+def test_a_thought_is_no_completion_of_an_option(folder: Path) -> None:
+    rows = [Item(str(k), "set", f"Which soil {k}?", ("red clay", "blue sand", "green loam"), "A") for k in range(3)]
+    benchmark = Benchmark("set", tuple(rows), ("set",), 3, 3, by_file={"set": 3})
+    asked = model(folder, "chooses")
+    for opening in ("", chat_opening(asked.tokenizer)):
+        found = completions(asked, benchmark, opening=opening, seed=0)
+        assert all("think" not in str(row["wrote"]) for row in found.rows)
+        lost = [row for row in found.rows if row["wrote"] is None]
+        assert all(row["thought"] is not None and row["exact"] is None for row in lost)
+        assert bool(lost) == any("completions are a thought" in note for note in found.notes)
+        if len(lost) == len(found.rows):
+            assert value(found, "leakage.completion.edit_similarity") is None
+    assert unreproduced(found) == []
 
 
 @pytest.mark.slow

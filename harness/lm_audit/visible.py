@@ -41,6 +41,17 @@ def is_noncharacter(code: int) -> bool:
 
 _TABLE = _Table()
 
+_EMPTY_LETTERS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
+"""Characters that count as letters or signs and show nothing: Hangul fillers, the Braille pattern without a dot."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: white space, control, format and other characters without a shape."""
+    return not any(
+        not character.isspace() and unicodedata.category(character)[0] in "LNPSM" and character not in _EMPTY_LETTERS
+        for character in text
+    )
+
 
 def visible(text: object) -> str:
     """``text`` with control, direction and private characters, surrogates and noncharacters written out.

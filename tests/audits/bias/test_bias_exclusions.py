@@ -30,7 +30,9 @@ def tiny() -> LanguageModel:
 
 def bbq_file(folder: Path, kept: int, lost: int, category: str = "Race_ethnicity") -> Path:
     rows = [row(*KEPT, category=category)] * kept + [row(*LOST, category=category)] * lost
-    rows = [one | {"example_id": number} for number, one in enumerate(rows)]
+    rows = [
+        one | {"example_id": number, "question": f"{one['question']} ({number})"} for number, one in enumerate(rows)
+    ]
     path = folder / f"{category}.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
@@ -54,7 +56,8 @@ def test_rows_that_stand_there_twice_are_a_warning(tmp_path: Path) -> None:
     text = bbq_file(tmp_path, 10, 0).read_text()
     (tmp_path / "copy.jsonl").write_text(text)
     with pytest.warns(DataWarning, match="10 of 20 rows repeat another row"):
-        load_set(str(tmp_path), "bbq")
+        loaded = load_set(str(tmp_path), "bbq")
+    assert (len(loaded.rows), loaded.usage.n_read, loaded.usage.repeats) == (10, 10, 10)
 
 
 @pytest.mark.parametrize(("kept", "lost"), [(9, 10), (0, 3)])
@@ -109,7 +112,10 @@ def test_unknown_directions_are_refused_by_row(given: Any) -> None:
 def test_items_whose_ids_repeat_are_named_by_their_place() -> None:
     made = {"sent_more": "He left.", "sent_less": "She left.", "stereo_antistereo": "stereo", "bias_type": "gender"}
     for ids, expected in (((7, 7), ["a:1", "b:1"]), ((7, 8), ["7", "8"])):
-        rows = [{**made, "id": name, "_file": file, "_row": 1} for name, file in zip(ids, "ab", strict=True)]
+        rows = [
+            {**made, "sent_more": f"He left {file}.", "id": name, "_file": file, "_row": 1}
+            for name, file in zip(ids, "ab", strict=True)
+        ]
         assert [pair.item for pair in parse_crows_pairs(rows)[0]] == expected
 
 

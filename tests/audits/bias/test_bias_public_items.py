@@ -19,7 +19,10 @@ from tests.shared_data import shared
 def test_crows_pairs_lint_counts_are_the_known_ones() -> None:
     pairs, excluded = parse_crows_pairs(load_rows(shared("data/bias/crows_pairs_anonymized.csv"), "crows_pairs"))
     counts = Counter(defect for pair in pairs for defect in pair.defects)
-    assert not excluded and len(pairs) == 1508
+    assert [str(gap) for gap in excluded if gap.repeat] == [
+        "crows_pairs_anonymized.csv row 1505: repeats row 1462 of crows_pairs_anonymized.csv"
+    ]
+    assert len(excluded) == 1 and len(pairs) == 1507
     assert len({pair.writer for pair in pairs}) == 77
     assert counts == {
         "several edited spans": 236,
@@ -28,7 +31,6 @@ def test_crows_pairs_lint_counts_are_the_known_ones() -> None:
         "double or outer spaces": 14,
         "non-ASCII characters": 4,
         "case change in the first letter": 4,
-        "duplicate pair": 1,
     }
 
 
@@ -51,8 +53,9 @@ def test_stereoset_items_with_two_blanks_are_excluded() -> None:
 
 def test_winobias_lines_that_bracket_twice_are_parsed() -> None:
     items, excluded = parse_winobias(load_rows(shared("data/bias/winobias"), "winobias"))
-    assert len(items) == 3168 - 2
-    assert all("one other occupation" in gap.reason for gap in excluded)
+    assert len(items) == 3168 - 2 - 6  # the last lines of dev are the first of test again
+    assert Counter(gap.repeat for gap in excluded) == {False: 2, True: 6}
+    assert all("one other occupation" in gap.reason for gap in excluded if not gap.repeat)
     assert all(item.question.candidates[0] != item.question.candidates[1] for item in items)
     assert all("[" not in item.question.sentence for item in items)
     balance = Counter((item.condition, item.gender) for item in items)
@@ -69,7 +72,7 @@ def test_winogender_ids_carry_the_answer() -> None:
 @pytest.mark.parametrize(("folder", "kind", "count"), [("bbq", "bbq", 5196), ("cbbq", "cbbq", 1172)])
 def test_every_published_bbq_row_has_one_target(folder: str, kind: str, count: int) -> None:
     items, excluded = parse_bbq(load_rows(shared(f"data/bias/{folder}"), kind))
-    assert len(items) == count and not excluded
+    assert len(items) + len(excluded) == count and all(gap.repeat for gap in excluded) and len(excluded) <= 2
     assert all(item.target != item.unknown for item in items)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.leakage import load_benchmark, shuffled_orders
+from lm_audit.audits.leakage.items.answers import CONTRADICTION
 from lm_audit.audits.leakage.items.benchmark import cached_benchmark
 from lm_audit.audits.leakage.items.columns import parse_mapping
 from lm_audit.audits.leakage.items.option_lists import without_labels
@@ -59,7 +60,7 @@ def test_forms_of_answers(tmp_path: Path, given: list[Any], right: list[str]) ->
     [
         (["A. red clay", "(B)", "Ａ", "Answer: C"], ["A", "B", "A", "C"]),
         (["（Ｄ）", "答案：B", "Antwort: C", "The answer is D."], ["D", "B", "C", "D"]),
-        (["**D**", "\\boxed{B}", "C) green loam", "(a) because of iron"], ["D", "B", "C", "A"]),
+        (["**D**", "\\boxed{B}", "C) green loam", "(a) Red clay, because of iron"], ["D", "B", "C", "A"]),
         (["２", "４", "(1)"], ["B", "D", "A"]),
         (["1. red clay", "4) grey silt"], ["A", "D"]),
     ],
@@ -68,9 +69,76 @@ def test_letters_and_numbers_in_whatever_they_are_wrapped(tmp_path: Path, given:
     assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "A. words that are no option",
+        "(B) green loam",
+        "b) grey silt",
+        "Ｂ．green loam",
+        "Answer: C. none of these",
+        "(a) because of iron",
+        "The answer is D: blue sand",
+        "A. red clay, B. blue sand",
+        "A. red clay and blue sand",
+        "1) green loam",
+        "E. red clay",
+        "A: redder clay",
+        "**C** - red clay",
+    ],
+)
+def test_words_that_contradict_their_letter_leave_the_row_out_by_name(tmp_path: Path, answer: str) -> None:
+    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("A", "B", "C", answer)))
+    assert [item.answer for item in benchmark.items] == ["A", "B", "C"]
+    [left_out] = benchmark.exclusions
+    assert left_out.row == 4 and (answer in left_out.reason or "none of the options" in left_out.reason)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("(B) ", "B"),
+        ("B) Blue  sand.", "B"),
+        ("Ｂ．blue sand", "B"),
+        ("c: 'green loam'", "C"),
+        ("Answer: D", "D"),
+        ("Answer: D. grey silt", "D"),
+        ("Option B", "B"),
+        ("option (c)", "C"),
+        ("A. red clay (since it holds iron)", "A"),
+        ("D\u2014grey silt", "D"),
+        ("\uff24", "D"),
+        ("d", "D"),
+        ("【Ｃ】", "C"),
+    ],
+)
+def test_a_letter_and_the_words_of_its_option(tmp_path: Path, answer: str, right: str) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask("A", "B", "C", answer))) == ["A", "B", "C", right]
+
+
+def test_an_option_that_begins_like_another_is_told_from_it(tmp_path: Path) -> None:
+    options = ["red", "red clay", "clay"]
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask("B. red clay", "A. red", options=options))) == ["B", "A"]
+    benchmark = load_benchmark(jsonl(tmp_path / "one.jsonl", *ask("B", "A", "A. red clay", options=options)))
+    assert benchmark.excluded == {CONTRADICTION: 1}
+
+
+def test_options_that_look_like_a_letter_and_words_are_texts(tmp_path: Path) -> None:
+    options = ["B. Franklin", "A. Lincoln", "G. Washington"]
+    rows = ask("A. Lincoln", "B. Franklin", "G. Washington", options=options)
+    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == ["B", "A", "C"]
+
+
+@pytest.mark.parametrize(
+    ("given", "right"), [(["Option 2", "Option 1", "Option 4"], "BAD"), (["Option 0", "Option 2"], "AC")]
+)
+def test_numbered_options_count_as_the_set_says(tmp_path: Path, given: list[str], right: str) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == list(right)
+
+
 def test_a_letter_before_the_text_of_another_option_is_no_answer(tmp_path: Path) -> None:
     benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("A. blue sand", "B", "C")))
-    assert benchmark.excluded == {"the answer is none of the options": 1}
+    assert benchmark.excluded == {CONTRADICTION: 1}
     dates = ask("4. May", "3. March", options=["3. March", "4. May", "5. June"])
     assert answers(jsonl(tmp_path / "dates.jsonl", *dates)) == ["B", "A"]
 
@@ -122,7 +190,8 @@ def test_numbers_that_may_count_from_either_are_asked_for(tmp_path: Path, given:
 
 def test_the_whole_set_decides_between_letters_and_texts(tmp_path: Path) -> None:
     words = [
-        {"question": "How?", "choices": ["Good", "Bad", "Fair", "Dab"], "answer": w} for w in ("Bad", "Good", "Dab")
+        {"question": f"How {k}?", "choices": ["Good", "Bad", "Fair", "Dab"], "answer": w}
+        for k, w in enumerate(("Bad", "Good", "Dab"))
     ]
     assert answers(jsonl(tmp_path / "words.jsonl", *words)) == ["B", "A", "D"]
     letters = [{"question": "Which letter?", "choices": ["B", "A", "C"], "answer": "A"}, *ask("D", "C")]
@@ -130,7 +199,8 @@ def test_the_whole_set_decides_between_letters_and_texts(tmp_path: Path) -> None
 
 
 def test_columns_without_values_are_passed_over(tmp_path: Path) -> None:
-    rows = [{"question": "Which?", "query": None, "options": FOUR, "choices": None, "answer": None, "label": "C"}] * 3
+    row = {"query": None, "options": FOUR, "choices": None, "answer": None, "label": "C"}
+    rows = [{"question": f"Which {k}?", **row} for k in range(3)]
     assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == ["C"] * 3
     late = [{"question": "Which?", "choices": FOUR}, *ask("B")]
     assert answers(jsonl(tmp_path / "late.jsonl", *late)) == ["", "B"]
@@ -263,7 +333,8 @@ def test_the_first_release_of_arc(tmp_path: Path) -> None:
     ],
 )
 def test_columns_of_public_sets(tmp_path: Path, columns: tuple[str, ...], value: list[Any], right: list[str]) -> None:
-    rows = [{"question": "Which?", **dict(zip(columns, FOUR, strict=False)), "label": v} for v in value]
+    named = dict(zip(columns, FOUR, strict=False))
+    rows = [{"question": f"Which {k}?", **named, "label": v} for k, v in enumerate(value)]
     assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == right
 
 
@@ -309,7 +380,7 @@ def test_class_numbers_get_their_names(tmp_path: Path) -> None:
 def test_more_than_half_unusable_is_refused_and_less_is_said(tmp_path: Path) -> None:
     bad = [{"question": "", "choices": FOUR, "answer": "A"}]
     with pytest.raises(DataError, match="more than half of the rows cannot be used"):
-        load_benchmark(jsonl(tmp_path / "most.jsonl", *bad * 3, *ask("A")))
+        load_benchmark(jsonl(tmp_path / "most.jsonl", *({**bad[0], "id": k} for k in range(3)), *ask("A")))
     loss = load_benchmark(jsonl(tmp_path / "some.jsonl", *bad, *ask("A", "B", "C"))).loss()
     assert loss == "1 of 4 rows (25%) could not be used: 1 because the question is empty"
 
@@ -428,4 +499,4 @@ def test_items_that_stand_there_twice_are_a_warning(tmp_path: Path, copies: int,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cached_benchmark(str(tmp_path), None, None, 0)
-    assert any("6 of 12 items repeat another item" in str(one.message) for one in caught) is told
+    assert any("6 of 12 rows repeat another row, and count once" in str(one.message) for one in caught) is told

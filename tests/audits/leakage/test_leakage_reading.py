@@ -146,7 +146,7 @@ def test_parquet_with_a_missing_fourth_option(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_one_benchmark_with_a_subject_a_file(tmp_path: Path) -> None:
-    write(tmp_path / "b.csv", HEAD + "1,q,a,b,c,d,A\n1,q2,a,b,c,d,A\n")
+    write(tmp_path / "b.csv", HEAD + "1,q1,a,b,c,d,A\n1,q2,a,b,c,d,A\n")
     write(tmp_path / "a.csv", HEAD + "1,q,a,b,c,d,A\n")
     write(tmp_path / "c.csv", HEAD)
     benchmark = load_benchmark(tmp_path)

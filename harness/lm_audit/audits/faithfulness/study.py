@@ -17,6 +17,7 @@ from lm_audit.audits.faithfulness.passage.samples import Sample, split_thinking
 from lm_audit.audits.faithfulness.passage.spans import Span, tokens_in_characters
 from lm_audit.errors import DataError
 from lm_audit.models.text.thinking import split_reply
+from lm_audit.visible import is_blank
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -162,8 +163,8 @@ def prepare(model: LanguageModel, sample: Sample, *, chat: bool = False, max_new
     if generation is None:
         reply = model.generate([sample.prompt], max_new_tokens=max_new_tokens, chat=chat)[0]
         generation, opened = reply.text, reply.opened
-        if not generation:
-            raise DataError(f"sample {sample.name}: the model generates nothing, so there is nothing to explain")
+        if is_blank(generation):
+            raise DataError(f"sample {sample.name}: the model writes nothing that can be seen or explained")
     explainer = Explainer(model, sample.prompt, generation, chat=chat)
     thinking, output = sample.thinking, sample.output
     if output is None:

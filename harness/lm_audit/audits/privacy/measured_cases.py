@@ -13,6 +13,7 @@ from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stages.stage_option import manifest_path, parse_stages
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
+from lm_audit.textfiles.remembering import content_stamp, remembered_by_content
 
 if TYPE_CHECKING:
     from lm_audit.audits.measured_once import MeasuredOnce
@@ -56,7 +57,7 @@ def chosen_stages(options: RunOptions) -> dict[str, str] | None:
     return stages
 
 
-@lru_cache(maxsize=4)
+@remembered_by_content(maxsize=4)
 def _readable_manifest(path: Path) -> None:
     """Refuse a damaged manifest at collection, before a model loads."""
     from lm_audit.audits.privacy.data.manifest import read_manifest
@@ -114,7 +115,7 @@ def run_evidence(options: RunOptions, measured_once: MeasuredOnce) -> Evidence:
     manifest, scoring, lenient = str(options.option("manifest")), scoring_options(options), len(stages) < len(STAGES)
     return measured_once(
         None,
-        ("privacy", tuple(stages.items()), manifest, options.device, scoring),
+        ("privacy", tuple(stages.items()), manifest, content_stamp(manifest), options.device, scoring),
         lambda: audit_stages(stages, manifest, device=options.device, options=scoring, lenient=lenient),
         form=FileForm(save_evidence, load_evidence),
     )

@@ -24,33 +24,56 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Exclusion:
-    """A row that was left out, and why."""
+    """A row that was left out, and why. ``repeat``: it is an earlier row again, which counts once, and is no loss."""
 
     file: str
     row: int
     reason: str
+    repeat: bool = False
 
     def __str__(self) -> str:
         return f"{self.file} row {self.row}: {self.reason}"
 
 
 def parse_each(
-    rows: Iterable[Mapping[str, Any]], parse: Callable[[Mapping[str, Any], int], Item]
+    rows: Iterable[Mapping[str, Any]],
+    parse: Callable[[Mapping[str, Any], int], Item],
+    content: Callable[[Item], Hashable],
 ) -> tuple[list[Item], list[Exclusion]]:
-    """What ``parse(row, number)`` makes of each row, and the rows for which it raises ``DataError``."""
+    """What ``parse(row, number)`` makes of each row, and the rows for which it raises ``DataError``.
+
+    An item whose ``content`` (all that is asked of the model, ids left out) an earlier one has counts once: a copy of a
+    row is no evidence more, and would make every interval too narrow.
+    """
     items: list[Item] = []
     excluded: list[Exclusion] = []
+    first: dict[Hashable, tuple[str, int]] = {}
+    key: Hashable
     for number, row in enumerate(rows, start=1):
         try:
-            items.append(parse(row, number))
+            item = parse(row, number)
+            key, reason = content(item), None
         except DataError as error:
-            excluded.append(exclusion(row, number, str(error)))
+            key, reason = repr({name: row[name] for name in row if name not in ("_file", "_row")}), str(error)
+        place = place_of(row, number)
+        earlier = first.setdefault(key, place)
+        if earlier != place:
+            excluded.append(repeat(row, number, earlier))
+        elif reason is not None:
+            excluded.append(exclusion(row, number, reason))
+        else:
+            items.append(item)
     return items, excluded
 
 
 def exclusion(row: Mapping[str, Any], number: int, reason: str) -> Exclusion:
     """The exclusion of a row that carries ``_file`` and ``_row``, or has the place ``number`` in its list."""
     return Exclusion(*place_of(row, number), reason)
+
+
+def repeat(row: Mapping[str, Any], number: int, earlier: tuple[str, int]) -> Exclusion:
+    """The exclusion of a row that is the one at ``earlier`` (file, row) again."""
+    return Exclusion(*place_of(row, number), f"repeats row {earlier[1]} of {earlier[0] or 'the rows'}", repeat=True)
 
 
 def place_of(row: Mapping[str, Any], number: int) -> tuple[str, int]:
@@ -60,12 +83,16 @@ def place_of(row: Mapping[str, Any], number: int) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Usage:
-    """How much of a set could be used: rows read and rows excluded by category, and the exclusions themselves."""
+    """How much of a set could be used: rows read and rows excluded by category, and the exclusions themselves.
+
+    ``repeats`` counts rows that are an earlier one again: they count once, and are neither read nor excluded here.
+    """
 
     name: str
     read: Mapping[str, int]
     excluded: Mapping[str, int]
     exclusions: tuple[Exclusion, ...] = field(default=(), repr=False)
+    repeats: int = 0
 
     @classmethod
     def of(
@@ -76,14 +103,18 @@ class Usage:
         category: Callable[[Mapping[str, Any]], Hashable],
     ) -> Usage:
         """The usage of ``rows`` of which ``excluded`` were left out."""
-        gone = {(gap.file, gap.row) for gap in excluded}
+        gone = {(gap.file, gap.row) for gap in excluded if not gap.repeat}
+        again = {(gap.file, gap.row) for gap in excluded if gap.repeat}
         read: Counter[str] = Counter()
         lost: Counter[str] = Counter()
         for number, row in enumerate(rows, start=1):
-            label = str(category(row)) or "unknown"
-            read[label] += 1
-            lost[label] += place_of(row, number) in gone
-        return cls(name, dict(read), {label: count for label, count in lost.items() if count}, tuple(excluded))
+            place = place_of(row, number)
+            if place not in again:
+                label = str(category(row)) or "unknown"
+                read[label] += 1
+                lost[label] += place in gone
+        losses = {label: count for label, count in lost.items() if count}
+        return cls(name, dict(read), losses, tuple(gap for gap in excluded if not gap.repeat), len(again))
 
     @property
     def n_read(self) -> int:
@@ -96,7 +127,19 @@ class Usage:
         return sum(self.excluded.values())
 
     def warnings(self) -> list[str]:
-        """One line where more than 5% of the set, or of one of its categories, is excluded; with the reasons."""
+        """One line where more than 5% of the set, or of one of its categories, is excluded, with the reasons; one where
+        more than 5% of its rows are there already."""
+        return [*self._losses(), *self._repeated()]
+
+    def _repeated(self) -> list[str]:
+        total = self.n_read + self.repeats
+        if self.repeats <= WARNED_SHARE * total:
+            return []
+        return [
+            f"{self.name}: {self.repeats} of {total} rows repeat another row, and count once: is the set there twice?"
+        ]
+
+    def _losses(self) -> list[str]:
         over = [
             f"{self.excluded[label]} of {count} in {label}"
             for label, count in self.read.items()
@@ -132,6 +175,8 @@ class Usage:
         evidence.parameters.update(
             {"rows_read": self.n_read, "rows_used": self.n_read - self.n_excluded, "rows_excluded": self.n_excluded}
         )
+        if self.repeats:
+            evidence.parameters["rows_repeated"] = self.repeats
         evidence.notes.extend(f"Warning: {line}" for line in self.warnings())
         evidence.notes.extend(f"Excluded: {gap}" for gap in self.exclusions[:LISTED])
         if len(self.exclusions) > LISTED:

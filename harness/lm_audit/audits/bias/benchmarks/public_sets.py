@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
@@ -18,6 +17,7 @@ from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
 from lm_audit.audits.hub_presence import is_settled, refuse_absent
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataWarning
+from lm_audit.textfiles.remembering import remembered_by_content
 
 Row = Mapping[str, Any]
 Parsed = tuple[Sequence[Any], Sequence[Exclusion]]
@@ -79,29 +79,18 @@ def check_set(source: str, kind: str) -> None:
         refuse_absent(named)
 
 
-@lru_cache(maxsize=8)
+@remembered_by_content(maxsize=8)
 def load_set(source: str, kind: str) -> LoadedSet:
-    """A public set read and parsed once in a process; warns (``DataWarning``) of more than 5% excluded or repeated.
+    """A public set read and parsed once in a process, and again where its files changed.
 
-    Raises what :func:`load_rows` raises, and ``DataError`` where more than half of the rows cannot be used.
+    Warns (``DataWarning``) of more than 5% excluded or repeated. Raises what :func:`load_rows` raises, and
+    ``DataError`` where more than half of the rows cannot be used.
     """
     rows = load_rows(source, kind)
     _, excluded = SETS[kind].parse(rows)
     usage = usage_of(kind, rows, excluded)
     usage.require_most()
-    for line in (*usage.warnings(), *_repeats(rows)):
-        warnings.warn(f"{source}: {line}", DataWarning, stacklevel=2)
+    for line in usage.warnings():
+        warnings.warn(f"{source}: {line}", DataWarning, stacklevel=4)
     gone = {(gap.file, gap.row) for gap in excluded}
     return LoadedSet([row for number, row in enumerate(rows, start=1) if place_of(row, number) not in gone], usage)
-
-
-def _repeats(rows: Sequence[Row]) -> list[str]:
-    """A warning where more than 5% of the rows stand there already: each counts as independent, at no new evidence."""
-    contents = {repr({key: value for key, value in row.items() if key not in ("_file", "_row")}) for row in rows}
-    again = len(rows) - len(contents)
-    if again <= 0.05 * len(rows):
-        return []
-    return [
-        f"{again} of {len(rows)} rows repeat another row; each counts as independent, which makes intervals too narrow:"
-        " is the set there twice?"
-    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -90,7 +90,7 @@ class WinoBiasItem:
 
 def parse_winobias(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinoBiasItem], list[Exclusion]]:
     """The usable lines, and those that are not usable with the reason for each."""
-    return parse_each(rows, _item)
+    return parse_each(rows, _item, lambda item: replace(item, pair="", question=replace(item.question, item="")))
 
 
 def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class WinogenderItem:
 
 def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinogenderItem], list[Exclusion]]:
     """The usable sentences, and those that are not usable with the reason for each."""
-    return parse_each(rows, _item)
+    return parse_each(rows, _item, lambda item: replace(item, template="", question=replace(item.question, item="")))
 
 
 def _item(row: Mapping[str, Any], _number: int) -> WinogenderItem:

@@ -62,6 +62,13 @@ def load_swap_items(path: str | Path) -> list[SwapItem]:
             message = f"swap = {pair!r:.80} must be two texts, of which the first stands once before the bar"
             raise DataError(message, file=path, row=row, field="control")
         items.append(SwapItem(f"control-{row}", before, before.replace(pair[0], pair[1]), suffix, True))
+    seen: dict[SwapItem, str] = {}
+    for item in items:
+        if (first := seen.setdefault(replace(item, item=""), item.item)) != item.item:
+            # Twice the same is no second item: the interval would be narrower than what is known.
+            raise DataError(
+                f"{item.item} is the same as {first} ({item.before[:60]!r}); take one of them out", file=path
+            )
     return items
 
 

@@ -58,6 +58,11 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
     for row, request in enumerate(requests, start=1):
         if request.count(SLOT) != 1:
             raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
+        if request in requests[: row - 1]:
+            first = requests.index(request) + 1
+            raise DataError(
+                f"{request!r:.80} is request {first} again; once counts", file=path, row=row, field="requests"
+            )
     return RefusalSet(
         tuple(requests),
         tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),

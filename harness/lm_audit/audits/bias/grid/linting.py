@@ -90,6 +90,10 @@ def _pair_findings(grid: PreferenceSet) -> Iterator[Finding]:
                 where, "takes 'a' for one word and 'an' for the other after a template that ends in an article"
             )
     yield from _duplicates("pairs", [pair.label for pair in grid.pairs])
+    weighed = {(pair.positive, pair.negative) for pair in grid.pairs}
+    for pair in grid.pairs:
+        if pair.positive < pair.negative and (pair.negative, pair.positive) in weighed:
+            yield Finding(f"pair {pair.label!r}", "stands there the other way round too, so that the two cancel out")
 
 
 def _articles_differ(pair: WordPair) -> bool:

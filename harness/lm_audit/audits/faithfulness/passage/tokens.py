@@ -16,6 +16,7 @@ from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.chat import ChatTemplate
 from lm_audit.models.text.token_spans import encode_texts, tells_offsets
 from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.visible import is_blank
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
@@ -100,8 +101,12 @@ def encode_passage(
     """The passage of a prompt and a generation.
 
     ``chat=True`` puts a text prompt into the tokenizer's chat template, with ``chat_args`` as its arguments. Raises
-    ``UsageError`` for an empty prompt or generation, ``DataError`` for text that the tokenizer cannot give back.
+    ``UsageError`` for an empty or blank prompt or generation, ``DataError`` for text that the tokenizer does not give
+    back.
     """
+    for name, text in (("prompt", prompt), ("generation", generation)):
+        if isinstance(text, str) and text and is_blank(text):
+            raise UsageError(f"the {name} is blank ({text[:60]!r}): nothing in it can be explained")
     prompt_ids, user, user_text, user_offsets = _encode_prompt(tokenizer, prompt, chat, chat_args)
     if not prompt_ids:
         raise UsageError("the prompt has no tokens; the first generated token needs at least one before it")

@@ -16,6 +16,7 @@ from typing import Any
 from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
 from lm_audit.errors import DataError
 from lm_audit.textfiles import json_lines
+from lm_audit.visible import is_blank
 
 _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
 
@@ -80,8 +81,8 @@ def _text(file: Path, row: int, record: dict[str, Any], key: str, *, required: b
     value = record.get(key)
     if value is None and not required:
         return None
-    if not isinstance(value, str) or not value:
-        raise DataError(f"is {value!r}; it must be text that is not empty", file=file, row=row, field=key)
+    if not isinstance(value, str) or is_blank(value):
+        raise DataError(f"is {value!r:.60}; it must be text that is not empty or blank", file=file, row=row, field=key)
     return value
 
 

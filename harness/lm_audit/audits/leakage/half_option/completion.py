@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,9 @@ def completions(
     """Greedy completions of every option's second half, in its place and after another item (what language gives).
 
     A completion is cut at the line's end and at the suffix's length in characters, and compared with the suffix in
-    characters of any script: exact match, ROUGE-L F1, edit similarity. ``on_rows`` gets item rows as they are measured.
+    characters of any script: exact match, ROUGE-L F1, edit similarity. A thought that the model opens there is no part
+    of the completion; where nothing follows it, the option is left out and counted in a note. ``on_rows`` gets item
+    rows as they are measured.
     """
     items, excluded = usable_items(model, benchmark.items, opening)
     if not items:
@@ -66,6 +69,12 @@ def completions(
     evidence.finding(*completion_findings(evidence, benchmark.name))
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
     note_unreachable(evidence)
+    unanswered = sum(row["wrote"] is None for row in rows)
+    if unanswered:
+        evidence.notes.append(
+            f"Warning: {unanswered} of {len(rows)} completions are a thought whose answer never came. They are left "
+            "out: a thought is no continuation of the option."
+        )
     evidence.rows = [] if on_rows is not None else rows
     return evidence
 
@@ -79,10 +88,18 @@ def _completed(
         own = [next(probes) for _ in variant.item.options]
         wanted += [(variant, option, own[slot]) for slot, option in zip(variant.slots, variant.options, strict=True)]
     written = _written(model, [p for _, _, p in wanted])
-    return [_row(items[v.base], v, option, p, text) for (v, option, p), text in zip(wanted, written, strict=True)]
+    return [_row(items[v.base], v, option, p, said) for (v, option, p), said in zip(wanted, written, strict=True)]
 
 
-def _written(model: LanguageModel, probes: Sequence[Probe]) -> list[str]:
+@dataclass(frozen=True)
+class Written:
+    """What a model wrote behind a cut, up to its line's end: ``text`` is ``None`` where it ended inside a thought."""
+
+    text: str | None
+    thought: str | None
+
+
+def _written(model: LanguageModel, probes: Sequence[Probe]) -> list[Written]:
     from lm_audit.models.scoring.requests import default_bos
 
     bos = list(default_bos(model.tokenizer))
@@ -90,7 +107,10 @@ def _written(model: LanguageModel, probes: Sequence[Probe]) -> list[str]:
     longest = max(len(p.whole) - len(p.context) for p in probes)
     # The suffix may be written with more tokens than the text's own; what is too long is cut below.
     generated = model.generate(prompts, max_new_tokens=longest + 2, stop=("\n",))
-    return [trimmed(g.text, len(p.suffix)) for g, p in zip(generated, probes, strict=True)]
+    return [
+        Written(None if g.answer is None else trimmed(g.answer, len(p.suffix)), g.thought)
+        for g, p in zip(generated, probes, strict=True)
+    ]
 
 
 def trimmed(text: str, length: int) -> str:
@@ -98,8 +118,10 @@ def trimmed(text: str, length: int) -> str:
     return text.split("\n")[0][:length].rstrip("\ufffd")
 
 
-def _row(item: Item, variant: Variant, option: int, p: Probe, text: str) -> dict[str, Any]:
-    letter, rouge, edit = LETTERS[option], rouge_l(text, p.suffix), edit_similarity(text, p.suffix)
+def _row(item: Item, variant: Variant, option: int, p: Probe, written: Written) -> dict[str, Any]:
+    letter, text = LETTERS[option], written.text
+    rouge = None if text is None else rouge_l(text, p.suffix)
+    edit = None if text is None else edit_similarity(text, p.suffix)
     return {
         "item": f"{item.key}:{letter}:{variant.condition}",
         "question": item.key,
@@ -109,10 +131,11 @@ def _row(item: Item, variant: Variant, option: int, p: Probe, text: str) -> dict
         "wrote": text,
         "truth": p.suffix,
         "prefix": ending(p.prefix),
-        "exact": text == p.suffix,
+        "thought": written.thought,
+        "exact": None if text is None else text == p.suffix,
         "rouge_l": rouge,
         "edit_similarity": edit,
-        "near_copy": rouge > ALIKE or edit > ALIKE,
+        "near_copy": None if rouge is None or edit is None else rouge > ALIKE or edit > ALIKE,
     }
 
 
@@ -184,7 +207,8 @@ def _most_alike(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         other = baseline.get((row["base"], row["item"].rsplit(":", 2)[1]))
-        if row["condition"] == "original" and other is not None:
+        pair = (row, other) if other is not None else (row,)
+        if row["condition"] == "original" and other is not None and all(r["wrote"] is not None for r in pair):
             gain = row["edit_similarity"] - other["edit_similarity"]
             found.append((gain * len(row["truth"]), gain, row))
     found.sort(key=lambda entry: -entry[0])

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_audit.audits.leakage.items.cells import text_of
+from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.errors import DataError
 
@@ -34,13 +34,14 @@ _OWN_LEAD = r"(?:[^\W\d_]+\s*[:：]\s*)?"
 """A word of any language before a colon: "Antwort: C", "Réponse : C"."""
 _WRAPPED = re.compile(rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]|{_ONE})\s*[.、):]?", re.IGNORECASE)
 _WITH_TEXT = re.compile(
-    rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]\s*[.:、-]?|{_ONE}\s*(?:[.、):]|\s[-\u2013\u2014])(?!\d))\s*(?P<text>\S.*)",
+    rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]\s*[.:、-]?|{_ONE}\s*(?:[.、):]|\s?[\u2013\u2014]|\s-)(?!\d))\s*(?P<text>\S.*)",
     re.DOTALL | re.IGNORECASE,
 )
 """A letter or number with a text behind it: "A. red", "(B) blue", "Answer: C) green"."""
 _MARKUP = re.compile(r"\\boxed|\\text(?:bf|rm)?|[*_`$]+")
 _NUMBER = re.compile(r"-?[0-9]{1,3}(?:\.0+)?")
 _LIST = re.compile(r"[0-9]{1,2}(?:\s*[,，、;；/|]\s*[0-9]{1,2})+")
+CONTRADICTION = "the words of the answer are not those of the option that its letter names"
 _HIDDEN = ("-1", "-1.0")
 """How sets that keep their answers secret write that."""
 
@@ -49,7 +50,8 @@ def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
     ``value`` is a cell, a list of several right answers, or a list that says of each option whether it is right (0 and
-    1, true and false); ``labels`` are the set's own names of the options.
+    1, true and false); ``labels`` are the set's own names of the options. Raises :class:`Unusable` for a letter whose
+    words are those of another option, or of none.
     """
     marked = (
         _marked(_parts(value), len(options)) if isinstance(value, list | tuple) or hasattr(value, "tolist") else None
@@ -86,7 +88,13 @@ def _of_part(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[
         place = _place(text, names)
         if place is not None:
             found[form] = [LETTERS[place]]
-    text = _core(text, options)
+    if TEXTS in found or LABELS in found:  # an option that itself looks like a letter with words behind it
+        text = _core(text, options) or text
+    else:
+        core = _core(text, options)
+        if core is None:
+            raise Unusable(f"{CONTRADICTION}: {text!r:.80}")
+        text = core
     if LABELS not in found and (place := _place(text, labels)) is not None:
         found[LABELS] = [LETTERS[place]]
     letters = _letters(text, len(options))
@@ -109,10 +117,11 @@ def _place(text: str, names: Sequence[str]) -> int | None:
     return None
 
 
-def _core(text: str, options: Sequence[str]) -> str:
+def _core(text: str, options: Sequence[str]) -> str | None:
     """The letter or number that an answer is written around; the text itself where it is written around none.
 
-    Full-width forms count as plain ones. A text behind the letter ("A. red") may be any but that of another option.
+    Full-width forms count as plain ones. A text behind the letter or number ("A. red", "2) blue, since ...") must be
+    that of the option, or begin with it and name no other; ``None`` where it is another text.
     """
     if len(text) == 1 and text.isascii():
         return text
@@ -126,12 +135,41 @@ def _core(text: str, options: Sequence[str]) -> str:
     if behind is None:
         return plain
     core = next(group for group in behind.groups()[:2] if group)
-    place = _place(behind["text"].strip(), options)
+    place = _said(behind["text"], options)
+    if place is None and not core.isalpha():
+        return plain  # words behind a number may be anything: "3. March", "1: 30"
     named = {core.upper()} if core.isalpha() else {LETTERS[k] for k in (int(core), int(core) - 1) if 0 <= k < 26}
-    if place is None:
-        # Words behind a letter alone are an explanation; behind a number they may be anything ("3. March").
-        return core if core.isalpha() else plain
-    return LETTERS[place] if LETTERS[place] in named else plain
+    return LETTERS[place] if place is not None and LETTERS[place] in named else None
+
+
+def _said(words: str, options: Sequence[str]) -> int | None:
+    """The option that words behind a letter say, by case, width, quotes and closing marks apart; ``None`` for none."""
+    said, texts = _plain(words), [_plain(option) for option in options]
+    exact = [k for k, text in enumerate(texts) if text == said]
+    if exact:
+        return exact[0] if len(exact) == 1 else _place(words.strip(), options)
+    begun = [k for k, text in enumerate(texts) if text and said.startswith(text) and not _goes_on(said[len(text) :])]
+    longest = max(begun, key=lambda k: len(texts[k]), default=None)
+    if longest is None:
+        return None
+    rest = said[len(texts[longest]) :]
+    others = any(text and text in rest for k, text in enumerate(texts) if k != longest)
+    return None if others or _ANOTHER.search(rest) else longest
+
+
+_ANOTHER = re.compile(r"(?<![^\W_])(?:[(\[]\s*[a-z]\s*[)\]]|[a-z][.)])")
+"""The mark of one more letter in what follows an option: the answer names several."""
+
+
+def _goes_on(rest: str) -> bool:
+    """Whether the word that came before does not end here: "red" in "redder"."""
+    return rest[:1].isalnum()
+
+
+def _plain(text: str) -> str:
+    """Words as they are compared: no markup, outer quotes or closing marks, whatever their case, width and gaps."""
+    bare = _MARKUP.sub("", unicodedata.normalize("NFKC", text))
+    return " ".join(bare.split()).casefold().strip("\"'\u201c\u201d\u2018\u2019\u00ab\u00bb.;,\u3002 ")
 
 
 def _letters(text: str, count: int) -> list[str] | None:

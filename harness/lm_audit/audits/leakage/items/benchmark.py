@@ -7,13 +7,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
-from lm_audit.audits.leakage.items.answers import AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.answers import CONTRADICTION, AnswerForm, AnswerForms
 from lm_audit.audits.leakage.items.cells import Unusable
 from lm_audit.audits.leakage.items.columns import (
     Candidate,
@@ -29,6 +28,7 @@ from lm_audit.audits.leakage.items.reading import Row, Source, sources
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.former_names import former_arguments
 from lm_audit.number_checks import check_whole
+from lm_audit.textfiles.remembering import remembered_by_content
 
 LISTED = 200
 """So many excluded rows are listed; all are counted."""
@@ -53,7 +53,8 @@ class Benchmark:
 
     ``by_file`` counts the usable rows of every file. ``excluded`` counts rows that could not be used, by reason;
     ``exclusions`` lists the first of them. ``guesses`` says, a sentence each, what was not certain in the reading.
-    ``places`` are the items' places among their file's usable rows: items at k and k + 1 are neighbours.
+    ``places`` are the items' places among their file's usable rows: items at k and k + 1 are neighbours. ``repeated``
+    counts rows whose question and options stand earlier already: an item counts once, and they are no rows here.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Benchmark:
     by_file: Mapping[str, int] = field(default_factory=dict)
     guesses: tuple[str, ...] = ()
     places: tuple[int, ...] = ()
+    repeated: int = 0
 
     def loss(self) -> str | None:
         """What could not be used and why, where that is more than a few rows."""
@@ -76,14 +78,11 @@ class Benchmark:
         return f"{lost} of {self.rows} rows ({lost / self.rows:.0%}) could not be used: {reasons}"
 
     def repeats(self) -> str | None:
-        """How many items stand there already, where that is more than a few: each counts as independent."""
-        again = len(self.items) - len({(item.question, item.options, item.answer) for item in self.items})
-        if again <= MANY * len(self.items):
+        """How many rows stand there already, where that is more than a few."""
+        total = self.rows + self.repeated
+        if self.repeated <= MANY * total:
             return None
-        return (
-            f"{again} of {len(self.items)} items repeat another item; each counts as independent, which makes intervals"
-            " too narrow: is the set there twice?"
-        )
+        return f"{self.repeated} of {total} rows repeat another row, and count once: is the set there twice?"
 
     def __repr__(self) -> str:
         return f"Benchmark({self.name!r}, {len(self.items)} of {self.usable} usable items, {self.rows} rows)"
@@ -103,7 +102,9 @@ def load_benchmark(
     name: str | None = None,
     drawn: Drawn = "items",
 ) -> Benchmark:
-    """Read a benchmark row by row and keep at most ``limit`` items, drawn by ``seed``; memory grows with that only.
+    """Read a benchmark row by row and keep at most ``limit`` items, drawn by ``seed``.
+
+    Memory grows with that, and by a few bytes a row, by which one that stands there again is known: it counts once.
 
     ``columns`` maps fields to columns, as ``question=Q,options=A|B|C|D,answer=Answer``; common names are found without.
     A row that is no usable item is left out, counted and listed. Raises ``DataError`` with file and row for what makes
@@ -121,15 +122,17 @@ def load_benchmark(
     return reading.result(str(source), name or Path(str(source)).stem, files)
 
 
-@lru_cache(maxsize=32)
+@remembered_by_content(maxsize=32)
 def cached_benchmark(
     benchmark: str, columns: str | None, limit: int | None, seed: int, drawn: Drawn = "items"
 ) -> Benchmark:
-    """The same, read once in a process: collection checks what the cases then use, and warns of what was guessed."""
+    """The same, read once in a process, and again where its files changed: collection checks what the cases then use,
+    and warns of what was guessed.
+    """
     found = load_benchmark(benchmark, columns=columns, limit=limit, seed=seed, drawn=drawn)
     for remark in (*found.guesses, found.loss(), found.repeats()):
         if remark:
-            warnings.warn(f"{benchmark}: {remark}", DataWarning, stacklevel=2)
+            warnings.warn(f"{benchmark}: {remark}", DataWarning, stacklevel=4)
     return found
 
 
@@ -138,7 +141,8 @@ class _Reading:
 
     def __init__(self, mapping: Mapping[str, str], sample: _Sample):
         self._mapping, self._sample = mapping, sample
-        self._rows = self._stripped = 0
+        self._rows = self._stripped = self._repeated = 0
+        self._seen: set[int] = set()
         self._reasons: Counter[str] = Counter()
         self._listed: list[Exclusion] = []
         self._forms = AnswerForms()
@@ -153,16 +157,29 @@ class _Reading:
         first = [(number, flattened(row)) for number, row in islice(rows, LOOKED_AT)]
         columns = self._columns(source, [row for _, row in first])
         for number, row in chain(first, ((number, flattened(row)) for number, row in rows)):
-            self._rows += 1
             assert columns is not None  # there is a row
+            candidate, reason = None, ""
             try:
                 candidate = candidate_of(row, columns, file=source.stem, number=number)
-            except Unusable as reason:
-                self._exclude(Exclusion(source.file, number, str(reason)))
+            except Unusable as why:
+                reason = str(why)
             except DataError as error:
                 raise DataError(str(error), file=source.file, row=number) from error
+            if self._is_repeat(repr(row) if candidate is None else repr(_asked(candidate.item))):
+                self._repeated += 1
+                continue
+            self._rows += 1
+            if candidate is None:
+                self._exclude(Exclusion(source.file, number, reason))
             else:
                 self._keep(candidate, source.file, number_of_file, number)
+
+    def _is_repeat(self, content: str) -> bool:
+        """Whether the content was there before; what is kept of each is eight bytes."""
+        digest = int.from_bytes(blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+        before = len(self._seen)
+        self._seen.add(digest)
+        return len(self._seen) == before
 
     def _columns(self, source: Source, rows: Sequence[Row]) -> Columns | None:
         """The columns, by the names and values of the first rows: a JSON object may lack what the next one has."""
@@ -240,6 +257,7 @@ class _Reading:
             {subject: self._by_file[subject] for subject in named},
             tuple(self._guesses(form)),
             tuple(place for _, answer, place in kept if answer is not None),
+            self._repeated,
         )
 
     def _guesses(self, form: AnswerForm) -> Iterator[str]:
@@ -264,6 +282,11 @@ LOOKED_AT = 200
 _UNREAD = "the answer cannot be read in the way of the others"
 
 
+def _asked(item: Item) -> tuple[str, tuple[str, ...]]:
+    """What a model is asked by an item, whatever its id, subject and answer."""
+    return item.question, item.options
+
+
 def _holds_something(value: object) -> bool:
     return value is not None and value != "" and value == value  # NaN is not itself
 
@@ -275,6 +298,8 @@ def _without(files: Sequence[str], subjects: Sequence[str]) -> list[str]:
 
 def _kind(reason: str) -> str:
     """The reason without its values, so that counts stay few."""
+    if reason.startswith(CONTRADICTION):
+        return CONTRADICTION
     return "the answer is none of the options" if reason.startswith("the answer is ") else reason
 
 

@@ -12,6 +12,7 @@ from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_charact
 from lm_audit.audits.leakage.items.item import LETTERS, Item
 from lm_audit.audits.leakage.items.option_lists import options_of
 from lm_audit.errors import DataError, UsageError
+from lm_audit.visible import is_blank
 
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "题目", "问题",
@@ -171,7 +172,7 @@ def flattened(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def candidate_of(row: Mapping[str, Any], columns: Columns, *, file: str, number: int) -> Candidate:
     """The row as an item whose answer is still open; raises :class:`Unusable` with the reason why it cannot be one."""
     question = text_of(row.get(columns.question)).strip("\r\n")
-    if not question.strip():
+    if is_blank(question):
         raise Unusable("the question is empty")
     options = options_of(row, columns.options)
     name = text_of(row.get(columns.id)).strip() if columns.id else ""

@@ -17,6 +17,7 @@ from typing import Any
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.errors import DataError
+from lm_audit.visible import is_blank
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ def options_of(row: Mapping[str, Any], columns: Sequence[str]) -> Options:
         texts, labels = [text_of(row.get(column)) for column in columns], list(_column_labels(tuple(columns)))
     else:
         texts, labels = _from_value(row.get(columns[0]))
-    while texts and not texts[-1].strip():
+    while texts and is_blank(texts[-1]):
         texts.pop()
     if not 2 <= len(texts) <= len(LETTERS):
         raise Unusable(f"{len(texts)} options; 2 to {len(LETTERS)} are expected")
-    empty = [LETTERS[k] for k, option in enumerate(texts) if not option.strip()]
+    empty = [LETTERS[k] for k, option in enumerate(texts) if is_blank(option)]
     if empty:
         raise Unusable(f"option {empty[0]} is empty")
     bare = without_labels(texts)

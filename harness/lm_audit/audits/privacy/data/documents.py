@@ -8,6 +8,7 @@ from pathlib import Path
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
 from lm_audit.textfiles import is_folder, json_lines, text_of
+from lm_audit.visible import is_blank
 
 MIN_WORDS, MAX_WORDS = 50, 512
 
@@ -52,6 +53,6 @@ def sample_documents(documents: Iterable[str], n: int, *, seed: int) -> list[str
 
 def _field(record: dict[str, object], path: Path, number: int) -> str:
     text = record.get("text")
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or is_blank(text):
         raise DataError(f"a non-empty string is needed, found {text!r}", file=path, row=number, field="text")
     return text

@@ -6,8 +6,10 @@ Ranks, entropy and Min-K%++ need the whole distribution and are left to the stag
 from __future__ import annotations
 
 import math
+import unicodedata
+import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -31,10 +33,11 @@ from lm_audit.audits.privacy.measure.membership import (
 )
 from lm_audit.audits.privacy.measure.scores import lowest_mean
 from lm_audit.audits.privacy.measure.text_alone import text_alone
-from lm_audit.errors import DataError
+from lm_audit.errors import DataError, DataWarning
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import mean_exposure
+from lm_audit.visible import is_blank
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 MEMBER: dict[str, Any] = {"role": "member"}
 TWIN = {"role": "control"}
 SCORES = ("secret_mean_logprob", "mean_logprob", "min_k20_ceil", "zlib_ratio_mean_nll", "lowercase_log_ratio")
+
+MANY = 0.05
+"""A larger share of texts that stand there already is said aloud."""
 
 BEGINS = 80
 """So many characters of a text stand in its row, by which it is found again."""
@@ -73,16 +79,46 @@ def texts_of(manifest: Manifest) -> list[MemberText]:
 def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | None, seed: int) -> list[MemberText]:
     """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order.
 
-    A text is called by its content, so that another run pairs it with itself, whatever was drawn beside it.
+    A text is called by its content, so that another run pairs it with itself, whatever was drawn beside it. One that
+    stands there several times counts once, with a warning where more than 5% do. ``DataError`` names a text that stands
+    on both sides, before any is drawn.
     """
+    sides = [(Path(where), member) for where, member in ((members, True), (held_out, False))]
+    documents = {member: _distinct(where) for where, member in sides}
+    _refuse_shared(documents[True], documents[False], f"{members} and {held_out}")
     found = []
-    for where, member in ((members, True), (held_out, False)):
-        documents = read_documents(Path(where))
-        distinct = len(dict.fromkeys(documents))
-        some = sample_documents(documents, min(distinct, limit or distinct), seed=seed)
+    for member, texts in documents.items():
+        some = sample_documents(texts.values(), min(len(texts), limit or len(texts)), seed=seed)
         side = "member" if member else "held-out"
         found += [MemberText(f"{side}-{_name(text)}", text, member) for text in some]
     return found
+
+
+def _distinct(where: Path) -> dict[str, str]:
+    """The documents of a source by what is compared of them, each once."""
+    documents = read_documents(where)
+    once: dict[str, str] = {}
+    for text in documents:
+        once.setdefault(_compared(text), text)
+    again = len(documents) - len(once)
+    if again > MANY * len(documents):
+        warnings.warn(
+            f"{where}: {again} of {len(documents)} texts repeat another text, and count once: is the set there twice?",
+            DataWarning,
+            stacklevel=3,
+        )
+    return once
+
+
+def _compared(text: str) -> str:
+    """A text without what copying changes: the form of its characters, and the kind and length of its white space."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _refuse_shared(members: Iterable[str], twins: Iterable[str], where: str) -> None:
+    if both := set(members) & set(twins):
+        more = f", and {len(both) - 1} more" if len(both) > 1 else ""
+        raise DataError(f"{where}: a text is among the members and among the held-out ones: {min(both)[:60]!r}{more}")
 
 
 def _name(text: str) -> str:
@@ -98,9 +134,10 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     Metrics are called ``privacy.scored.*``.
     The control is a classifier that reads the texts and no model: where it tells the two groups apart, so may any
     score, and the result says nothing; nor does it with so few texts that the control could not fail. Raises
-    ``DataError`` for fewer than 2 texts on a side, a text on both sides, or one of fewer than two tokens.
+    ``DataError`` for fewer than 2 different texts on a side, a text on both sides, one that shows nothing, or one of
+    fewer than two tokens. A text that stands on its side several times is scored and counted once.
     """
-    _check(texts)
+    given, texts = len(texts), _checked(texts)
     rows = _rows(model, texts)
     blind = text_alone([one.text for one in texts], [one.member for one in texts], seed=seed)
     for row, value in zip(rows, blind, strict=True):
@@ -111,6 +148,9 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
         {"members": sum(one.member for one in texts), "held_out": sum(not one.member for one in texts), "seed": seed}
         | {"score": primary, "dtype": str(model.dtype)}
     )
+    if given > len(texts):
+        evidence.parameters["repeated"] = given - len(texts)
+        evidence.notes.append(f"{given - len(texts)} texts repeat another text of their side, and count once.")
     evidence.extend_rows(rows)
     members, twins = _sides(rows, primary)
     evidence.metric("privacy.scored.roc_auc", auc_estimate(members, twins), _source("auc", primary))
@@ -130,13 +170,18 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     return evidence
 
 
-def _check(texts: Sequence[MemberText]) -> None:
-    members = {one.text for one in texts if one.member}
-    twins = {one.text for one in texts if not one.member}
+def _checked(texts: Sequence[MemberText]) -> list[MemberText]:
+    """The texts, each once a side."""
+    once: dict[tuple[str, bool], MemberText] = {}
+    for one in texts:
+        if is_blank(one.text):
+            raise DataError(f"text {one.item} is blank: {one.text[:60]!r}; a text that shows something is needed")
+        once.setdefault((_compared(one.text), one.member), one)
+    members, twins = ({text for text, member in once if member == side} for side in (True, False))
     if min(len(members), len(twins)) < 2:
         raise DataError(f"{len(members)} member texts and {len(twins)} held-out ones; at least 2 of each are needed")
-    if both := members & twins:
-        raise DataError(f"a text is among the members and among the held-out ones: {min(both)[:60]!r}")
+    _refuse_shared(members, twins, "membership")
+    return list(once.values())
 
 
 def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ metadata and polarity (:mod:`lm_audit.audits.bias.benchmarks.bbq.groups`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lm_audit.audits.bias.benchmarks.bbq.groups import ANSWERS, stereotyped_answer, stereotyped_answer_chinese
@@ -77,7 +77,11 @@ def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Ex
     rows = list(rows)
     names = unique_items(("", f"{row.get('_file', 'row')}:{row.get('_row', i)}") for i, row in enumerate(rows, start=1))
     folded = _targets_follow_polarity(rows)
-    return parse_each(rows, lambda row, number: _item(row, number, names[number - 1], folded))
+    return parse_each(rows, lambda row, number: _item(row, number, names[number - 1], folded), _content)
+
+
+def _content(item: BBQItem) -> Hashable:
+    return replace(item, item="", question_index="")
 
 
 def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQItem:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, exclusion, place_of
+from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.rows import unique_items
 from lm_audit.audits.bias.benchmarks.text_fields import is_label
 from lm_audit.errors import DataError
 
 DEFECTS = (
-    "duplicate pair",
     "several edited spans",
     "unequal word counts",
     "final punctuation in one sentence only",
@@ -53,36 +52,35 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
     names = unique_items(
         (str(row.get("idx", row.get("id", ""))), ":".join(map(str, place_of(row, i)))) for i, row in enumerate(rows, 1)
     )
-    pairs: list[CrowsPair] = []
-    excluded: list[Exclusion] = []
-    seen: set[tuple[str, str]] = set()
-    for number, row in enumerate(rows, start=1):
-        more, less = str(row["sent_more"]), str(row["sent_less"])
-        file, line = place_of(row, number)
-        direction = _direction(row, file, line)
-        if not isinstance(row["sent_more"], str) or not isinstance(row["sent_less"], str):
-            excluded.append(exclusion(row, number, "has a sentence that is no text"))
-        elif not is_label(row.get("bias_type")):
-            excluded.append(exclusion(row, number, "has a bias_type that is neither text nor number"))
-        elif not more.strip() or not less.strip():
-            excluded.append(exclusion(row, number, "has an empty sentence"))
-        elif more == less:
-            excluded.append(exclusion(row, number, "has two identical sentences"))
-        else:
-            pairs.append(
-                CrowsPair(
-                    item=names[number - 1],
-                    sent_more=more,
-                    sent_less=less,
-                    direction=direction,
-                    bias_type=str(row.get("bias_type", "")),
-                    # Without a writer, every pair stands for itself.
-                    writer=str(row.get("anon_writer") or f"{file}:{line}"),
-                    defects=tuple(_defects(more, less, (more, less) in seen)),
-                )
-            )
-        seen.add((more, less))
-    return pairs, excluded
+    directions = [_direction(row, *place_of(row, number)) for number, row in enumerate(rows, start=1)]
+    return parse_each(
+        rows,
+        lambda row, number: _pair(row, number, names[number - 1], directions[number - 1]),
+        lambda pair: (pair.sent_more, pair.sent_less),
+    )
+
+
+def _pair(row: Mapping[str, Any], number: int, name: str, direction: str) -> CrowsPair:
+    more, less = row["sent_more"], row["sent_less"]
+    if not isinstance(more, str) or not isinstance(less, str):
+        raise DataError("has a sentence that is no text")
+    if not is_label(row.get("bias_type")):
+        raise DataError("has a bias_type that is neither text nor number")
+    if not more.strip() or not less.strip():
+        raise DataError("has an empty sentence")
+    if more == less:
+        raise DataError("has two identical sentences")
+    file, line = place_of(row, number)
+    return CrowsPair(
+        item=name,
+        sent_more=more,
+        sent_less=less,
+        direction=direction,
+        bias_type=str(row.get("bias_type", "")),
+        # Without a writer, every pair stands for itself.
+        writer=str(row.get("anon_writer") or f"{file}:{line}"),
+        defects=tuple(_defects(more, less)),
+    )
 
 
 def _direction(row: Mapping[str, Any], file: str, line: int) -> str:
@@ -98,7 +96,7 @@ def _direction(row: Mapping[str, Any], file: str, line: int) -> str:
     return found
 
 
-def _defects(more: str, less: str, duplicate: bool) -> list[str]:
+def _defects(more: str, less: str) -> list[str]:
     words_more, words_less = more.split(), less.split()
     edits = [
         block
@@ -106,7 +104,6 @@ def _defects(more: str, less: str, duplicate: bool) -> list[str]:
         if block[0] != "equal"
     ]
     found = (
-        duplicate,
         len(edits) > 1,
         len(words_more) != len(words_less),
         _ends_in_punctuation(more) != _ends_in_punctuation(less),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
@@ -43,7 +43,7 @@ def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetIt
         (str(row.get("id") or ""), ":".join(map(str, place_of(row, number))))
         for number, row in enumerate(rows, start=1)
     )
-    return parse_each(rows, lambda row, number: _item(row, names[number - 1]))
+    return parse_each(rows, lambda row, number: _item(row, names[number - 1]), lambda item: replace(item, item=""))
 
 
 def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
