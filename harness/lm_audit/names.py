@@ -62,6 +62,8 @@ def told_apart(name: str) -> str:
 
 
 def twin(name: str, known: Iterable[str]) -> str:
-    """``; it looks like 'x', which is another name``, empty where no known name looks like this one."""
+    """What a message says of a known name that looks like this one: ``; 'X' looks like ...``, empty for none."""
     other = next((one for one in known if one != name and look(one) == look(name)), None)
-    return "" if other is None else f"; {told_apart(name)} looks like {told_apart(other)}, and is another name"
+    if other is None:
+        return ""
+    return f"; {told_apart(name)} looks like {told_apart(other)}, and is another name; did you mean {other!r}?"

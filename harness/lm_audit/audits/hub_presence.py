@@ -32,7 +32,9 @@ def refuse_absent(source: HubSet) -> None:
 
     # The library of HTTP differs between versions of huggingface_hub; its errors stand among the bases of this one.
     bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception))
-    unanswered = tuple(base for base in bases if base.__name__ in ("HTTPError", "RequestException"))
+    unanswered = [base for base in bases if base.__name__ in ("HTTPError", "RequestException")]
+    # No network, none that answers in time, or an answer that is no JSON.
+    silent: tuple[type[Exception], ...] = (*unanswered, OSError, ValueError)
     try:
         HfApi(endpoint=os.environ.get("HF_ENDPOINT")).dataset_info(
             source.repo, revision=source.revision, timeout=_SECONDS
@@ -48,7 +50,7 @@ def refuse_absent(source: HubSet) -> None:
             ) from error
     except HFValidationError as error:
         raise DataError(f"is no name that a set of the hub can have: {error}", file=str(source)) from error
-    except (*unanswered, OSError, ValueError):  # no network, none that answers in time, an answer that is no JSON
+    except silent:
         return
 
 
