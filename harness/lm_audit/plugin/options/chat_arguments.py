@@ -8,6 +8,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.models.files.hub import is_settled
 from lm_audit.models.spec import parse_spec
+from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.options.run_options import RunOptions
 
@@ -41,17 +42,16 @@ def refuse_unread_arguments(options: RunOptions) -> None:
         )
 
 
-def _tokenizer(model: ModelChoice, options: RunOptions) -> object | None:
+def _tokenizer(model: ModelChoice, options: RunOptions) -> Tokenizer | None:
     from lm_audit.models import load_tokenizer
 
     try:
         spec = parse_spec(model.spec)
         if spec.kind == "hub" and not is_settled(spec):
             return None
-        tokenizer: object = load_tokenizer(spec, trust_remote_code=options.trust_remote_code)
+        return load_tokenizer(spec, trust_remote_code=options.trust_remote_code)
     except ModelError:
         return None
-    return tokenizer
 
 
 def unknown_templates(options: RunOptions) -> Iterable[str]:
