@@ -15,6 +15,7 @@ from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPai
 from lm_audit.audits.bias.grid.linting import lint
 from lm_audit.errors import DataError
 from tests.audits.bias.test_bias_known_answers import balanced_items
+from tests.present import present
 
 VOCABULARY = "he she him her his hers man woman king queen book saw the quickly , and"
 WORDS = st.lists(st.sampled_from(VOCABULARY.split()), max_size=9)
@@ -95,4 +96,4 @@ def test_bbq_bias_is_bounded_and_flips_with_the_answerer(data: st.DataObject) ->
         assert mirrored.bias_disambig is None
     else:
         assert -1 <= scores.bias_disambig <= 1
-        assert np.isclose(mirrored.bias_disambig, -scores.bias_disambig)
+        assert np.isclose(present(mirrored.bias_disambig), -scores.bias_disambig)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lm_audit.audits.faithfulness.methods.hops import multi_hop, observation_mask, split_hops
 from lm_audit.audits.faithfulness.passage.samples import generated_samples, load_words, split_thinking
+from tests.present import present
 
 WORDS = load_words(Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness" / "samples.toml")
 
@@ -22,15 +23,15 @@ def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind: str, 
     for sample in samples:
         facts = [sample.prompt[first:last] for first, last in sample.evidence]
         assert all(fact.endswith(".") for fact in facts)
-        answer = sample.generation[slice(*sample.output)]
+        answer = present(sample.generation)[slice(*sample.output)]
         assert all(word in " ".join(facts) + " The is in the" for word in answer.rstrip(".").split())
         assert len(facts) == (2 if kind == "hops" else 1)
         if kind == "hops":
-            assert split_thinking(sample.generation) == (sample.thinking, sample.output)
+            assert split_thinking(present(sample.generation)) == (sample.thinking, sample.output)
             assert sample.evidence[0][1] <= sample.evidence[1][0]
 
 
-def _random_span_function(columns: int, prompt, seed):
+def _random_span_function(columns: int, prompt: int, seed):
     rng = np.random.default_rng(seed)
     base = rng.random((columns - prompt, columns))
     base = np.where(np.arange(columns)[None] <= prompt + np.arange(columns - prompt)[:, None], base, 0.0)

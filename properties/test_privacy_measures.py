@@ -18,6 +18,7 @@ from lm_audit.audits.privacy.outputs import attribution_summary
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.evidence import Evidence
 from lm_audit.stats import bootstrap_ci, decide, paired_effect
+from tests.present import present
 
 COMMON = settings(max_examples=100, deadline=None)
 HEAVY = settings(max_examples=30, deadline=None)
@@ -32,11 +33,13 @@ groups = st.lists(finite, min_size=2, max_size=30).map(np.array)
 def test_p7_auc_is_antisymmetric_monotone_and_oriented(members, twins) -> None:
     """P7: "AUC in [0, 1]" is true of a wrong sign too; these say which side is which."""
     value = auc_estimate(members, twins).value
-    assert 0 <= value <= 1
-    assert math.isclose(value + auc_estimate(twins, members).value, 1, abs_tol=1e-12)
-    assert math.isclose(value, auc_estimate(np.arctan(members / 1e6), np.arctan(twins / 1e6)).value, abs_tol=1e-12)
+    assert 0 <= present(value) <= 1
+    assert math.isclose(present(value) + present(auc_estimate(twins, members).value), 1, abs_tol=1e-12)
+    assert math.isclose(
+        present(value), present(auc_estimate(np.arctan(members / 1e6), np.arctan(twins / 1e6)).value), abs_tol=1e-12
+    )
     wins = (members[:, None] > twins[None]).sum() + 0.5 * (members[:, None] == twins[None]).sum()
-    assert math.isclose(value, wins / (len(members) * len(twins)), abs_tol=1e-12)
+    assert math.isclose(present(value), wins / (len(members) * len(twins)), abs_tol=1e-12)
     if members.min() > twins.max():
         assert value == 1
 
@@ -45,7 +48,7 @@ def test_p7_auc_is_antisymmetric_monotone_and_oriented(members, twins) -> None:
 @given(groups)
 def test_p7_identical_groups_have_auc_one_half(values) -> None:
     """P7: the same multiset on both sides tells nothing."""
-    assert math.isclose(auc_estimate(values, values).value, 0.5, abs_tol=1e-12)
+    assert math.isclose(present(auc_estimate(values, values).value), 0.5, abs_tol=1e-12)
 
 
 def evidence_of(values: dict[str, list[tuple[float, float]]]) -> Evidence:
@@ -122,10 +125,10 @@ def test_p9_interval_and_mean_up_to_rounding(values: list[float], seed: int) -> 
     assert found == bootstrap_ci(values, seed=seed, n_resamples=499, method="percentile")
     slack = 1e-12 * max(1e-300, max(map(abs, values)))
     mirrored = bootstrap_ci([-v for v in values], seed=seed, n_resamples=499, method="percentile")
-    assert math.isclose(found.low, -mirrored.high, abs_tol=slack, rel_tol=1e-12)
-    assert found.low <= found.high
-    assert min(values) - slack <= found.low
-    assert found.high <= max(values) + slack
+    assert math.isclose(present(found.low), -present(mirrored.high), abs_tol=slack, rel_tol=1e-12)
+    assert present(found.low) <= present(found.high)
+    assert min(values) - slack <= present(found.low)
+    assert present(found.high) <= max(values) + slack
     if len(set(values)) == 1:
         assert found.low == found.high
         assert found.note
@@ -164,16 +167,16 @@ def test_p12_decision_is_three_valued(low: float | None, high: float | None, eff
     def known(value: float | None) -> bool:
         return value is not None and math.isfinite(value)
 
-    assume(not (known(low) and known(high) and low > high))
+    assume(not (known(low) and known(high) and present(low) > high))
     found = decide(low, high, effect)
     if known(low) and known(high):
-        assert found.statistically_significant == (low > 0 or high < 0)
+        assert found.statistically_significant == (present(low) > 0 or present(high) < 0)
     else:
         assert found.statistically_significant is None
     if known(effect):
         edges = [(0.8, "large"), (0.5, "medium"), (0.2, "small"), (0.0, "negligible")]
-        assert found.category == next(name for edge, name in edges if abs(effect) >= edge)
-        assert found.practically_significant == (abs(effect) >= 0.2)
+        assert found.category == next(name for edge, name in edges if abs(present(effect)) >= edge)
+        assert found.practically_significant == (abs(present(effect)) >= 0.2)
     else:
         assert found.category == "not_estimable"
         assert found.practically_significant is None
@@ -195,6 +198,6 @@ def test_shares_exist_only_where_they_mean_something(deltas: dict[str, float], c
 def test_stability_lies_between_0_and_1_and_is_1_for_equal_variants(table: list[list[float]]) -> None:
     """A canary that scores the same in every prompt is stable; stability ignores the unit of the scores."""
     value = stability(table)
-    assert 0 <= value <= 1
-    assert math.isclose(stability([[row[0]] * 6 for row in table]), 1, abs_tol=1e-9)
-    assert math.isclose(stability([[2 * v for v in row] for row in table]), value, abs_tol=1e-9)
+    assert 0 <= present(value) <= 1
+    assert math.isclose(present(stability([[row[0]] * 6 for row in table])), 1, abs_tol=1e-9)
+    assert math.isclose(present(stability([[2 * v for v in row] for row in table])), present(value), abs_tol=1e-9)

@@ -24,6 +24,7 @@ from lm_audit.stats import (
     power_paired_t,
 )
 from lm_audit.stats.leaks.exposure import _log_cdf
+from tests.present import present
 
 LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
@@ -31,8 +32,8 @@ LOSSES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 @given(LOSSES, LOSSES)
 def test_sampled_exposure_lies_between_zero_and_its_cap(canaries: list[float], references: list[float]) -> None:
     for answer in exposure_sampled(canaries, references):
-        assert 0 <= answer.exposure <= answer.max_exposure == math.log2(len(references) + 1)
-        assert answer.exposure_tfp < answer.exposure
+        assert 0 <= present(answer.exposure) <= present(answer.max_exposure) == math.log2(len(references) + 1)
+        assert present(answer.exposure_tfp) < present(answer.exposure)
 
 
 @given(LOSSES, LOSSES)
@@ -44,7 +45,7 @@ def test_a_lower_loss_is_never_less_exposed(canaries: list[float], references: l
 @given(st.integers(1, 2**60), st.data())
 def test_exact_exposure_lies_between_zero_and_its_cap(space: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, space))
-    assert 0 <= exposure_exact(rank, space).value <= math.log2(space)
+    assert 0 <= present(exposure_exact(rank, space).value) <= math.log2(space)
     assert exposure_exact(space, space).value == 0
 
 
@@ -54,7 +55,7 @@ def test_extrapolated_exposure_falls_with_the_loss(seed: int) -> None:
     references = np.random.default_rng(seed).gamma(4, size=60)
     losses = [-30.0, -3.0, 0.0, 1.0, 4.0, 9.0, 100.0]
     bits = [answer.value for answer in exposure_extrapolated(losses, references)]
-    assert all(a > b for a, b in pairwise(bits)) and bits[-1] >= 0
+    assert all(present(a) > present(b) for a, b in pairwise(bits)) and bits[-1] >= 0
 
 
 @given(st.floats(-5, 5), st.floats(-12, -5))
@@ -78,16 +79,16 @@ def test_one_run_bounds_are_monotone_in_right_guesses(r: int, idle: int, delta: 
 def test_the_one_run_bound_is_where_the_test_stops_rejecting(data: st.DataObject, r: int, delta: float) -> None:
     v = data.draw(st.integers(0, r))
     bound = one_run_epsilon(r, r, v, delta).value
-    assert one_run_p_value(r, r, v, bound + 1e-6, delta).value >= 0.05
-    if bound > 1e-6:
-        assert one_run_p_value(r, r, v, bound - 1e-6, delta).value < 0.05
+    assert present(one_run_p_value(r, r, v, present(bound) + 1e-6, delta).value) >= 0.05
+    if present(bound) > 1e-6:
+        assert present(one_run_p_value(r, r, v, present(bound) - 1e-6, delta).value) < 0.05
 
 
 @given(st.data(), st.integers(1, 100), st.integers(1, 100), st.sampled_from([0.0, 1e-5, 0.1]))
 def test_bounds_from_rates_grow_with_hits(data: st.DataObject, members: int, controls: int, delta: float) -> None:
     false = data.draw(st.integers(0, controls))
     bounds = [epsilon_from_rates(hits, members, false, controls, delta).value for hits in range(members + 1)]
-    assert min(bounds) >= 0
+    assert present(min(bounds)) >= 0
     # Far below the diagonal the attack is a good one turned round, so only the upper branch is monotone.
     upper = [b for hits, b in enumerate(bounds) if hits / members >= false / controls]
     assert upper == sorted(upper)
@@ -98,25 +99,25 @@ def test_likelihood_ratios(observed: float, inside: list[int], outside: list[int
     forth, back = lira_online(observed, inside, outside), lira_online(observed, outside, inside)
     assert (forth.value is None) == (len(set(inside)) == 1 or len(set(outside)) == 1)
     if forth.value is not None:
-        assert forth.value == pytest.approx(-back.value, abs=1e-9)
-        assert lira_offline(observed, outside).value <= lira_offline(observed + 1, outside).value <= 0
+        assert forth.value == pytest.approx(-present(back.value), abs=1e-9)
+        assert present(lira_offline(observed, outside).value) <= present(lira_offline(observed + 1, outside).value) <= 0
 
 
 @given(st.floats(0.05, 3), st.floats(0.001, 0.2), st.floats(0.5, 0.95))
 @settings(max_examples=25)
 def test_the_sample_size_is_the_smallest_with_the_power(effect: float, alpha: float, power: float) -> None:
-    size = int(power_paired_t(effect, alpha=alpha, power=power).value)
-    assert power_paired_t(effect, n=size, alpha=alpha).value >= power - 1e-6
+    size = int(present(power_paired_t(effect, alpha=alpha, power=power).value))
+    assert present(power_paired_t(effect, n=size, alpha=alpha).value) >= power - 1e-6
     if size > 2:
-        assert power_paired_t(effect, n=size - 1, alpha=alpha).value < power + 1e-6
-    assert power_paired_t(n=size, alpha=alpha, power=power).value <= effect + 1e-6
+        assert present(power_paired_t(effect, n=size - 1, alpha=alpha).value) < power + 1e-6
+    assert present(power_paired_t(n=size, alpha=alpha, power=power).value) <= effect + 1e-6
 
 
 @given(st.floats(0.52, 0.99), st.floats(0.01, 0.2), st.floats(0.5, 0.95))
 @settings(max_examples=25)
 def test_the_group_size_for_an_auc_is_the_smallest(auc: float, alpha: float, power: float) -> None:
-    size = int(power_auc(auc, alpha=alpha, power=power).value)
-    assert size == int(power_auc(1 - auc, alpha=alpha, power=power).value)
-    assert power_auc(auc, n=size, alpha=alpha).value >= power
+    size = int(present(power_auc(auc, alpha=alpha, power=power).value))
+    assert size == int(present(power_auc(1 - auc, alpha=alpha, power=power).value))
+    assert present(power_auc(auc, n=size, alpha=alpha).value) >= power
     if size > 2:
-        assert power_auc(auc, n=size - 1, alpha=alpha).value < power
+        assert present(power_auc(auc, n=size - 1, alpha=alpha).value) < power

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +13,7 @@ from lm_audit.errors import HarnessError
 
 def test_a_former_function_is_the_one_of_today() -> None:
     with pytest.warns(DeprecationWarning, match="lm_audit.audits.privacy.attribute is now attribute_leak"):
-        former = privacy.attribute
+        former = privacy.attribute  # type: ignore[attr-defined]  # by __getattr__
     assert former is privacy.attribute_leak
     assert "attribute" not in privacy.__all__ and "attribute" not in dir(privacy)
 
@@ -24,7 +25,9 @@ def test_a_former_function_is_the_one_of_today() -> None:
         (leakage.load_benchmark, {"benchmark": "absent.csv"}, "source"),
     ],
 )
-def test_a_former_argument_is_the_one_of_today(function, former, now) -> None:
+def test_a_former_argument_is_the_one_of_today(
+    function: Callable[..., object], former: dict[str, str], now: str
+) -> None:
     name = next(iter(former))
     with (
         pytest.warns(DeprecationWarning, match=f"{name}=.* is now {now}="),
@@ -36,7 +39,7 @@ def test_a_former_argument_is_the_one_of_today(function, former, now) -> None:
 
 
 @pytest.mark.parametrize("function", [bias.bbq, bias.bbq_generated, bias.stereoset])
-def test_rows_are_taken_by_their_former_name(function) -> None:
+def test_rows_are_taken_by_their_former_name(function: Callable[..., object]) -> None:
     assert "rows" in inspect.signature(function).parameters
     with pytest.warns(DeprecationWarning, match="items=.* is now rows="), pytest.raises(HarnessError):
         function(None, items=[])

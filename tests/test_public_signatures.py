@@ -91,10 +91,18 @@ def test_no_two_audits_export_one_word(audit: str) -> None:
     assert twice == set()
 
 
+METHOD_RECORDS: list[Any] = list(faithfulness.OPTIONS.values())
+
+
+def frozen(record: Any) -> bool:
+    """Whether a data class is one whose fields cannot be set."""
+    return bool(record.__dataclass_params__.frozen)
+
+
 def test_records_of_options_are_frozen() -> None:
     names = ("Options", "Settings", "Config")
     options = [value for value in EXPORTED.values() if inspect.isclass(value) and value.__name__.endswith(names)]
-    loose = [one.__name__ for one in options if dataclasses.is_dataclass(one) and not one.__dataclass_params__.frozen]
+    loose = [one.__name__ for one in options if dataclasses.is_dataclass(one) and not frozen(one)]
     assert loose == []
 
 
@@ -104,18 +112,18 @@ class TestMethodOptions:
     def test_every_method_has_a_record(self) -> None:
         assert set(faithfulness.OPTIONS) == set(faithfulness.METHODS)
         for record in faithfulness.OPTIONS.values():
-            assert record.__dataclass_params__.frozen and issubclass(record, faithfulness.MethodOptions)
+            assert frozen(record) and issubclass(record, faithfulness.MethodOptions)
             record()
 
     def test_keywords_are_the_fields_of_the_records(self) -> None:
         from lm_audit.audits.faithfulness.methods.method_options import Keywords
 
-        fields = {field.name for record in faithfulness.OPTIONS.values() for field in dataclasses.fields(record)}
+        fields = {field.name for record in METHOD_RECORDS for field in dataclasses.fields(record)}
         assert fields == set(Keywords.__annotations__)
 
     def test_one_name_has_one_default(self) -> None:
         defaults: dict[str, set[Any]] = {}
-        for record in faithfulness.OPTIONS.values():
+        for record in METHOD_RECORDS:
             for field in dataclasses.fields(record):
                 defaults.setdefault(field.name, set()).add(field.default)
         assert {name: values for name, values in defaults.items() if len(values) > 1} == {}
@@ -131,10 +139,10 @@ class TestMethodOptions:
         spans: dict[str, Any] = {"sink": (0, 0), "thinking": (0, 0), "explicit_sink": True}
         for name, value in other.items():
             if name in READS[method]:
-                assert getattr(options_for(method, None, {name: value}, **spans), name) in (value, (1.0,))  # type: ignore[misc, arg-type]
+                assert getattr(options_for(method, None, {name: value}, **spans), name) in (value, (1.0,))  # type: ignore[misc]
             else:
                 with pytest.raises(UsageError, match=f"{name}=.* does nothing in {method}"):
-                    options_for(method, None, {name: value}, **spans)  # type: ignore[misc, arg-type]
+                    options_for(method, None, {name: value}, **spans)  # type: ignore[misc]
 
     def test_a_record_gives_what_its_keywords_give(self) -> None:
         from lm_audit.audits.faithfulness.methods.method_options import options_for

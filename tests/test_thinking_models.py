@@ -68,7 +68,8 @@ def model(folder: Path, name: str, *, thinking: int = 64, **arguments: Any) -> L
 
 
 def value(evidence: Any, name: str) -> float | None:
-    return evidence.metrics[name].value
+    found: float | None = evidence.metrics[name].value
+    return found
 
 
 def test_bbq_reads_the_answer_behind_the_thought_and_keeps_both(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 def mend() -> None:
@@ -13,7 +14,7 @@ def mend() -> None:
 
     plain = interpreter._patch_lang_tensor
 
-    def patched(tensor, scope) -> None:
+    def patched(tensor: Any, scope: Any) -> None:
         plain(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 

@@ -21,7 +21,9 @@ from lm_audit.audits.privacy.measure.membership_scored import MemberText, texts_
 from lm_audit.errors import DataError, ModelError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
+from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
+from lm_audit.models.text.token_spans import tells_offsets
 from lm_audit.sources import undirected, unreproduced, unsourced
 from tests.endpoint.made_server import Body, made_server
 from tests.endpoint.scoring_server import Scoring, scoring_server
@@ -38,10 +40,11 @@ def local() -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def served(local: LanguageModel) -> Iterator[LanguageModel]:
+def served(local: LanguageModel) -> Iterator[EndpointModel]:
     with scoring_server(local, "prompt_logprobs") as made:
         made.context = (local.context_window or 0) + 1  # a request that scores generates one token
         model = load_model(made.spec, endpoint=EndpointSettings(retries=0, repeat_checks=0))
+        assert isinstance(model, EndpointModel)
         yield model
         model.close()
 
@@ -170,7 +173,7 @@ def test_a_tokenize_route_of_texts_alone_without_places_serves_scores_and_says_w
     with made_server(scoring.answer, routes={"/tokenize": tokenize, "/detokenize": detokenize}) as made:
         made.context = (local.context_window or 0) + 1
         model = load_model(made.spec, endpoint=EndpointSettings(retries=0, repeat_checks=0))
-        assert model.counts_tokens and not model.tokenizer.is_fast
+        assert model.counts_tokens and not tells_offsets(model.tokenizer)
         assert model.tokenizer.decode(local.tokenizer("Hello").input_ids[1:]) == "Hello"
         request = [("The children went to", " school")]
         np.testing.assert_allclose(

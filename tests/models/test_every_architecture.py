@@ -18,6 +18,7 @@ from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import ARCHITECTURES, QUICK, architecture
 from tests.models.near_ties import parting, partings, step_at, their_text
+from tests.present import present
 
 EOS = 2
 NAMES = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow, id=name) for name in sorted(ARCHITECTURES)]
@@ -174,7 +175,7 @@ def test_completions_are_generation_and_scores(name: str) -> None:
     scored = model.loglikelihood(list(zip(prompts, targets, strict=True)), bos="none")
     for one, text, scores in zip(found, written, scored, strict=True):
         assert one.token_ids == text.token_ids
-        np.testing.assert_allclose(one.scores.logprobs, scores.logprobs, atol=1e-4)
+        np.testing.assert_allclose(present(one.scores).logprobs, scores.logprobs, atol=1e-4)
 
 
 class TestRotationsThatDependOnLength:
@@ -217,7 +218,7 @@ class TestRotationsThatDependOnLength:
         for prompt, target, one, scores in zip(prompts, targets, found, scored, strict=True):
             truth = own_logprobs(model.module, prompt, target)
             np.testing.assert_allclose(scores.logprobs, truth, atol=1e-4)
-            np.testing.assert_allclose(one.scores.logprobs, truth, atol=1e-4)
+            np.testing.assert_allclose(present(one.scores).logprobs, truth, atol=1e-4)
 
     def test_a_long_text_leaves_nothing_behind(self) -> None:
         """A text of just the original length is rotated as such, whatever was read before it."""

@@ -13,6 +13,7 @@ from lm_audit import Control, Estimate, Evidence, Figure, StoreError, UsageError
 from lm_audit.findings import claim
 from lm_audit.gates import Gate
 from lm_audit.report import report
+from tests.present import present
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -97,5 +98,5 @@ def run_cell(source: str, space: dict[str, Any]) -> str:
     else:
         exec(compile(body, "cell", "exec"), space)
     if hasattr(value, "_repr_mimebundle_"):
-        return str(value._repr_mimebundle_()["text/html"])
-    return str(value._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)
+        return str(present(value)._repr_mimebundle_()["text/html"])
+    return str(present(value)._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)

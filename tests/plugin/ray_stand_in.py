@@ -87,7 +87,7 @@ class Remote:
 class Loss:
     """The node that is lost, at one point of what its session says."""
 
-    def __init__(self, cluster: Cluster):
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.case, _, self.point = os.environ.get("STAND_IN_LOSE", "").partition(":")
         self.lock = Lock()

@@ -232,7 +232,7 @@ def test_a_folder_of_a_strange_name_is_called_the_same_on_a_worker(tmp_path: Pat
         spelt(ModelChoice("a:b", str(tmp_path / "plain")))
 
 
-def test_a_worker_without_the_caller_s_words_measures_the_same(pytester, project) -> None:
+def test_a_worker_without_the_caller_s_words_measures_the_same(pytester: pytest.Pytester, project: Path) -> None:
     """A resumed run has inherited what its words do not say: all of it must be among the options that are set."""
     words = (
         "--lm-audit-limit=3", "--lm-audit-seed=5", "--lm-audit-size=standard", "--lm-audit-dtype=bfloat16",
@@ -270,6 +270,8 @@ def test_a_worker_without_the_caller_s_words_measures_the_same(pytester, project
         (("--pdb",), "--pdb needs the case in this process"),
     ],
 )
-def test_what_cannot_go_with_a_cluster_is_refused_by_name(pytester, words, problem) -> None:
+def test_what_cannot_go_with_a_cluster_is_refused_by_name(
+    pytester: pytest.Pytester, words: tuple[str] | tuple[str, str], problem: str | None
+) -> None:
     found = _problem(pytester.parseconfig("--lm-audit-ray=auto", *words))
     assert found is None if problem is None else problem in str(found)

@@ -12,6 +12,7 @@ from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
 from lm_audit.plugin.parallel.costs import DEFAULT_CASE_S, DEFAULT_LOAD_S, CostModel
 from lm_audit.plugin.parallel.durations import DurationRecorder, read_durations
 from tests.plugin.toy_run import run_pytest, write_project
+from tests.present import present
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_the_model_with_most_work_is_begun_first() -> None:
     queue = AffinityQueue(works, CostModel({"c0": 1.0, "c1": 5.0, "c2": 5.0, "c3": 50.0}))
     for node in "xyz":
         queue.add_node(node)
-    assert [queue.take(node).group for node in "xyz"] == ["c@cpu", "b@cpu", "a@cpu"]
+    assert [present(queue.take(node)).group for node in "xyz"] == ["c@cpu", "b@cpu", "a@cpu"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_what_the_user_set_stands() -> None:
     assert thread_settings({"OMP_NUM_THREADS": "7", "OMP_WAIT_POLICY": "ACTIVE"}, 2, 8) == {}
 
 
-def test_a_node_computes_with_the_threads_of_the_run(monkeypatch) -> None:
+def test_a_node_computes_with_the_threads_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray gives a worker as many threads as CPUs, a node's administrator others: nodes would differ."""
     monkeypatch.setenv("MKL_NUM_THREADS", "3")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)

@@ -119,11 +119,12 @@ def _load() -> None:
 
     assert all((execnet, jinja2, openai, pandas, pyarrow.csv, pyarrow.parquet, rich.console, scipy.stats))
     _pytest.config.get_config()
-    logging.disable_progress_bar()  # The bar has a thread.
+    progress: Any = logging
+    progress.disable_progress_bar()  # The bar has a thread.
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # Reading has four.
     AutoTokenizer.from_pretrained(MODEL)
     AutoModelForCausalLM.from_pretrained(MODEL)
-    logging.enable_progress_bar()
+    progress.enable_progress_bar()
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     others = [name for name in names if name != "jemalloc_bg_thd"]  # pyarrow's, which knows of forks.
     assert len(others) == 1, f"a process with threads cannot be forked safely: {names}"

@@ -80,11 +80,16 @@ def scriptless(chromium: Any) -> Iterator[Watched]:
     yield from _watch(chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900}))
 
 
+def _dismissed(watched: Watched, dialog: Any) -> None:
+    watched.errors.append(f"dialog {dialog.message}")
+    dialog.dismiss()
+
+
 def _watch(context: Any) -> Iterator[Watched]:
     watched = Watched(context.new_page())
     watched.page.on("console", lambda m: watched.errors.append(m.text) if m.type in ("error", "warning") else None)
     watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
-    watched.page.on("dialog", lambda dialog: watched.errors.append(f"dialog {dialog.message}") or dialog.dismiss())
+    watched.page.on("dialog", lambda dialog: _dismissed(watched, dialog))
     watched.page.on("request", lambda request: _note(watched, request.url))
     yield watched
     context.close()

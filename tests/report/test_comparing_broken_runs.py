@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from lm_audit.evidence import Control
 from lm_audit.report.comparison import runs
-from lm_audit.report.comparison.deciding import LEVEL, resolution_of
-from lm_audit.report.comparison.metric_change import Comparing
+from lm_audit.report.comparison.deciding import resolution_of
+from lm_audit.report.comparison.metric_change import LEVEL, Comparing
 from lm_audit.report.comparison.page import render_comparison
 from lm_audit.report.comparison.runs import RunComparison, Unmeasured, compare_runs
 from lm_audit.report.comparison.text import comparison_lines
@@ -61,7 +62,12 @@ def test_controls_share_nothing_of_it_and_the_seed_reaches_every_test(
 @pytest.mark.parametrize("side", [0, 1])
 def test_findings_are_void_where_either_run_is(side: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(runs, "finding_changes", lambda matched, changes: given.extend(matched) or [])
+
+    def noted(matched: Iterable[Any], changes: object) -> list[Any]:
+        given.extend(matched)
+        return []
+
+    monkeypatch.setattr(runs, "finding_changes", noted)
     both = [[control(k != side), measured("1")] for k in range(2)]
     compared(tmp_path, *both)
     assert [(case.case_id[-2], void) for case, _, void in given if not case.control_role] == [("1", True)]

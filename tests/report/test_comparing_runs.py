@@ -133,7 +133,7 @@ def test_void_numbers_and_controls_fail_nothing(tmp_path: Path) -> None:
 
 
 def test_states_that_change_and_cases_that_come_and_go(tmp_path: Path) -> None:
-    met, missed = (Verdict("bias.hit", word, "<= 0.5", "why") for word in ("met", "missed"))  # type: ignore[arg-type]
+    met, missed = (Verdict("bias.hit", word, "<= 0.5", "why") for word in ("met", "missed"))
     gone = replace(case(hits(0.4)), case_id="evals/test_bias.py::test_x[m@cpu-gone]")
     comparison = compared(
         tmp_path, [case(hits(0.4), verdicts=[met]), gone], [case(hits(0.4), verdicts=[missed], outcome="failed")]
@@ -237,8 +237,20 @@ def test_what_another_processor_computes_is_no_change(tmp_path: Path) -> None:
 
 
 def test_options_on_which_numbers_depend_are_told_where_they_differ(tmp_path: Path) -> None:
-    base = {"size": "smoke", "limit": None, "seed": 0, "data": {"crows_pairs": "a.csv"}, "audit": {"bias_margin": 0.5}}
-    other = {"size": "smoke", "limit": 12, "seed": 0, "data": {"crows_pairs": "b.csv"}, "audit": {"bias_margin": 0.2}}
+    base: dict[str, Any] = {
+        "size": "smoke",
+        "limit": None,
+        "seed": 0,
+        "data": {"crows_pairs": "a.csv"},
+        "audit": {"bias_margin": 0.5},
+    }
+    other: dict[str, Any] = {
+        "size": "smoke",
+        "limit": 12,
+        "seed": 0,
+        "data": {"crows_pairs": "b.csv"},
+        "audit": {"bias_margin": 0.2},
+    }
     runs = [
         read_run(write_run(tmp_path / f"r{k}", [case(hits(0.4))], options=options | {"workers": k}))
         for k, options in enumerate((base, other, {**base, "size": "standard"}))
@@ -255,6 +267,6 @@ def test_options_on_which_numbers_depend_are_told_where_they_differ(tmp_path: Pa
 def test_the_same_run_twice_shows_no_change(shown: Path) -> None:
     run = read_run(shown)
     comparison = compare_runs(run, run)
-    assert comparison.states == comparison.appeared == comparison.vanished == ()
+    assert not (comparison.states or comparison.appeared or comparison.vanished)
     assert {change.direction for change in comparison.changes} <= {"same", "not comparable"}
     assert comparison_lines(comparison)[-1].startswith("0 significant regressions")

@@ -73,7 +73,7 @@ def test_audits_share_the_level_equally_whatever_they_hold() -> None:
 def test_what_cannot_reach_its_share_takes_no_part_and_says_so() -> None:
     strong, coarse = change(p=0.03, case_id="a"), change(p=0.06, floor=0.06, case_id="b")
     found = adjusted([strong, coarse])
-    assert (found[0].adjusted, found[0].able) == (pytest.approx(0.03), True)
+    assert found[0].adjusted == pytest.approx(0.03) and found[0].able
     assert (found[1].adjusted, found[1].able) == (None, False)
     together = adjusted([strong, replace(coarse, floor=0.001)])
     assert together[0].adjusted == pytest.approx(0.06) and together[1].able

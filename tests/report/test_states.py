@@ -68,7 +68,7 @@ def test_the_worst_state_is_the_one_that_needs_attention_first(number: int) -> N
 
 
 def test_the_worst_verdict_comes_first() -> None:
-    missed, undecided, met = (Verdict("m", word, "", "") for word in ("missed", "undecided", "met"))  # type: ignore[arg-type]
+    missed, undecided, met = (Verdict("m", word, "", "") for word in ("missed", "undecided", "met"))
     assert worst_word([met, undecided, missed]) == "missed"
     assert worst_word([met, undecided]) == "undecided"
     assert worst_word([met]) == "met"

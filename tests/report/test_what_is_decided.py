@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 
 def made(
-    name: str, audit: str, metrics: dict[str, tuple[MetricSource, str | None]], rows: Rows, **more: Any
+    name: str, audit: str, metrics: Mapping[str, tuple[MetricSource, str | None]], rows: Rows, **more: Any
 ) -> MadeCase:
     """A case whose metrics are what their sources make of the rows; the first is its headline."""
     estimates = {

@@ -146,7 +146,7 @@ CASES: dict[str, tuple[MetricSource, float]] = {
         members("exposure", options={"tier": {"group": "a"}}),
         float(
             np.mean(
-                [e.exposure for e in exposure_sampled(-values(role="member", group="a"), -values(role="control"))]  # type: ignore[misc]
+                [e.exposure for e in exposure_sampled(-values(role="member", group="a"), -values(role="control"))]
             )
         ),
     ),

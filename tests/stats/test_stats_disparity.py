@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.means.disparity import max_min_disparity, mean_errors
 from lm_audit.stats.shares.share_differences import clustered_share_difference
+from tests.present import present
 
 
-def grid(rng: np.random.Generator, groups: int, rows: int, columns: int, means: object = 0.0) -> np.ndarray:
+def grid(rng: np.random.Generator, groups: int, rows: int, columns: int, means: ArrayLike = 0.0) -> NDArray[np.float64]:
     """Group means plus what templates, pairs and their cells add to each group."""
     noise = rng.normal(0, 0.35, (groups, rows, 1)) + rng.normal(0, 0.35, (groups, 1, columns))
-    return np.broadcast_to(means, groups)[:, None, None] + noise + rng.normal(0, 0.6, (groups, rows, columns))
+    level: NDArray[np.float64] = np.broadcast_to(np.asarray(means, dtype=np.float64), groups)[:, None, None]
+    return level + noise + rng.normal(0, 0.6, (groups, rows, columns))
 
 
 @pytest.mark.parametrize(("groups", "size"), [(2, 12), (9, 12), (4, 6)])
@@ -104,8 +107,8 @@ def test_chance_is_of_the_size_of_what_equal_groups_show(shape: tuple[int, int, 
     for seed in range(40):
         cells = rng.normal(size=shape) + rng.normal(size=(shape[0], shape[1], 1))
         found = max_min_disparity(cells, seed=seed)
-        shown.append(found.estimate.value)
-        chance.append(found.chance)
+        shown.append(present(found.estimate.value))
+        chance.append(present(found.chance))
     assert 0.5 < np.median(chance) / np.median(shown) < 2
     assert max(chance) < 20 * max(shown)
 

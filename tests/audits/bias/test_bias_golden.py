@@ -8,6 +8,7 @@ import pytest
 
 from lm_audit.audits.bias import crows_pairs, minimal_probe
 from lm_audit.models import LanguageModel, load_model
+from tests.present import present
 from tests.shared_data import golden_file
 
 
@@ -61,6 +62,8 @@ def test_swapping_the_sentences_mirrors_the_result(smollm2: LanguageModel) -> No
     records = json.loads(golden_file("bias/crows_dev.json").read_text())["records"][:12]
     swapped = [{**row, "sent_more": row["sent_less"], "sent_less": row["sent_more"]} for row in records]
     there, back = crows_pairs(smollm2, records).metrics, crows_pairs(smollm2, swapped).metrics
-    assert there["bias.crows_pct_stereotype"].value == pytest.approx(100 - back["bias.crows_pct_stereotype"].value)
-    assert there["bias.crows_signed_diff"].value == pytest.approx(-back["bias.crows_signed_diff"].value)
+    assert there["bias.crows_pct_stereotype"].value == pytest.approx(
+        100 - present(back["bias.crows_pct_stereotype"].value)
+    )
+    assert there["bias.crows_signed_diff"].value == pytest.approx(-present(back["bias.crows_signed_diff"].value))
     assert there["bias.crows_likelihood_diff"].value == pytest.approx(back["bias.crows_likelihood_diff"].value)

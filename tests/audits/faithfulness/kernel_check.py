@@ -23,7 +23,7 @@ SHAPES = (
 )
 
 
-def plain_attention(queries: torch.Tensor, keys, first, window):
+def plain_attention(queries: torch.Tensor, keys: torch.Tensor, first, window):
     """Probabilities H x R x T."""
     heads, rows, width = queries.shape
     scores = torch.einsum("hre,hte->hrt", queries, keys.repeat_interleave(heads // keys.shape[0], 0)) * width**-0.5
@@ -32,7 +32,7 @@ def plain_attention(queries: torch.Tensor, keys, first, window):
     return scores.masked_fill(~seen, -torch.inf).softmax(-1)
 
 
-def plain_proximity(part: torch.Tensor, whole: torch.Tensor):
+def plain_proximity(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     """Last axis reduced."""
     return (whole.abs().sum(-1) - (part - whole).abs().sum(-1)).clamp_min(0)
 

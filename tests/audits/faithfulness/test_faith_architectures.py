@@ -26,7 +26,7 @@ def _stored_attention(model) -> torch.Tensor:
     return torch.stack([layer[0] for layer in found])
 
 
-def _plain_matrix(model, attention) -> torch.Tensor:
+def _plain_matrix(model, attention: torch.Tensor) -> torch.Tensor:
     """IFR from stored attention, by the definition: one vector a source, head and sink."""
     states = {}
 

@@ -20,6 +20,7 @@ from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
+from tests.present import present
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,9 @@ def test_the_copier_copies_because_one_head_looks_ten_back(seed) -> None:
     """Plain attention weights of transformers say so, and without that head nothing is copied."""
     model, samples = copier(seed), copy_samples(100, seed)
     assert all(copied(model, samples))
-    ids = torch.tensor([model.tokenizer(samples[0].prompt + samples[0].generation, add_special_tokens=False).input_ids])
+    ids = torch.tensor(
+        [model.tokenizer(samples[0].prompt + present(samples[0].generation), add_special_tokens=False).input_ids]
+    )
     model.module.set_attn_implementation("eager")
     with torch.no_grad():
         head = model.module(ids, output_attentions=True).attentions[0][0, 0]
@@ -88,14 +91,14 @@ def test_all_is_well(control, model: LanguageModel) -> None:
 
 def test_a_model_that_does_not_copy_fails_the_positive_control(small: LanguageModel) -> None:
     evidence = planted_span_evidence(small, copy_samples(12, 0), seed=0)
-    assert not evidence.control.passed and "copied in 0 of 12" in evidence.control.observed
+    assert not present(evidence.control).passed and "copied in 0 of 12" in present(evidence.control).observed
 
 
 def test_every_method_is_reported_and_names_who_failed(model: LanguageModel) -> None:
     evidence = planted_span_evidence(model, copy_samples(12, 0), seed=0)
     assert {name.rpartition(".")[2] for name in evidence.metrics} == set(METHODS + REPORTED)
     assert evidence.metrics["faithfulness.planted_found.attention"].value == 1.0
-    assert evidence.metrics["faithfulness.planted_found.input_x_gradient"].value < 0.5
+    assert present(evidence.metrics["faithfulness.planted_found.input_x_gradient"].value) < 0.5
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
+from tests.present import present
 
 PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
 
@@ -169,7 +170,7 @@ def test_ranking_is_paired_and_leaves_degenerate_samples_out() -> None:
     first, second = rank_methods(table, "mas", seed=0)
     assert (first.method, second.method) == ("good", "bad") and first.behind is None
     # Samples differ by far more than the methods do; pairing takes that out.
-    assert second.behind.value == pytest.approx(0.05) and second.separated
+    assert present(second.behind).value == pytest.approx(0.05) and second.separated
     tied = rank_methods(table_of(scored, "rise"), "rise", seed=0)
     assert not tied[1].separated
     assert rank_methods({}, "mas", seed=0) == []

@@ -155,7 +155,7 @@ def test_constant_weights_have_no_rank_correlation() -> None:
     assert rank_correlation([3, 2, 1], [1, 2, 3]) == pytest.approx(-1.0)
 
 
-def _write(tmp_path: Path, *records):
+def _write(tmp_path: Path, *records) -> Path:
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records))
     return path

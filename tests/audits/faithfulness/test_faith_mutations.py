@@ -24,6 +24,7 @@ from lm_audit.audits.faithfulness.deletion import curves as deletion
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
+from tests.present import present
 
 SCORE = LanguageModel.loglikelihood
 WEIGHTS = Attribution.prompt_weights
@@ -183,7 +184,7 @@ def cells(table):
 @pytest.mark.parametrize("control", sorted(CONTROLS))
 def test_nothing_broken_passes(control: str, model: LanguageModel) -> None:
     evidence = CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2)
-    assert evidence.control.passed, evidence.control.observed
+    assert present(evidence.control).passed, present(evidence.control).observed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(INSTRUMENT))
@@ -191,9 +192,9 @@ def test_a_broken_instrument_is_noticed(
     fault, guards, control, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(*fault)
-    assert not CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control.passed
+    assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(BOOKKEEPING))
 def test_broken_bookkeeping_is_noticed(fault, guards, control, model: LanguageModel) -> None:
-    assert not CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control.passed
+    assert not present(CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control).passed

@@ -30,6 +30,7 @@ from lm_audit.audits.leakage.half_option.variants import strangers
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_tokenizer
 from lm_audit.models.toy.tiny_model import tiny_model
+from tests.present import present
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_published_scores_are_the_sources_aggregation(tiny: LanguageModel) -> No
     assert evidence.metrics["leakage.published.score_by_items"].value == pytest.approx(dataset_score(files))
     difference = evidence.metrics["leakage.published.mitigation"].value
     original, shuffled = (evidence.metrics[f"leakage.published.{x}"].value for x in ("score", "score_shuffled"))
-    assert difference == pytest.approx(original - shuffled)
+    assert difference == pytest.approx(present(original) - present(shuffled))
     assert {row["condition"] for row in evidence.rows} == {"original", "shuffled-1", "other_item"}
 
 
@@ -141,7 +142,7 @@ def test_bytes_of_real_tokens() -> None:
     for text in ("The café costs 5 €.", " naïve 东京\n\n x", "可直接归属于"):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert b"".join(tokens.bytes_of(i) or b"" for i in ids) == text.encode()
-    assert tokens.bytes_of(tokenizer.eos_token_id) is None
+    assert tokens.bytes_of(present(tokenizer.eos_token_id)) is None
 
 
 def test_strangers_lend_within_a_file_and_never_to_themselves() -> None:
@@ -173,7 +174,7 @@ def test_option_order_in_passes(tiny: LanguageModel) -> None:
     evidence = option_order(tiny, made_up_benchmark(12, seed=3), seed=0)
     assert [row["n_orders"] for row in evidence.rows] == [24] * 12
     assert evidence.metrics["leakage.option_order.first"].chance == pytest.approx(1 / 24)
-    assert evidence.metrics["leakage.option_order_unsorted.place"].n <= 12
+    assert present(evidence.metrics["leakage.option_order_unsorted.place"].n) <= 12
 
 
 def test_sorted_rows_are_refused(tiny: LanguageModel) -> None:
@@ -183,7 +184,7 @@ def test_sorted_rows_are_refused(tiny: LanguageModel) -> None:
         row_order_test(tiny, ["b", "a"], shards=2, permutations=3, seed=0)
     evidence = row_order(tiny, made_up_benchmark(12, seed=0), shards=3, permutations=4, seed=0)
     assert [row["kind"] for row in evidence.rows] == ["pair"] * 6 + ["shard"] * 3
-    assert evidence.metrics["leakage.row_order.p_fisher"].value > 0
+    assert present(evidence.metrics["leakage.row_order.p_fisher"].value) > 0
     assert evidence.metrics["leakage.row_order.swap_gain.p"].n == 6
     assert any("also rise where neighbours share a theme" in note for note in evidence.notes)
     assert any("p_fisher can reach no verdict here" in note for note in evidence.notes)

@@ -19,6 +19,7 @@ from lm_audit.audits.leakage import (
 )
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
+from tests.present import present
 from tests.report.first_screen import clean, told
 
 
@@ -35,25 +36,25 @@ def contaminated(tiny: LanguageModel) -> LanguageModel:
 def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, tmp_path: Path) -> None:
     seen, fresh = made_up_benchmark(24, seed=1), made_up_benchmark(24, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
-    assert evidence.metrics["leakage.order_effect.logprob.p"].value < 0.001
+    assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) < 0.001
     values = [evidence.metrics[f"leakage.logprob.{c}"].value for c in ("original", "shuffled", "other_item")]
     assert values[0] == max(values)
     assert evidence.metrics["leakage.logprob.original"].chance == values[2]
     order = option_order(contaminated, seen, seed=0)
-    assert order.metrics["leakage.option_order.first.p"].value < 0.001
+    assert present(order.metrics["leakage.option_order.first.p"].value) < 0.001
     found = told(tmp_path / "run", evidence)
     assert found.says("The model prefers the printed order of the options of made-up: it has seen them")
     texts = text_likelihood(contaminated, seen, clean=fresh, seed=0)
-    assert texts.metrics["leakage.text.min_k20.auc"].value > 0.9
-    assert texts.metrics["leakage.text.min_k20_plus.auc"].value > 0.9
+    assert present(texts.metrics["leakage.text.min_k20.auc"].value) > 0.9
+    assert present(texts.metrics["leakage.text.min_k20_plus.auc"].value) > 0.9
 
 
 def test_the_same_model_on_other_questions(contaminated: LanguageModel, tmp_path: Path) -> None:
     fresh = made_up_benchmark(24, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, fresh, seed=0))
-    assert evidence.metrics["leakage.order_effect.logprob.p"].value > 0.01
+    assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) > 0.01
     clean(told(tmp_path / "run", evidence))
-    assert option_order(contaminated, fresh, seed=0).metrics["leakage.option_order.first.p"].value > 0.01
+    assert present(option_order(contaminated, fresh, seed=0).metrics["leakage.option_order.first.p"].value) > 0.01
 
 
 SEEDS = 400
@@ -69,9 +70,9 @@ def test_false_alarms_stay_at_the_nominal_rate(orders: int) -> None:
         placed.append(published_place_test(scores.tolist(), n_resamples=499, seed=seed).value)
         flipped.append(paired_sign_flip(scores[:, 0] - scores[:, 1:].mean(axis=1), n_resamples=499, seed=seed).value)
     # 400 trials at 5%: 20 expected, 34 or more with a chance of 0.2%.
-    assert sum(p <= 0.05 for p in placed) < 34
+    assert sum(present(p) <= 0.05 for p in placed) < 34
     if orders == 1:
-        assert sum(p <= 0.05 for p in flipped) < 34
+        assert sum(present(p) <= 0.05 for p in flipped) < 34
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_bad_options_are_named_at_collection(arguments: tuple[str, str], message
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grid for the tiny model: one length within its context, one beyond."""
     from lm_audit.models import load_tokenizer
 
@@ -67,7 +67,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
     return path
 
 
-def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbers(folder, tmp_path: Path) -> None:
+def test_folder_is_evaluated_and_lengths_beyond_the_context_skip_with_both_numbers(
+    folder: Path, tmp_path: Path
+) -> None:
     output = run_evals(tmp_path, "--model", "tiny", "--needle-folder", str(folder))
     assert "needs 1000 tokens with its answer, beyond the trained context of 512 tokens" in output
     assert "failed" not in output

@@ -12,7 +12,7 @@ import pytest
 from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
 from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_whole
-from lm_audit.audits.needle.samples.sample import hash_ids
+from lm_audit.audits.needle.samples.sample import Sample, hash_ids
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 from tests.shared_data import golden_file, shared
@@ -27,7 +27,7 @@ def tokenised(source: str, tokenizer: Any) -> Haystack:
     return Haystack(source, tokenizer)
 
 
-def fed_ids(sample, tokenizer):
+def fed_ids(sample: Sample, tokenizer):
     """The ids that a model is fed, by the tokenizer itself."""
     return tokenizer(sample.prompt, add_special_tokens=sample.special, verbose=False).input_ids
 
@@ -35,7 +35,7 @@ def fed_ids(sample, tokenizer):
 @pytest.mark.parametrize("chat", [False, True], ids=["base", "chat"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("source", [ESSAY, "noise", POEM], ids=["essay", "noise", "chinese"])
-def test_prompt_fills_its_length_within_two_tokens(kind, chat: bool, source) -> None:
+def test_prompt_fills_its_length_within_two_tokens(kind: str, chat: bool, source: str) -> None:
     tokenizer = small_tokenizer(kind, chat=chat)
     haystack = tokenised(source, tokenizer)
     for length in (400, 1000, 3001):
@@ -51,7 +51,7 @@ def test_prompt_fills_its_length_within_two_tokens(kind, chat: bool, source) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_needle_tokens_hold_the_needle(kind) -> None:
+def test_needle_tokens_hold_the_needle(kind: str) -> None:
     tokenizer = small_tokenizer(kind)
     sample = build_sample(tokenised(ESSAY, tokenizer), length=900, depth=40, needle=NeedleTask(), seed=5)
     (begin, end) = sample.needle_spans[0]
@@ -60,7 +60,7 @@ def test_needle_tokens_hold_the_needle(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_other_boundary_is_nearer_to_the_depth(kind) -> None:
+def test_no_other_boundary_is_nearer_to_the_depth(kind: str) -> None:
     """Every word of the haystack is tried as the needle's place, the prompt's own tokens are counted."""
     tokenizer = small_tokenizer(kind)
     haystack = tokenised(ESSAY, tokenizer)

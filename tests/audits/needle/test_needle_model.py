@@ -10,6 +10,7 @@ from lm_audit.audits.needle.answers.answerers import beyond_context
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.shared_prefix import Reader, complete
+from tests.present import present
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,8 @@ def test_completions_equal_those_of_the_prompts_by_themselves(tiny: LanguageMode
     for one, generation, scores in zip(found, generated, scored, strict=True):
         assert one.token_ids == generation.token_ids
         assert one.text == generation.text
-        assert one.scores.logprobs == pytest.approx(scores.logprobs, abs=1e-4)
-        assert one.scores.ranks.tolist() == scores.ranks.tolist()
+        assert present(one.scores).logprobs == pytest.approx(scores.logprobs, abs=1e-4)
+        assert present(one.scores).ranks.tolist() == scores.ranks.tolist()
 
 
 def test_shared_prefixes_are_read_once(tiny: LanguageModel, prompts) -> None:
@@ -61,9 +62,9 @@ def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
     for prompt, target, one in zip(prompts, targets, found, strict=True):
         alone = complete(model, [prompt], [target], max_new_tokens=6)[0]
         assert one.token_ids == alone.token_ids
-        assert one.scores.logprobs == pytest.approx(alone.scores.logprobs, abs=1e-4)
+        assert present(one.scores).logprobs == pytest.approx(present(alone.scores).logprobs, abs=1e-4)
         whole = model.loglikelihood([(prompt, target)], bos="none")[0]
-        assert one.scores.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
+        assert present(one.scores).logprobs == pytest.approx(whole.logprobs, abs=1e-4)
 
 
 def small_model(family: str) -> LanguageModel:
@@ -118,7 +119,7 @@ def short_samples(tiny: LanguageModel):
 def test_model_that_never_read_a_needle_finds_none(tiny: LanguageModel, short_samples) -> None:
     evidence = evaluate(tiny, short_samples)
     assert evidence.metrics["needle.accuracy"].value == 0.0
-    assert evidence.metrics["needle.value_logprob"].value < -5
+    assert present(evidence.metrics["needle.value_logprob"].value) < -5
     assert evidence.metrics["needle.cut_answers"].n == 3
 
 
@@ -139,8 +140,8 @@ def test_samples_made_for_another_tokenizer_are_refused(tiny: LanguageModel, smo
 def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny: LanguageModel) -> None:
     context = tiny.module.config.max_position_embeddings
     reason = beyond_context(tiny, context + 1)
-    assert str(context + 1) in reason
-    assert f"context of {context} tokens" in reason
+    assert str(context + 1) in present(reason)
+    assert f"context of {context} tokens" in present(reason)
     assert beyond_context(tiny, context) is None
 
 
@@ -157,4 +158,4 @@ def test_embedded_model_finds_needles_in_short_prompts() -> None:
     ]
     evidence = evaluate(model, samples)
     assert evidence.metrics["needle.accuracy"].value == 1.0
-    assert evidence.metrics["needle.value_logprob"].value > -3
+    assert present(evidence.metrics["needle.value_logprob"].value) > -3

@@ -29,6 +29,7 @@ from lm_audit.audits.needle.grid.cliff import cliff
 from lm_audit.cli import main
 from lm_audit.errors import DataError
 from tests.audits.needle.needle_tokenizers import small_tokenizer
+from tests.present import present
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
 
@@ -48,12 +49,12 @@ def test_reader_of_the_middle_finds_what_stands_there() -> None:
 
 
 def test_controls_notice_stubs_that_misbehave(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reader_control(1).control.passed
-    assert middle_control(1).control.passed
+    assert present(reader_control(1).control).passed
+    assert present(middle_control(1).control).passed
     monkeypatch.setattr(NeedleReader, "answer", lambda self, samples: [Answer("9999999") for _ in samples])
     monkeypatch.setattr(MiddleReader, "_middle", lambda self, text: text)
-    assert not reader_control(1).control.passed
-    assert not middle_control(1).control.passed
+    assert not present(reader_control(1).control).passed
+    assert not present(middle_control(1).control).passed
 
 
 class Parrot:
@@ -92,7 +93,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "grid"
 
 
-def write_outputs(path: Path, records):
+def write_outputs(path: Path, records) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
@@ -154,22 +155,22 @@ def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good() -> N
     found = cliff(accuracies((50, 50), (49, 50), (40, 50), (50, 50)), 0.85)
     assert found.value == 2000.0
     assert found.high == 4000.0  # 0.8 of 50 may still be 0.888
-    assert "next length: 3000" in found.note
+    assert "next length: 3000" in present(found.note)
 
 
 def test_cliff_beyond_what_was_measured() -> None:
-    assert "beyond" in cliff(accuracies((50, 50)), 0.85).note
+    assert "beyond" in present(cliff(accuracies((50, 50)), 0.85).note)
 
 
 def test_cliff_needs_enough_samples() -> None:
     found = cliff(accuracies((6, 6)), 0.85)
     assert found.value is None
-    assert f"{samples_needed(0.85)}, all answered" in found.note
+    assert f"{samples_needed(0.85)}, all answered" in present(found.note)
     assert samples_needed(0.85) == 23
 
 
 def test_cliff_below_the_shortest_length() -> None:
-    assert "already below" in cliff(accuracies((5, 50)), 0.85).note
+    assert "already below" in present(cliff(accuracies((5, 50)), 0.85).note)
 
 
 def test_figures_hold_every_cell_and_stay_small() -> None:

@@ -30,6 +30,7 @@ from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate
 from tests.plugin.toy_run import Outcome, run_pytest
+from tests.present import present
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -63,14 +64,14 @@ def test_every_metric_of_every_stage(smoke_evidence: Evidence) -> None:
         assert {f"privacy.{stage}.{name}" for name in wanted} <= names
     assert "privacy.sft.roc_auc.span_calibrated_logprob" in names
     assert smoke_evidence.headline == "privacy.DPO_NoCanary_vs_WithCanary.did"
-    assert smoke_evidence.control.passed
+    assert present(smoke_evidence.control).passed
 
 
 def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence: Evidence) -> None:
     """60 twins allow no false positive at 1%."""
     found = smoke_evidence.metrics["privacy.sft.tpr_at_0.01"]
     assert found.value is None
-    assert "not identified" in found.note
+    assert "not identified" in present(found.note)
 
 
 def test_rows_are_plain_unique_and_without_text(smoke_evidence: Evidence) -> None:
@@ -87,7 +88,7 @@ def test_difference_in_differences_is_what_it_says(smoke_evidence: Evidence) -> 
     found = smoke_evidence.metrics["privacy.DPO_NoCanary_vs_WithCanary.did"]
     assert found.value == pytest.approx(change["member"] - change["control"], abs=1e-12)
     assert found.low is None
-    assert "at least 8 on each side" in found.note  # the smoke configuration has 4 members
+    assert "at least 8 on each side" in present(found.note)  # the smoke configuration has 4 members
 
 
 def test_tables_and_files(smoke_evidence: Evidence, tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_separable_base_voids_the_evidence(smoke_stages: tuple[StagesConfig, dic
         device="cpu",
         verify=False,
     )
-    assert not evidence.control.passed
+    assert not present(evidence.control).passed
     assert evidence.headline is None
     assert "attribution" not in evidence.parameters
 
@@ -238,22 +239,22 @@ def test_epsilon_needs_coins() -> None:
     scores = scores_of(rng.normal(3, 1, 100), rng.normal(size=100))
     assert epsilon_bound(scores, "fixed").value is None
     found = epsilon_bound(scores, "coins")
-    assert found.value > 1
-    assert "guesses right" in found.note
+    assert present(found.value) > 1
+    assert "guesses right" in present(found.note)
     silent = epsilon_bound(scores_of(rng.normal(size=100), rng.normal(size=100)), "coins")
-    assert silent.value < 0.5
+    assert present(silent.value) < 0.5
 
 
 def test_epsilon_does_not_hang_on_the_order_of_equal_scores() -> None:
     """Members first in the table, all scores equal: guessing by row order would be right every time."""
     equal = epsilon_bound(scores_of(np.zeros(50), np.zeros(50)), "coins")
     assert equal.value is None
-    assert "equal" in equal.note
+    assert "equal" in present(equal.note)
     halves = scores_of(np.r_[np.ones(20), np.zeros(30)], np.r_[np.ones(20), np.zeros(30)])
     assert epsilon_bound(halves, "coins").value is None  # no group fits into a quarter as a whole
     some = scores_of(np.r_[np.full(15, 2.0), np.zeros(35)], np.r_[np.full(5, 2.0), np.zeros(45)])
     found = epsilon_bound(some, "coins")
-    assert "15 of 20 guesses right" in found.note
+    assert "15 of 20 guesses right" in present(found.note)
     shuffled = replace(some, canaries=some.canaries.sample(frac=1, random_state=3).reset_index(drop=True))
     assert epsilon_bound(shuffled, "coins") == found
 
@@ -261,7 +262,7 @@ def test_epsilon_does_not_hang_on_the_order_of_equal_scores() -> None:
 def test_tpr_at_low_fpr_never_uses_more_than_allowed() -> None:
     found = membership(scores_of([3.0, 4.0, 150.0], list(range(150))), seed=0, n_resamples=99)["tpr_at_0.01"]
     assert found.value == pytest.approx(1 / 3)
-    assert "realised FPR 0.667%" in found.note
+    assert "realised FPR 0.667%" in present(found.note)
 
 
 def test_exact_exposure_finds_a_memorised_secret() -> None:
@@ -331,7 +332,7 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages: tuple[StagesConfig, d
     given = given_back(model, [replace(item, ids=item.ids * 2) for item in encoded])
     assert [found.extracted for found in given] == [True, False, False]
     assert given[0].thought is None
-    assert all(item.text in found.thought for item, found in zip(encoded[1:], given[1:], strict=True))
+    assert all(item.text in present(found.thought) for item, found in zip(encoded[1:], given[1:], strict=True))
     few = replace(manifest, canaries=(*manifest.members[:3], *manifest.controls[:3]))
     model.generate = (
         lambda prompts, **options: [  # type: ignore[method-assign]
@@ -352,8 +353,8 @@ def test_seeds_are_the_unit() -> None:
     combined = combine_seeds({0: one(0.5), 1: one(0.6), 2: one(0.7)}, "m")
     found = combined.metrics["m.over_seeds"]
     assert found.value == pytest.approx(0.6)
-    assert found.low < 0.6 < found.high
-    assert "meets the 70% rule" in combined.metrics["m.direction_consistency"].note
+    assert present(found.low) < 0.6 < present(found.high)
+    assert "meets the 70% rule" in present(combined.metrics["m.direction_consistency"].note)
     assert combined.figures[0].name == "seeds"
     assert combine_seeds({0: one(0.5), 1: one(0.6)}, "m").metrics["m.over_seeds"].low is None
     assert direction_consistency([1.0, -1.0, 0.0]).value == 0.5

@@ -17,6 +17,7 @@ from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.evidence import Evidence
 from lm_audit.sources import recompute, unreproduced, unsourced
 from lm_audit.stats import Estimate
+from tests.present import present
 
 NEUTRAL = ("power.", "stability", "source.stability", ".p")
 
@@ -75,7 +76,11 @@ def test_epsilon_of_coins_follows_from_the_rows() -> None:
         {"item": str(i), "stage": "sft", "role": "member" if inside else "control", "span_mean_logprob": float(v)}
         for i, (inside, v) in enumerate(zip(included, values, strict=True))
     ]
-    assert recompute(stage_source("sft", "epsilon"), rows) == epsilon_of_scores(values, included).value > 0
+    assert (
+        recompute(present(stage_source("sft", "epsilon")), rows)
+        == present(epsilon_of_scores(values, included).value)
+        > 0
+    )
 
 
 @pytest.mark.parametrize("spreads", [(0.1, 0.4), (0.2, 3.0), (0.5, 1.5)])
@@ -90,4 +95,4 @@ def test_a_stability_that_cannot_fall_further_follows_from_the_rows(spreads: tup
             for i, spread in enumerate(spreads)
         ]
         wanted = stability([[-1 - spread, -1 + spread] for spread in spreads])
-        assert recompute(stage_source("sft", name), rows) == pytest.approx(wanted, abs=1e-12)
+        assert recompute(present(stage_source("sft", name)), rows) == pytest.approx(present(wanted), abs=1e-12)

@@ -27,6 +27,7 @@ from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.audits.privacy.test_privacy_audit import scores_of
+from tests.present import present
 from tests.report.first_screen import clean, told
 
 score_stage = stagescores.score_stage
@@ -174,7 +175,7 @@ def blind(memory) -> bool:
 
 
 CONTROLS = {
-    "known-scores": lambda memory: known_scores(0).control.passed,
+    "known-scores": lambda memory: present(known_scores(0).control).passed,
     "often-repeated": lambda memory: trained_controls.often_repeated(0).control.passed,
     "never-trained": lambda memory: trained_controls.never_trained(0).control.passed,
     "blind-baseline": blind,
@@ -212,7 +213,7 @@ def test_every_fault_has_a_guard_and_every_control_guards() -> None:
 
 
 def test_the_known_model_is_a_formula_in_any_seed() -> None:
-    assert all(known_scores(seed).control.passed for seed in range(1, 6))
+    assert all(present(known_scores(seed).control).passed for seed in range(1, 6))
     other = bigram_model(1).loglikelihood([("", "a text")])[0].logprobs
     assert not np.allclose(other, bigram_model(2).loglikelihood([("", "a text")])[0].logprobs)
 
@@ -234,7 +235,7 @@ def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, t
 def norm_quantile(share: float | None) -> np.float64:
     from scipy.special import ndtri
 
-    return ndtri(share)
+    return ndtri(present(share))
 
 
 def test_an_auc_of_069_is_noticed_from_80_members_on() -> None:
@@ -242,7 +243,7 @@ def test_an_auc_of_069_is_noticed_from_80_members_on() -> None:
     of 1,000 sound audits can refuse 99% there; it says so, and warns.
     """
     rng, shift = np.random.default_rng(1), float(np.sqrt(2) * norm_quantile(0.69))
-    assert noticed_auc(50, 1000) > 0.69 > noticed_auc(80, 1000)
+    assert present(noticed_auc(50, 1000)) > 0.69 > present(noticed_auc(80, 1000))
     found = [separation(rng.normal(shift, 1, 80), rng.normal(size=1000)).shown for _ in range(400)]
     assert np.mean(found) >= 0.99
     found = [
