@@ -238,6 +238,7 @@ def test_a_worker_without_the_caller_s_words_measures_the_same(pytester: pytest.
         "--lm-audit-limit=3", "--lm-audit-seed=5", "--lm-audit-size=standard", "--lm-audit-dtype=bfloat16",
         "--lm-audit-batch-tokens=64", "--lm-audit-chat=on", "--lm-audit-thinking-tokens=9",
         "--lm-audit-device-map=auto", "--lm-audit-chat-args=a=1", "--lm-audit-model=small=tiny:3",
+        "--lm-audit-packed-weights=off",
     )  # fmt: skip
     config = pytester.parseconfig(*words)
     options = from_config(config, ("cpu",))

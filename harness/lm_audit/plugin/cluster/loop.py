@@ -126,6 +126,7 @@ def _worker_options(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "lm_audit_dtype": options.dtype,
         "lm_audit_device_map": options.device_map,
         "lm_audit_batch_tokens": options.batch_tokens,
+        "lm_audit_packed_weights": {True: "on", False: "off", None: None}[options.packed_weights],
         "lm_audit_chat": config.getoption("lm_audit_chat"),
         "lm_audit_chat_args": config.getoption("lm_audit_chat_args"),
         "lm_audit_thinking_tokens": config.getoption("lm_audit_thinking_tokens"),
