@@ -56,7 +56,7 @@ def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path: Path,
 @pytest.mark.parametrize("again", [("--ray", "auto"), ("-n", "2"), ()])
 def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again: tuple[str, str]) -> None:
     folder = project_in(tmp_path / "project")
-    assert on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c4").code == 1
+    assert on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c4", LM_AUDIT_TOY_PAUSE="0.6").code == 1
     before = only_run(folder)
     stood = sum(case.outcome in ("passed", "failed") for case in before.cases)
     assert 0 < stood < 8
