@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import skewnorm
 
@@ -104,6 +104,9 @@ def test_likelihood_ratios(observed: float, inside: list[int], outside: list[int
 
 
 @given(st.floats(0.05, 3), st.floats(0.001, 0.2), st.floats(0.5, 0.95))
+@example(2.5, 0.001, 0.75)
+@example(2.966796875, 0.001953125, 0.5)
+@example(3.0, 0.001, 0.75)
 @settings(max_examples=25)
 def test_the_sample_size_is_the_smallest_with_the_power(effect: float, alpha: float, power: float) -> None:
     size = int(present(power_paired_t(effect, alpha=alpha, power=power).value))
