@@ -1,9 +1,12 @@
 """Every control on its real model, at many seeds and under arithmetic as of other processors: how often each passes.
 
     python benchmarks/controls/real.py [--audit bias leakage ...] [--seeds 20] [--settings plain ...] [--jobs 1]
+        [--piece SEEDS] [--record FILE]
 
-Each setting runs in processes of its own, since the libraries read these settings when they load. Prints one line for
-each failure and a table of passes. Bias controls run on ``tiny`` (``--bias-model`` takes another).
+Each setting runs in processes of its own, since the libraries read these settings when they load; ``--piece`` gives
+each process so many seeds, so that many jobs have something to do. Prints one line for each failure and a table of
+passes, and appends each outcome to the record as it comes. Bias controls run on ``tiny`` (``--bias-model`` takes
+another).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +117,7 @@ def one(audit: str, seeds: range, model: str) -> None:
 
 
 def run(task: tuple[str, str, str, str]) -> tuple[str, str, list[dict[str, Any]], str]:
-    """One audit under one setting, in a process of its own: the lines it wrote, and how it broke off if it did."""
+    """Some seeds of one audit under one setting, in a process of its own: its lines, and how it broke off if it did."""
     audit, setting, seeds, model = task
     command = [sys.executable, __file__, "--one", audit, "--seeds", seeds, "--bias-model", model]
     done = subprocess.run(command, env=os.environ | SETTINGS[setting], capture_output=True, text=True, check=False)
@@ -129,6 +132,8 @@ def main() -> None:
     parser.add_argument("--seeds", default="20", help="a number of seeds, or FIRST:END")
     parser.add_argument("--bias-model", default="tiny")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--piece", type=int, default=0, help="seeds of one process; 0 for all of them")
+    parser.add_argument("--record", type=Path, default=None, help="a file of JSON lines that outcomes are appended to")
     parser.add_argument("--one", choices=tuple(AUDITS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     first, _, end = options.seeds.rpartition(":")
@@ -136,23 +141,33 @@ def main() -> None:
     if options.one:
         one(options.one, seeds, options.bias_model)
         return
+    step = options.piece or len(seeds)
+    pieces = [f"{start}:{min(start + step, seeds.stop)}" for start in range(seeds.start, seeds.stop, step)]
     tasks = [
-        (audit, setting, options.seeds, options.bias_model) for audit in options.audit for setting in options.settings
+        (audit, setting, piece, options.bias_model)
+        for audit in options.audit
+        for setting in options.settings
+        for piece in pieces
     ]
-    passes: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    passed: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     with ThreadPoolExecutor(options.jobs) as pool:
-        for audit, setting, lines, broken in pool.map(run, tasks):
+        for done in as_completed([pool.submit(run, task) for task in tasks]):
+            audit, setting, lines, broken = done.result()
             if broken:
                 print(f"{audit}, {setting}: {broken}", flush=True)
             for line in lines:
                 if not line["passed"]:
                     print(f"{audit}, {setting}, seed {line['seed']}, {line['control']}: {line['observed']}", flush=True)
-            for name in dict.fromkeys(line["control"] for line in lines):
-                good = sum(line["passed"] for line in lines if line["control"] == name)
-                passes[audit, name][setting] = f"{good} of {len(seeds)}"
+                passed[audit, line["control"]][setting] += line["passed"]
+            if options.record is not None:
+                with options.record.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps({"audit": audit, "setting": setting} | line) + "\n" for line in lines)
     print(f"| audit | control | {' | '.join(options.settings)} |\n| --- | --- |{' --- |' * len(options.settings)}")
-    for (audit, name), found in passes.items():
-        print(f"| {audit} | {name} | {' | '.join(found.get(setting, 'broke off') for setting in options.settings)} |")
+    for (audit, name), found in sorted(passed.items()):
+        counts = (
+            f"{found[setting]} of {len(seeds)}" if setting in found else "broke off" for setting in options.settings
+        )
+        print(f"| {audit} | {name} | {' | '.join(counts)} |")
 
 
 if __name__ == "__main__":
