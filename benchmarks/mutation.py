@@ -67,7 +67,7 @@ GROUPS = {
         ),
     ),
     "gates": Group(
-        ("gates.py", "plugin/record/gating.py", "stats/covering.py"),
+        ("gates/gate.py", "plugin/record/gating.py", "stats/covering.py"),
         ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
     ),
     "states": Group(("report/page/states.py",), ("tests/report/test_states.py",)),

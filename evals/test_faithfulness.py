@@ -14,8 +14,8 @@ from lm_audit.audits.faithfulness.passage.samples import Sample, generated_sampl
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.capabilities import Capability
-from lm_audit.number_checks import check_choice
 from lm_audit.plugin import Case, RunOptions, cases
+from lm_audit.shared.number_checks import check_choice
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.audit import Settings

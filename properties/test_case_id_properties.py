@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lm_audit.errors import UsageError
-from lm_audit.gates import Gate, judge
+from lm_audit.gates.gate import Gate, judge
 from lm_audit.plugin.audit_cases.case import Case
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.audit_cases.selection import Selection

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from lm_audit.report import write_reports
 from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.runstore.run import read_run
+from lm_audit.shared.visible import is_noncharacter, shown, visible
 from lm_audit.stats.estimate import Estimate
-from lm_audit.visible import is_noncharacter, shown, visible
 from tests.report.made_runs import MadeCase, write_run
 
 anything = st.text(st.characters(codec=None), max_size=30)

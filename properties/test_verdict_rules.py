@@ -15,9 +15,16 @@ from lm_audit.errors import UsageError
 from lm_audit.findings import Finding, Side
 from lm_audit.findings.beyond import LEVEL
 from lm_audit.findings.deciding import decided, excluded_above, p_of_interval
-from lm_audit.number_checks import LARGEST_SEED, check_number, check_whole, real_number, seed_number, whole_number
 from lm_audit.report.comparison.direction import turn
 from lm_audit.report.comparison.margins import margin_of
+from lm_audit.shared.number_checks import (
+    LARGEST_SEED,
+    check_number,
+    check_whole,
+    real_number,
+    seed_number,
+    whole_number,
+)
 from lm_audit.stats import Estimate
 
 MIRRORED: dict[Side, Side] = {"above": "below", "below": "above", "either": "either"}

@@ -9,6 +9,7 @@ import pytest
 
 from lm_audit.audits import bias, leakage, privacy
 from lm_audit.errors import HarnessError
+from lm_audit.shared import number_checks
 
 
 def test_a_former_function_is_the_one_of_today() -> None:
@@ -16,6 +17,12 @@ def test_a_former_function_is_the_one_of_today() -> None:
         former = privacy.attribute  # type: ignore[attr-defined]  # by __getattr__
     assert former is privacy.attribute_leak
     assert "attribute" not in privacy.__all__ and "attribute" not in dir(privacy)
+
+
+def test_a_documented_module_is_found_at_its_former_place() -> None:
+    with pytest.warns(DeprecationWarning, match="is now lm_audit.shared.number_checks.whole_number"):
+        from lm_audit.number_checks import whole_number
+    assert whole_number is number_checks.whole_number
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ MODULES = {
     ".".join(("lm_audit", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(SOURCE.rglob("*.py"))
 }
+LAYERS = {module.split(".")[1] for module in MODULES if module.count(".") == 1} - {"errors"}
 AUDITS = ("bias", "leakage", "needle", "privacy", "faithfulness")
 
 
@@ -48,6 +49,7 @@ def imported(module: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     ("layer", "forbidden"),
     [
+        ("shared", (*sorted(LAYERS - {"shared"}), "pytest", "torch", "transformers")),
         ("models", ("audits", "plugin", "report", "runstore", "evidence", "gates", "pytest")),
         ("stats", ("audits", "plugin", "report", "runstore", "models", "evidence", "pytest", "torch", "transformers")),
         ("runstore", ("audits", "plugin", "report", "models", "pytest", "torch")),

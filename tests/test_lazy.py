@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import lm_audit
-from lm_audit.lazy import homes
+from lm_audit.shared.lazy import homes
 
 SOURCE = Path(lm_audit.__file__).parent
 LAZY = sorted(path for path in SOURCE.rglob("__init__.py") if "= lazy(" in path.read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ import pytest
 
 from lm_audit.cli import main
 from lm_audit.errors import UsageError
-from lm_audit.textfiles.outputs import check_output_file, check_output_folder
+from lm_audit.shared.textfiles.outputs import check_output_file, check_output_folder
 
 
 def test_files_and_folders_that_can_be_written(tmp_path: Path) -> None:

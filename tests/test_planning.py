@@ -10,7 +10,7 @@ import pytest
 
 from lm_audit.audits.design import Design
 from lm_audit.cli import main
-from lm_audit.gates import Gate, judge
+from lm_audit.gates.gate import Gate, judge
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
 from lm_audit.stats import clopper_pearson, roc_auc
 

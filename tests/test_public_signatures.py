@@ -71,7 +71,7 @@ def test_progress_is_told_in_one_way() -> None:
     from lm_audit.audits.privacy.training import dpo, loop, sft
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
-    from lm_audit.progress import OnProgress
+    from lm_audit.shared.progress import OnProgress
 
     for function in (dpo.train_preferences, loop.run_steps, sft.train_texts):
         assert get_type_hints(function)["on_progress"] == OnProgress | None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 from tests.test_layers import MODULES
 
 ELSEWHERE = {"lm_audit.plugin.cluster.node.mirror", "lm_audit.models.endpoint.client.budget", "lm_audit.runstore.merge"}
@@ -63,4 +63,4 @@ def _renames(module: str) -> list[str]:
 
 def test_nothing_else_renames_a_file_into_place() -> None:
     found = {module: _renames(module) for module in MODULES if module not in ELSEWHERE}
-    assert {module for module, calls in found.items() if calls} == {"lm_audit.textfiles.replacing"}
+    assert {module for module, calls in found.items() if calls} == {"lm_audit.shared.textfiles.replacing"}

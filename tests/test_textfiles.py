@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.textfiles import json_lines, parse_json, read_toml, table_records, table_rows, text_of
+from lm_audit.shared.textfiles import json_lines, parse_json, read_toml, table_records, table_rows, text_of
 
 CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 
 class HarnessError(Exception):

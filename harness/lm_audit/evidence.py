@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.audits.metric_info import metric_info, with_direction
-from lm_audit.code_version import code_version
 from lm_audit.findings.controls import control_finding
 from lm_audit.findings.record import Finding
-from lm_audit.lazy import from_above
+from lm_audit.shared.code_version import code_version
+from lm_audit.shared.lazy import from_above
+from lm_audit.shared.visible import visible
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
-from lm_audit.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lm_audit.frames import What
+    from lm_audit.report.in_notebook.frames import What
 
 ControlRole = Literal["positive", "negative"]
 """A positive control holds a planted effect that must be found, a negative one has none and must stay silent."""
@@ -56,7 +56,7 @@ class Figure:
         return visible(f"<Figure {self.name}: {self.title} ({self.kind})>")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = from_above("lm_audit.notebook", "figure_bundle")(self)
+        bundle: dict[str, Any] = from_above("lm_audit.report.in_notebook.shown", "figure_bundle")(self)
         return bundle
 
 
@@ -96,14 +96,14 @@ class Evidence:
 
     def __repr__(self) -> str:
         """One short line: counts, and the headline metric."""
-        return str(from_above("lm_audit.notebook", "text_of")(self))
+        return str(from_above("lm_audit.report.in_notebook.shown", "text_of")(self))
 
     def _repr_html_(self) -> str:
-        return str(from_above("lm_audit.notebook", "evidence_html")(self))
+        return str(from_above("lm_audit.report.in_notebook.shown", "evidence_html")(self))
 
     def to_frame(self, what: What = "metrics") -> pd.DataFrame:
         """The metrics as a data frame, or the ``"items"`` or the ``"findings"``."""
-        frame: pd.DataFrame = from_above("lm_audit.frames", "evidence_frame")(self, what)
+        frame: pd.DataFrame = from_above("lm_audit.report.in_notebook.frames", "evidence_frame")(self, what)
         return frame
 
     def __setattr__(self, name: str, value: Any) -> None:

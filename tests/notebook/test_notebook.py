@@ -11,7 +11,7 @@ import pytest
 
 from lm_audit import Control, Estimate, Evidence, Figure, StoreError, UsageError, read_run
 from lm_audit.findings import claim
-from lm_audit.gates import Gate
+from lm_audit.gates.gate import Gate
 from lm_audit.report import report
 from tests.present import present
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.code_version import code_version, forget, package_digest, reachable
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.same_run import check_kin, member
+from lm_audit.shared.code_version import code_version, forget, package_digest, reachable
 from tests.plugin.toy_audit import audit_project, last_run, runs
 from tests.plugin.toy_run import REPOSITORY, environment, run_fresh
 from tests.runstore.sample_ledger import begin, new_run
@@ -127,7 +127,7 @@ PRIVACY = """
 from lm_audit.audits.privacy import measured_cases as evalcases
 from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
-from lm_audit.code_version import code_version
+from lm_audit.shared.code_version import code_version
 print(code_version(), evalcases._digest(ScoringOptions(), "cpu"), StagesConfig().folder().name)
 """
 

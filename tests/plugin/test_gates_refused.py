@@ -12,8 +12,8 @@ from lm_audit.audits.metric_info import ANY, RANGE_OF_UNIT, metric_info, metric_
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import GateError
 from lm_audit.evidence import Evidence
-from lm_audit.gate_checks import refuse_contradictions
-from lm_audit.gates import Gate, read_gates
+from lm_audit.gates.checks import refuse_contradictions
+from lm_audit.gates.gate import Gate, read_gates
 from lm_audit.report.standalone import report
 from lm_audit.stats.estimate import Estimate
 

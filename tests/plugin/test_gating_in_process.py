@@ -15,7 +15,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
-from lm_audit.gates import Gate
+from lm_audit.gates.gate import Gate
 from lm_audit.plugin.record.gating import control_message, failure, load_gates, pytest_report_teststatus, unheld
 from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict
 from lm_audit.stats.estimate import Estimate

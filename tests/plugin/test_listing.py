@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lm_audit.cli import main
-from lm_audit.listing.catalogue import catalogue
-from lm_audit.listing.commands import lines
+from lm_audit.planning.catalogue import catalogue
+from lm_audit.planning.list_command import lines
 from lm_audit.plugin.audit_cases.suite import suite_arguments
 
 PLUGINS = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]

@@ -10,11 +10,11 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
-from lm_audit.names import alike, look, readable, twin, unreadable
 from lm_audit.plugin.options.model_choice import parse_choice, parse_choices
 from lm_audit.plugin.options.run_options import parse_data
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
 from lm_audit.report.standalone import report
+from lm_audit.shared.names import alike, look, readable, twin, unreadable
 
 NFD = unicodedata.normalize("NFD", "modèle")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit import code_version
 from lm_audit.plugin.cluster.member import differences
 from lm_audit.plugin.cluster.orders import Ready, compared_versions
 from lm_audit.plugin.cluster.places import Node, Places
+from lm_audit.shared import code_version
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 from tests.plugin.acknowledging_audit import only_run
 from tests.plugin.test_ray_controller import PLACES, PLUGINS, on_cluster, project_in

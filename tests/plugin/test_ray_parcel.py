@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from lm_audit import code_version
 from lm_audit.errors import UsageError
 from lm_audit.plugin.activation import AWAKE
 from lm_audit.plugin.cluster.loop import _worker_options
@@ -29,6 +28,7 @@ from lm_audit.plugin.cluster.start import _problem
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice, spelt
 from lm_audit.plugin.options.run_options import RunOptions, from_config
+from lm_audit.shared import code_version
 
 pytest_plugins = ("pytester",)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.free_memory import available_memory
 from lm_audit.plugin.cluster.cluster import passed_environment
 from lm_audit.plugin.cluster.node.actor import session_environment
 from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.parallel.threads import cpu_quota, thread_settings, usable_cores
 from lm_audit.plugin.parallel.workers import GIB, Resources, weights_bytes, worker_count
+from lm_audit.shared.free_memory import available_memory
 from tests.plugin.toy_run import run_fresh, write_project
 
 SOURCE = """

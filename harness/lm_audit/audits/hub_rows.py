@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import is_there, readable_file
+from lm_audit.shared.textfiles import is_there, readable_file
 
 Row = dict[str, Any]
 

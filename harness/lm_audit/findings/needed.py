@@ -110,7 +110,7 @@ def _planned(finding: Finding, effect: Estimate, units: int, half: float, null: 
     from scipy.special import stdtrit
 
     from lm_audit.audits.design import Design
-    from lm_audit.gates import Gate
+    from lm_audit.gates.gate import Gate
     from lm_audit.planning.forecast import units_needed
 
     design = Design(

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lm_audit.findings.excluding import excluded_words
-from lm_audit.lazy import from_above
+from lm_audit.shared.lazy import from_above
+from lm_audit.shared.visible import visible
 from lm_audit.stats.estimate import Estimate
-from lm_audit.visible import visible
 
 Kind = Literal["claim", "control"]
 """A claim about the model, or what a control showed of the audit itself."""
@@ -77,7 +77,7 @@ class Finding:
         return visible(f"<Finding {self.key}: {self.verdict}: {self.statement}>")
 
     def _repr_html_(self) -> str:
-        return str(from_above("lm_audit.notebook", "finding_html")(self))
+        return str(from_above("lm_audit.report.in_notebook.shown", "finding_html")(self))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without what is not said; ``statement`` is added for readers of other languages."""

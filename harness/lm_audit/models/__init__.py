@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.lazy import lazy
 from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.models.files.source import check_spec

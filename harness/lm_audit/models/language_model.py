@@ -26,7 +26,7 @@ from lm_audit.models.scoring.requests import Bos, Request
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, Messages
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.progress import OnProgress
+from lm_audit.shared.progress import OnProgress
 
 if TYPE_CHECKING:
     from lm_audit.models.endpoint.traffic import Traffic

@@ -11,7 +11,7 @@ from typing import Literal
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.endpoint.address import Address, is_endpoint, parse_address
-from lm_audit.textfiles import is_file, is_folder, is_there
+from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
 SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny", "endpoint"]
 

@@ -1,1 +1,1 @@
-"""What a run can decide, before it runs: ``lm-audit plan``. Knows no audit: each declares its designs itself."""
+"""Before anything runs: what there is to run (``lm-audit list``), what it can decide (``lm-audit plan``)."""

@@ -14,7 +14,7 @@ import pytest
 from lm_audit.audits.design import Design
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import UsageError
-from lm_audit.gates import Gate
+from lm_audit.gates.gate import Gate
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
 from lm_audit.plugin.options.run_options import RunOptions

@@ -1,4 +1,4 @@
-"""``lm-audit plan``: what a run could decide, before it runs."""
+"""``lm-audit plan``: what a run could decide, before it runs; and ``lm-audit list``, which has a module of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from lm_audit.planning import list_command
+
 _DESCRIPTION = """Says, for each gate and each headline metric of a selection, how many independent units there are, how
 wide an interval to expect, the smallest effect that would be found with power 0.8, what cannot be decided at this size,
 and the size that could. The arguments are those of pytest evals: --gates FILE, --size, -m, -k, --model, --data and the
@@ -15,7 +17,8 @@ audits' own. --json prints the same as JSON. Nothing is run and no model is load
 
 
 def register(subparsers: Any) -> None:
-    """Add ``plan``."""
+    """Add ``plan`` and ``list``."""
+    list_command.register(subparsers)
     plan: argparse.ArgumentParser = subparsers.add_parser(
         "plan",
         help="what a run could decide, before it runs",

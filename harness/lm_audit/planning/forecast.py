@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lm_audit.audits.design import Design
-from lm_audit.gates import Gate, judge
+from lm_audit.gates.gate import Gate, judge
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from lm_audit.gates import Gate
+from lm_audit.gates.gate import Gate
 from lm_audit.planning.collecting import Collected, PlannedDesign
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
 

@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, UsageError
-from lm_audit.free_memory import available_memory
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.endpoints import facts_of, settings_for
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.parallel.workers import GIB
+from lm_audit.shared.free_memory import available_memory
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel, ModelCache

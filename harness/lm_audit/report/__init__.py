@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_audit.lazy import lazy
+from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.report.standalone import report

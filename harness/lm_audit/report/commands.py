@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lm_audit.number_checks import seed_number
 from lm_audit.report import merging as merge_command
+from lm_audit.shared.number_checks import seed_number
 
 
 def register(subparsers: Any) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from lm_audit.runstore.records import CaseRecord
-from lm_audit.visible import visible as visible
+from lm_audit.shared.visible import visible as visible
 
 
 def case_label(case: CaseRecord) -> str:

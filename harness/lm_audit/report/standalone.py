@@ -10,14 +10,14 @@ from pathlib import Path
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.findings import control_finding
-from lm_audit.gate_checks import refuse_contradictions, refuse_out_of_range
-from lm_audit.gates import Gate, judge_case
-from lm_audit.names import unreadable
+from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range
+from lm_audit.gates.gate import Gate, judge_case
 from lm_audit.report import write_reports
 from lm_audit.runstore import metadata
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
+from lm_audit.shared.names import unreadable
 from lm_audit.sources.recording import record_measured
 
 _PLAIN = re.compile(r"[^\w.-]+")
@@ -35,7 +35,7 @@ def report(
 
     ``evidences`` may be one, several, or a mapping from the name of a case; ``model`` is what the page calls the model.
     Raises ``UsageError`` where there is no evidence or two cases have one name, ``GateError`` for gates that cannot be
-    meant (:mod:`lm_audit.gate_checks`), ``StoreError`` where ``path`` holds a run already or cannot be written.
+    meant (:mod:`lm_audit.gates.checks`), ``StoreError`` where ``path`` holds a run already or cannot be written.
     """
     named = _named(evidences)
     fault = unreadable(model)

@@ -17,7 +17,7 @@ from lm_audit.report.tables.summary import FILE as SUMMARY
 from lm_audit.report.tables.summary import run_summary
 from lm_audit.report.tables.tidy import write_metrics
 from lm_audit.runstore.run import read_run
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 
 def write_all(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lm_audit.errors import StoreError, UsageError
-from lm_audit.textfiles import is_folder
+from lm_audit.shared.textfiles import is_folder
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 

@@ -12,15 +12,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from lm_audit.code_version import code_version, versions
 from lm_audit.errors import StoreError
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
-from lm_audit.textfiles import replacing
+from lm_audit.shared.code_version import code_version, versions
+from lm_audit.shared.textfiles import replacing
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
-"""Packages that run cases; those on which numbers hang are :data:`lm_audit.code_version.PACKAGES`."""
+"""Packages that run cases; those on which numbers hang are :data:`lm_audit.shared.code_version.PACKAGES`."""
 
 
 def start(

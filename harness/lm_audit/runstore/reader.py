@@ -14,7 +14,7 @@ from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
-from lm_audit.visible import shown as visible_in
+from lm_audit.shared.visible import shown as visible_in
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Line:
 def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], list[DamagedLine]]:
     """All sound records of a run, file by file, and the damaged lines. ``StoreError`` where it is no run folder.
 
-    With ``shown`` all text in them is visible (:mod:`lm_audit.visible`), but for the paths of files. A line that is in
-    two ledgers (a copy that somebody left in the folder) counts once.
+    With ``shown`` all text in them is visible (:mod:`lm_audit.shared.visible`), but for the paths of files. A line that
+    is in two ledgers (a copy that somebody left in the folder) counts once.
     """
     if not folder.ledger.is_dir():
         raise StoreError(f"{folder.path} is not a run folder: it has no ledger/")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
-from lm_audit.lazy import from_above
+from lm_audit.shared.lazy import from_above
+from lm_audit.shared.visible import visible
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
-from lm_audit.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,7 @@ class Attempt:
     sources: Mapping[str, MetricSource] = field(default_factory=dict)
     """How metrics follow from the rows, where their evidence said so."""
     code_version: str | None = None
-    """What the code was that measured this (:mod:`lm_audit.code_version`)."""
+    """What the code was that measured this (:mod:`lm_audit.shared.code_version`)."""
     findings: tuple[Finding, ...] = ()
     """What is concluded; of a run as read, corrected for the number of findings of the audit on the model."""
     incomplete: bool = False
@@ -179,19 +179,19 @@ class Run:
     @property
     def metrics(self) -> pd.DataFrame:
         """One row a metric, as in ``metrics.csv``."""
-        frame: pd.DataFrame = from_above("lm_audit.frames", "run_metrics")(self)
+        frame: pd.DataFrame = from_above("lm_audit.report.in_notebook.frames", "run_metrics")(self)
         return frame
 
     @property
     def items(self) -> pd.DataFrame:
         """One row an item of any case, as in ``items.parquet``; read from the run folder on each call."""
-        frame: pd.DataFrame = from_above("lm_audit.frames", "run_items")(self)
+        frame: pd.DataFrame = from_above("lm_audit.report.in_notebook.frames", "run_items")(self)
         return frame
 
     @property
     def findings(self) -> pd.DataFrame:
         """One row a claim, the strongest first."""
-        frame: pd.DataFrame = from_above("lm_audit.frames", "run_findings")(self)
+        frame: pd.DataFrame = from_above("lm_audit.report.in_notebook.frames", "run_findings")(self)
         return frame
 
     @property

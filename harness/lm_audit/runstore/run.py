@@ -13,15 +13,15 @@ from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import Line, parsed, read_lines, unread
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
-from lm_audit.visible import shown as visible_in
-from lm_audit.visible import visible
+from lm_audit.shared.visible import shown as visible_in
+from lm_audit.shared.visible import visible
 
 
 def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     """The run in ``folder``, folded from its ledgers; damaged lines are left out and listed in ``damaged``.
 
-    With ``shown`` all text in it is visible (:mod:`lm_audit.visible`), as whatever draws, writes or prints it needs it;
-    the paths of its files and the folder stay as they are. Raises ``StoreError`` where the folder holds no ledger.
+    With ``shown`` all text in it is visible (:mod:`lm_audit.shared.visible`), as whatever draws, writes or prints it
+    needs it; the paths of its files and the folder stay as they are. ``StoreError`` where the folder holds no ledger.
     """
     where = RunFolder(Path(folder).resolve())
     lines, damaged = read_lines(where, shown=shown)

@@ -8,13 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from lm_audit import code_version
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.runstore.inside import file_inside, files_below, relative_name
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 from lm_audit.runstore.records import Run
 from lm_audit.runstore.run import read_run
+from lm_audit.shared import code_version
 
 OPTIONS = ("models", "size", "seed", "dtype", "devices", "data", "audit")
 """Options on which all parts must agree."""

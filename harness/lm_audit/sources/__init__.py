@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.lazy import lazy
+from lm_audit.shared.lazy import lazy
 from lm_audit.sources.record import MetricSource, Term
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lm_audit.lazy import from_above
+from lm_audit.shared.lazy import from_above
 
 BETTER = ("higher", "lower", "neither")
 """Legal directions; besides them ``"target:X"`` with a number X. ``"neither"`` declares that no direction is better (a
@@ -72,7 +72,7 @@ class Estimate:
         return f"Estimate({', '.join([repr(self.value), *told])})"
 
     def _repr_html_(self) -> str:
-        return str(from_above("lm_audit.notebook", "estimate_html")(self))
+        return str(from_above("lm_audit.report.in_notebook.shown", "estimate_html")(self))
 
     @classmethod
     def not_estimable(cls, reason: str, *, n: int | None = None, method: str = "", **fields: Any) -> Estimate:

@@ -29,7 +29,7 @@ from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import seeded_text
 from lm_audit.models.toy.training import one_thread
-from lm_audit.progress import OnProgress
+from lm_audit.shared.progress import OnProgress
 
 SETTINGS = TrainSettings(epochs=2, lr=2e-3, batch_size=8, warmup_steps=2)
 TEXTS = seeded_text(40, 5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lm_audit.audits.option import AuditOption
-from lm_audit.number_checks import filled, real_number
+from lm_audit.shared.number_checks import filled, real_number
 
 DATA_SETS = ("crows_pairs", "stereoset", "winobias", "winogender", "bbq", "cbbq")
 """Public sets that ``--data NAME=...`` may name."""

@@ -21,7 +21,7 @@ from lm_audit.audits.faithfulness.figures import (
 from lm_audit.audits.faithfulness.options import MOST_HOPS
 from lm_audit.audits.faithfulness.study import Scored, Study
 from lm_audit.evidence import Evidence
-from lm_audit.number_checks import check_choice, check_seed, check_whole
+from lm_audit.shared.number_checks import check_choice, check_seed, check_whole
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 from lm_audit.stats.covering import fewest_units, too_few

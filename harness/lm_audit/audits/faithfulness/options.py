@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lm_audit.audits.option import AuditOption
-from lm_audit.number_checks import filled, whole_number
+from lm_audit.shared.number_checks import filled, whole_number
 
 MOST_HOPS = 100
 """Each hop reads the passage again."""

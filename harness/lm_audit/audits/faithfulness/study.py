@@ -17,7 +17,7 @@ from lm_audit.audits.faithfulness.passage.samples import Sample, split_thinking
 from lm_audit.audits.faithfulness.passage.spans import Span, tokens_in_characters
 from lm_audit.errors import DataError
 from lm_audit.models.text.thinking import split_reply
-from lm_audit.visible import is_blank
+from lm_audit.shared.visible import is_blank
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.lazy import lazy
+from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.audits.needle.answers.answerers import Answer, Answerer, ModelAnswerer

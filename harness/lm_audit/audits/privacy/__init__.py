@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.former_names import with_former
-from lm_audit.lazy import lazy
+from lm_audit.shared.former_names import with_former
+from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.attribution.transitions import attribute_leak

@@ -26,7 +26,7 @@ from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
-from lm_audit.former_names import former_arguments
+from lm_audit.shared.former_names import former_arguments
 from lm_audit.stats import Estimate, bounded_mean, mean_interval, power_auc, power_paired_t
 
 if TYPE_CHECKING:

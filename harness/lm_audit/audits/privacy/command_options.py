@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import DataError, UsageError
-from lm_audit.number_checks import filled, real_number, seed_number, whole_number
-from lm_audit.textfiles import is_file, read_json_object
-from lm_audit.textfiles.outputs import check_output_file, check_output_folder
+from lm_audit.shared.number_checks import filled, real_number, seed_number, whole_number
+from lm_audit.shared.textfiles import is_file, read_json_object
+from lm_audit.shared.textfiles.outputs import check_output_file, check_output_folder
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.stages.config import StagesConfig

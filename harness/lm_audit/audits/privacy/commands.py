@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.privacy.command_options import add_config_options, config_of
-from lm_audit.number_checks import whole_number
+from lm_audit.shared.number_checks import whole_number
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.stages.config import StagesConfig

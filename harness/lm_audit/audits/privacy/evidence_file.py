@@ -10,9 +10,9 @@ from lm_audit.audits.privacy.data.jsonl import write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding
+from lm_audit.shared.textfiles import is_file, read_json_object
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
-from lm_audit.textfiles import is_file, read_json_object
 
 FILE = "evidence.json"
 

@@ -13,7 +13,7 @@ from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stages.stage_option import manifest_path, parse_stages
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
-from lm_audit.textfiles.remembering import content_stamp, remembered_by_content
+from lm_audit.shared.textfiles.remembering import content_stamp, remembered_by_content
 
 if TYPE_CHECKING:
     from lm_audit.audits.measured_once import MeasuredOnce
@@ -145,7 +145,7 @@ def _digest(options: ScoringOptions, device: str) -> str:
 
     import torch
 
-    from lm_audit.code_version import code_version
+    from lm_audit.shared.code_version import code_version
 
     made_of = f"{code_version()} {sorted(vars(options).items())} {device} {torch.get_num_threads()}"
     return hashlib.sha256(made_of.encode()).hexdigest()[:12]

@@ -17,7 +17,7 @@ import torch
 from lm_audit.models.compat import attention_of
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.placement import places
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -17,7 +17,7 @@ from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.safetensors_file import read_entries
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import has_tokenizer, has_whole_model, no_safetensors
-from lm_audit.textfiles import is_file, is_folder, is_there
+from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

@@ -13,7 +13,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.safetensors_file import TensorEntry
 from lm_audit.models.files.tokenizer_file import check_special_ids
-from lm_audit.textfiles import is_file
+from lm_audit.shared.textfiles import is_file
 
 _SIZES = (
     "vocab_size",

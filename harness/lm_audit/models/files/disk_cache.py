@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from lm_audit.errors import ModelError
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 
 def cache_dir() -> Path:

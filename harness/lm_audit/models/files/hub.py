@@ -12,7 +12,7 @@ from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.files.weight_files import INDEX, shard_map
 from lm_audit.models.spec import ModelSpec
-from lm_audit.textfiles import is_file
+from lm_audit.shared.textfiles import is_file
 
 _TRUE = {"1", "on", "yes", "true"}
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,127}")

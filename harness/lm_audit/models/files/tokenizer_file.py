@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import one_line, read_json
-from lm_audit.textfiles import is_file
+from lm_audit.shared.textfiles import is_file
 
 _SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 _OBJECTS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")

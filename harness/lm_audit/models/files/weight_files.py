@@ -7,7 +7,7 @@ from pathlib import Path
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import listed, read_json
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
-from lm_audit.textfiles import is_file
+from lm_audit.shared.textfiles import is_file
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

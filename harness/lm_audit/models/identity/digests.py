@@ -13,7 +13,7 @@ import numpy as np
 
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 _BLOCK = 1 << 22
 

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from lm_audit.free_memory import available_memory
 from lm_audit.models.compat import laid_out, laid_out_product
 from lm_audit.models.loading.evaluating import evaluating
+from lm_audit.shared.free_memory import available_memory
 
 WORTH = 1000
 """Tokens that a call reads from which on it lays weights out: for fewer that would take longer than it saves."""

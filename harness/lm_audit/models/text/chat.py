@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.models.text.thinking import ThoughtMarkers, left_open
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.textfiles.json_text import NotJsonError, parse_json
+from lm_audit.shared.textfiles.json_text import NotJsonError, parse_json
 
 ChatMode = Literal["auto", "on", "off"]
 """Prompts in the model's chat template: as each audit has it by default, always, or never."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from lm_audit import code_version
 from lm_audit.plugin.cluster.cluster import Remote
 from lm_audit.plugin.cluster.kinds import Demand
 from lm_audit.plugin.cluster.orders import Message, Ready, compared_versions
+from lm_audit.shared import code_version
 
 
 @dataclass

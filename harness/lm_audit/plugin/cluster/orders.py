@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from lm_audit import code_version
+from lm_audit.shared import code_version
 
 Message = tuple[Any, ...]
 

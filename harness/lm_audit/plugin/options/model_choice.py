@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.address import is_endpoint, parse_address
 from lm_audit.models.spec import endpoint_name
-from lm_audit.names import alike, told_apart, unreadable
-from lm_audit.textfiles import is_there
+from lm_audit.shared.names import alike, told_apart, unreadable
+from lm_audit.shared.textfiles import is_there
 
 _NAMED = re.compile(r"(?P<name>[^=/\\:]+)=(?P<spec>.*)", re.DOTALL)
 _LEGAL_NAME = re.compile(r"[^@\[\]\x00-\x20\x7f]+")

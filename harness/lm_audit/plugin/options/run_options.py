@@ -11,11 +11,11 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.names import alike, told_apart, unreadable
-from lm_audit.number_checks import suggestion
 from lm_audit.plugin.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choices
+from lm_audit.shared.names import alike, told_apart, unreadable
+from lm_audit.shared.number_checks import suggestion
 
 Size = Literal["smoke", "standard", "full"]
 SIZES: tuple[str, ...] = get_args(Size)

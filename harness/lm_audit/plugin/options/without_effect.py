@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from lm_audit.errors import DataWarning, GateError, UsageError
-from lm_audit.gate_checks import refuse_contradictions
-from lm_audit.gates import Gate
+from lm_audit.gates.checks import refuse_contradictions
+from lm_audit.gates.gate import Gate
 from lm_audit.models.endpoint.address import is_endpoint
-from lm_audit.names import twin
-from lm_audit.number_checks import nearest, suggestion
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case, selection_of
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
@@ -25,6 +23,8 @@ from lm_audit.plugin.options.naming import declared_default
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.unknown_windows import unknown_windows
 from lm_audit.plugin.record.audit_session import audit_session
+from lm_audit.shared.names import twin
+from lm_audit.shared.number_checks import nearest, suggestion
 
 NEAR = 0.7
 """How alike, from 0 to 1, a misspelt name is at least."""

@@ -12,7 +12,7 @@ from lm_audit.plugin.cluster.options import on_ray
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.runstore import reader
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 
 class CrashRecorder:

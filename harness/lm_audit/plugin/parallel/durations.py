@@ -17,7 +17,7 @@ from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.parallel.costs import CostModel
 from lm_audit.plugin.parallel.crashes import planned_ids
 from lm_audit.plugin.record.audit_session import reports_folder
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 FILE = "durations.json"
 

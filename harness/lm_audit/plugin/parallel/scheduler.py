@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.number_checks import whole_number
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.compat import workers_asked_for
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.parallel.affinity import DEFAULT_MAX_CRASHES, AffinityQueue, Work
 from lm_audit.plugin.parallel.worker_notes import declared_costs
+from lm_audit.shared.number_checks import whole_number
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

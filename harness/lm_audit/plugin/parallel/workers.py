@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.free_memory import available_memory
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.options.naming import given
 from lm_audit.plugin.parallel.threads import usable_cores
+from lm_audit.shared.free_memory import available_memory
 
 GIB = 1 << 30
 WORKER_BYTES = 1 * GIB

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 _WRITE_EVERY_S = 0.5
 

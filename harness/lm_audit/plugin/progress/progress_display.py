@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.plugin.progress.case_progress import CaseProgress
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -11,7 +11,7 @@ import pytest
 
 from lm_audit.plugin.endpoints import TRAFFIC_PROPERTY
 from lm_audit.plugin.record.attempts import FINDINGS_PROPERTY
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 SIGNS = {"found": "!", "cannot tell": "?", "not found": "\u2713"}
 STYLES = {"found": {"red": True}, "cannot tell": {"yellow": True}, "not found": {"green": True}}

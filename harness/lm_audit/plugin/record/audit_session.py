@@ -12,7 +12,7 @@ import pytest
 from lm_audit.errors import StoreError
 
 if TYPE_CHECKING:
-    from lm_audit.gates import Gate
+    from lm_audit.gates.gate import Gate
     from lm_audit.models.endpoint.facts import EndpointFacts
     from lm_audit.plugin.options.run_options import RunOptions
     from lm_audit.plugin.record.resume import Earlier

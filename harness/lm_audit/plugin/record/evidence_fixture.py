@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_audit.audits.metric_info import with_direction
-from lm_audit.code_version import code_version
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding, control_finding
-from lm_audit.progress import OnProgress
 from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.shared.code_version import code_version
+from lm_audit.shared.progress import OnProgress
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.recording import record_measured
 from lm_audit.stats.estimate import Estimate

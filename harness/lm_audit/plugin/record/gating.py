@@ -8,8 +8,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
-from lm_audit.gates import Gate, judge_case, read_gates
-from lm_audit.number_checks import suggestion
+from lm_audit.gates.gate import Gate, judge_case, read_gates
 from lm_audit.plugin.audit_cases.markers import AUDITS, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, on_toy, selection_of
 from lm_audit.plugin.options.audit_options import audit_names
@@ -17,6 +16,7 @@ from lm_audit.plugin.record.attempts import Running, running_attempt
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.runstore.records import Run, Verdict
 from lm_audit.runstore.run import read_run
+from lm_audit.shared.number_checks import suggestion
 
 
 def load_gates(path: str | None) -> tuple[Gate, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError, UsageError
-from lm_audit.gates import Gate, judge_case, worst
+from lm_audit.gates.gate import Gate, judge_case, worst
 from lm_audit.models.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.run_options import RunOptions

@@ -10,7 +10,7 @@ from lm_audit.report.charts import vega
 from lm_audit.report.names import anchor, visible
 from lm_audit.report.write import write_text
 from lm_audit.runstore.records import Run
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 FOLDER = "plots"
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from lm_audit.errors import DataError
 from lm_audit.report.charts.drawing import SHARED
-from lm_audit.visible import shown
+from lm_audit.shared.visible import shown
 
 VERSION = "6.4"
 """The Vega-Lite release that draws; newer ones may lay a chart out differently."""

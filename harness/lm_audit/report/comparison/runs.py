@@ -19,8 +19,8 @@ from lm_audit.report.page.states import State, case_state
 from lm_audit.report.tables.items import case_rows
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.shared.visible import shown
 from lm_audit.sources.units import RowTable
-from lm_audit.visible import shown
 
 __all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "compare_runs"]
 

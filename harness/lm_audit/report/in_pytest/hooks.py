@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import HarnessError
-from lm_audit.names import readable
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, reports_folder
 from lm_audit.report.exporters import TARGETS, check_installed
+from lm_audit.shared.names import readable
 
 _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
 

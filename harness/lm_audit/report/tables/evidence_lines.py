@@ -10,7 +10,7 @@ from lm_audit.report.page.states import case_state
 from lm_audit.report.voids import Voids
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 
 def evidence_record(run: Run, case: CaseRecord, *, void: bool) -> dict[str, Any]:

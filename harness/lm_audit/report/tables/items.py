@@ -15,7 +15,7 @@ from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
-from lm_audit.visible import visible
+from lm_audit.shared.visible import visible
 
 KEYS = ("case_id", "audit", "model", "device", "case")
 

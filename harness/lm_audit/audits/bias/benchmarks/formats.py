@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
-from lm_audit.textfiles import objects_of_lines, parse_json, table_rows, text_of
-from lm_audit.textfiles.plain import lines_of
+from lm_audit.shared.textfiles import objects_of_lines, parse_json, table_rows, text_of
+from lm_audit.shared.textfiles.plain import lines_of
 
 Row = dict[str, Any]
 Numbered = Iterator[tuple[int, Row]]

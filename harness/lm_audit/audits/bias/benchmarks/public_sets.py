@@ -17,7 +17,7 @@ from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
 from lm_audit.audits.hub_presence import is_settled, refuse_absent
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataWarning
-from lm_audit.textfiles.remembering import remembered_by_content
+from lm_audit.shared.textfiles.remembering import remembered_by_content
 
 Row = Mapping[str, Any]
 Parsed = tuple[Sequence[Any], Sequence[Exclusion]]

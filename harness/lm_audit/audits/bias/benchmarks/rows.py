@@ -23,8 +23,8 @@ from lm_audit.audits.bias.benchmarks.formats import (
 from lm_audit.audits.bias.benchmarks.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
-from lm_audit.former_names import former_arguments
-from lm_audit.textfiles import is_file, is_folder, is_there, json_lines, readable_file
+from lm_audit.shared.former_names import former_arguments
+from lm_audit.shared.textfiles import is_file, is_folder, is_there, json_lines, readable_file
 
 Row = dict[str, Any]
 

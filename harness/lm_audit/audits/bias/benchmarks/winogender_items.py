@@ -15,7 +15,7 @@ from lm_audit.audits.bias.benchmarks.coreference import Question
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.errors import DataError
-from lm_audit.textfiles import table_rows
+from lm_audit.shared.textfiles import table_rows
 
 GENDERS = ("male", "female", "neutral")
 _PRONOUN = {

@@ -13,11 +13,11 @@ from lm_audit.audits.bias.conclusions import swap_findings
 from lm_audit.audits.bias.generated.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.shared.textfiles import read_toml
+from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
 from lm_audit.sources import MetricSource
 from lm_audit.stats import mean_interval
 from lm_audit.stats.means.mean_difference import studentised_difference
-from lm_audit.textfiles import read_toml
-from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

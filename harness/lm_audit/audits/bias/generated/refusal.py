@@ -17,8 +17,8 @@ from lm_audit.audits.bias.grid.lexicon import SLOT, Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
-from lm_audit.textfiles import read_toml
-from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.textfiles import read_toml
+from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

@@ -9,8 +9,8 @@ from typing import Any
 from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, normalise_slot
 from lm_audit.audits.bias.grid.linting import require_clean
 from lm_audit.errors import DataError
-from lm_audit.textfiles import read_toml
-from lm_audit.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.textfiles import read_toml
+from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
 
 
 def load_preference_set(path: str | Path) -> PreferenceSet:

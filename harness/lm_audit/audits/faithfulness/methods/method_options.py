@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from lm_audit.audits.faithfulness.options import MOST_HOPS
 from lm_audit.audits.faithfulness.passage.spans import Span
 from lm_audit.errors import UsageError
-from lm_audit.number_checks import check_choice, check_number, check_whole
+from lm_audit.shared.number_checks import check_choice, check_number, check_whole
 
 
 class MethodOptions:

@@ -15,8 +15,8 @@ import numpy as np
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.thinking import MARKERS
-from lm_audit.textfiles import read_toml
-from lm_audit.textfiles.fields import check_keys, text_field, texts_field
+from lm_audit.shared.textfiles import read_toml
+from lm_audit.shared.textfiles.fields import check_keys, text_field, texts_field
 
 Characters = tuple[int, int]
 

@@ -16,7 +16,7 @@ from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.chat import ChatTemplate
 from lm_audit.models.text.token_spans import encode_texts, tells_offsets
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.visible import is_blank
+from lm_audit.shared.visible import is_blank
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]

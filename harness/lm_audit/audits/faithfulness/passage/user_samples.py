@@ -15,8 +15,8 @@ from typing import Any
 
 from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
 from lm_audit.errors import DataError
-from lm_audit.textfiles import json_lines
-from lm_audit.visible import is_blank
+from lm_audit.shared.textfiles import json_lines
+from lm_audit.shared.visible import is_blank
 
 _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
 

@@ -26,9 +26,9 @@ from lm_audit.audits.leakage.items.columns import (
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.reading import Row, Source, sources
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.former_names import former_arguments
-from lm_audit.number_checks import check_whole
-from lm_audit.textfiles.remembering import remembered_by_content
+from lm_audit.shared.former_names import former_arguments
+from lm_audit.shared.number_checks import check_whole
+from lm_audit.shared.textfiles.remembering import remembered_by_content
 
 LISTED = 200
 """So many excluded rows are listed; all are counted."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_audit.errors import UsageError
-from lm_audit.textfiles import is_there
+from lm_audit.shared.textfiles import is_there
 
 LIMITS: dict[str, int] = {"smoke": 12, "standard": 200, "full": 10_000}
 """Items of a benchmark by size; also the full size is a sample, so that memory stays flat whatever is given."""

@@ -12,7 +12,7 @@ from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_charact
 from lm_audit.audits.leakage.items.item import LETTERS, Item
 from lm_audit.audits.leakage.items.option_lists import options_of
 from lm_audit.errors import DataError, UsageError
-from lm_audit.visible import is_blank
+from lm_audit.shared.visible import is_blank
 
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "题目", "问题",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.leakage.items.columns import has_known_columns
 from lm_audit.audits.leakage.items.item import LETTERS
-from lm_audit.textfiles import table_records
-from lm_audit.textfiles.tables import check_names, named_record
+from lm_audit.shared.textfiles import table_records
+from lm_audit.shared.textfiles.tables import check_names, named_record
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.items.reading import Table

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
-from lm_audit.textfiles import json_lines, parse_json, text_of
+from lm_audit.shared.textfiles import json_lines, parse_json, text_of
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
 

@@ -17,7 +17,7 @@ from typing import Any
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.errors import DataError
-from lm_audit.visible import is_blank
+from lm_audit.shared.visible import is_blank
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
 from lm_audit.audits.leakage.items.csv_rows import csv_rows
 from lm_audit.audits.leakage.items.json_rows import json_rows, jsonl_rows
 from lm_audit.errors import DataError
-from lm_audit.textfiles import is_folder, is_there, readable_file
+from lm_audit.shared.textfiles import is_folder, is_there, readable_file
 
 Row = Mapping[str, Any]
 Rows = Iterator[tuple[int, Row]]

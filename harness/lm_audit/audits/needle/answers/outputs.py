@@ -11,7 +11,7 @@ from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.grid.folder import read_samples, sample_files
 from lm_audit.audits.needle.samples.sample import Sample, sample_id
 from lm_audit.errors import DataError
-from lm_audit.textfiles import is_file, is_there, json_lines
+from lm_audit.shared.textfiles import is_file, is_there, json_lines
 
 PREDICTION = ("pred", "prediction", "output", "text")
 REASONING = ("reasoning_content", "reasoning", "thinking")

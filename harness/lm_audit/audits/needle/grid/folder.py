@@ -12,7 +12,7 @@ from typing import Any
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.audits.needle.samples.sequences import basis_points
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import is_folder, is_there, json_lines, read_json_object, replacing
+from lm_audit.shared.textfiles import is_folder, is_there, json_lines, read_json_object, replacing
 
 METADATA, SUMMARY = "metadata.json", "summary.json"
 

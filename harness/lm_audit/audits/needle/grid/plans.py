@@ -14,7 +14,7 @@ from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.audits.needle.samples.presets import preset
 from lm_audit.audits.needle.samples.sequences import depth_sequence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import is_there, read_toml
+from lm_audit.shared.textfiles import is_there, read_toml
 
 
 @dataclass(frozen=True)

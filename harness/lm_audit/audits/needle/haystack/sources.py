@@ -10,7 +10,7 @@ from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import is_folder, is_there, text_of
+from lm_audit.shared.textfiles import is_folder, is_there, text_of
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 _BLOCKS = 512

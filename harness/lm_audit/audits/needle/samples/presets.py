@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lm_audit.errors import UsageError
-from lm_audit.number_checks import suggestion
+from lm_audit.shared.number_checks import suggestion
 
 
 def _preset(haystack: str, k: str = "words", v: str = "numbers", **counts: int) -> dict[str, Any]:

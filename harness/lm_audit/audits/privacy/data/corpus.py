@@ -13,7 +13,7 @@ from lm_audit.audits.privacy.data.jsonl import write_lines
 from lm_audit.audits.privacy.data.manifest import Manifest, TrainingFile, file_sha256
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
-from lm_audit.textfiles import is_file, json_lines
+from lm_audit.shared.textfiles import is_file, json_lines
 
 
 @dataclass(frozen=True)

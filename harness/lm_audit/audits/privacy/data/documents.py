@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
-from lm_audit.textfiles import is_folder, json_lines, text_of
-from lm_audit.visible import is_blank
+from lm_audit.shared.textfiles import is_folder, json_lines, text_of
+from lm_audit.shared.visible import is_blank
 
 MIN_WORDS, MAX_WORDS = 50, 512
 

@@ -1,6 +1,6 @@
 """Strict JSON lines: what is written reads back equal, and a file is either the old one or the new one.
 
-Reading is :mod:`lm_audit.textfiles`.
+Reading is :mod:`lm_audit.shared.textfiles`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
-from lm_audit.textfiles import replacing
+from lm_audit.shared.textfiles import replacing
 
 
 def dump_line(record: Mapping[str, Any]) -> str:

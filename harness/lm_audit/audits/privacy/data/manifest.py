@@ -11,7 +11,7 @@ from typing import Any
 from lm_audit.audits.privacy.data.canaries import Canary, controls, members
 from lm_audit.audits.privacy.data.jsonl import write_lines, write_text
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import json_lines
+from lm_audit.shared.textfiles import json_lines
 
 SCHEMA = 1
 

@@ -12,7 +12,7 @@ from lm_audit.audits.privacy.data.insertion import insertion_positions
 from lm_audit.audits.privacy.data.jsonl import write_lines
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError, UsageError
-from lm_audit.textfiles import json_lines
+from lm_audit.shared.textfiles import json_lines
 
 Style = Literal["secret", "source"]
 """``"secret"``: prompt = carrier and a third of the secret, chosen = the rest, rejected = the rest of another secret.

@@ -35,9 +35,9 @@ from lm_audit.audits.privacy.measure.scores import lowest_mean
 from lm_audit.audits.privacy.measure.text_alone import text_alone
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.evidence import Control, Evidence
+from lm_audit.shared.visible import is_blank
 from lm_audit.sources import MetricSource
 from lm_audit.stats import mean_exposure
-from lm_audit.visible import is_blank
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

@@ -15,7 +15,7 @@ from lm_audit.audits.privacy.measure.source_extraction import given_back
 from lm_audit.audits.privacy.measure.stress import Variant, stress_variants, variant_row
 from lm_audit.audits.privacy.measure.token_scores import Bos, TextScores, score_tokens
 from lm_audit.errors import DataError
-from lm_audit.number_checks import check_number, check_seed, check_whole
+from lm_audit.shared.number_checks import check_number, check_seed, check_whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -121,8 +121,8 @@ class StagesConfig:
         """Where the stages are: ``output``, else the user's cache, named by all that the weights hang on."""
         if self.output is not None:
             return self.output
-        from lm_audit.code_version import package_digest
         from lm_audit.models.files.disk_cache import cache_dir
+        from lm_audit.shared.code_version import package_digest
 
         made_of = [package_digest("models", "audits/privacy"), *self.inputs().values()]
         return cache_dir() / "privacy" / f"{self.sha256[:16]}-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]}"

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import UsageError
-from lm_audit.number_checks import check_choice, check_number, check_seed, check_whole
+from lm_audit.shared.number_checks import check_choice, check_number, check_seed, check_whole
 
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.stages.config import DpSettings, LoraSettings, StagesConfig, TrainSettings

@@ -22,8 +22,8 @@ from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data, stage_spec
 from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.former_names import former_arguments
-from lm_audit.textfiles import read_json_object
+from lm_audit.shared.former_names import former_arguments
+from lm_audit.shared.textfiles import read_json_object
 
 OnMessage = Callable[[str], None]
 """Told in a sentence what begins."""

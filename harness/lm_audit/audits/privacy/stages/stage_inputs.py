@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lm_audit.audits.privacy.data.prepare import CORPUS, WITH, WITHOUT
 from lm_audit.audits.privacy.stages.config import StagesConfig
-from lm_audit.textfiles import text_of
+from lm_audit.shared.textfiles import text_of
 
 
 def base_spec(config: StagesConfig) -> str:

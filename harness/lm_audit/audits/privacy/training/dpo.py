@@ -17,7 +17,7 @@ from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.errors import ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.progress import OnProgress
+from lm_audit.shared.progress import OnProgress
 
 FIRST_LOSS_TOLERANCE = 5e-3
 """At the first step policy and reference are equal, so that the loss is ln 2 whatever the data."""

@@ -13,8 +13,8 @@ from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.errors import ModelError, StoreError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.toy.training import TrainingSettings, lr_factor
-from lm_audit.progress import OnProgress
-from lm_audit.textfiles import replacing
+from lm_audit.shared.progress import OnProgress
+from lm_audit.shared.textfiles import replacing
 
 LossOf = Callable[[list[int]], torch.Tensor]
 

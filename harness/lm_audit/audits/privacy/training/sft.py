@@ -13,7 +13,7 @@ from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropou
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.progress import OnProgress
+from lm_audit.shared.progress import OnProgress
 
 
 def train_texts(

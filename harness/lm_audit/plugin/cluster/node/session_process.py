@@ -23,10 +23,10 @@ from typing import Any
 
 import pytest
 
-from lm_audit import code_version
 from lm_audit.plugin.cluster.orders import Message, Order, Ready, compared_versions
 from lm_audit.plugin.compat import place_for_reruns
 from lm_audit.plugin.record.audit_session import audit_session
+from lm_audit.shared import code_version
 
 _PR_SET_PDEATHSIG = 1
 

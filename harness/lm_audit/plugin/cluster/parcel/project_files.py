@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import lm_audit
-from lm_audit.code_version import reachable
 from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret, what_secret
+from lm_audit.shared.code_version import reachable
 
 _SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules", "reports"}
 _CODE = (".py", ".pyc")

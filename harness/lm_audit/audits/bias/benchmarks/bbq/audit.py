@@ -18,7 +18,7 @@ from lm_audit.audits.bias.conclusions import LANGUAGES, benchmark_findings
 from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.former_names import former_arguments
+from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, share
 from lm_audit.stats.shares.share_differences import clustered_share_difference

@@ -15,8 +15,8 @@ from lm_audit.audits.bias.benchmarks.public_sets import usage_of
 from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.former_names import former_arguments
 from lm_audit.models.text.chat import template_source
+from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource
 from lm_audit.stats import share
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
-from lm_audit.textfiles.plain import lines_of, text_of
+from lm_audit.shared.textfiles.plain import lines_of, text_of
 
 
 def json_lines(path: str | Path, *, nan_is_null: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, GateError
-from lm_audit.gate_checks import refuse_contradictions, refuse_out_of_range, refuse_unclear_models
-from lm_audit.number_checks import suggestion
+from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range, refuse_unclear_models
 from lm_audit.runstore.records import Verdict, VerdictWord
+from lm_audit.shared.number_checks import suggestion
+from lm_audit.shared.textfiles import read_toml
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
 from lm_audit.stats.digits import written_apart
 from lm_audit.stats.estimate import Estimate
-from lm_audit.textfiles import read_toml
 
 KEYS = ("max", "min", "target", "within", "n_min", "models", "cases")
 _EXAMPLE = "[bias.max_min_disparity] with max = 1.0"

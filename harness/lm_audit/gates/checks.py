@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from lm_audit.audits.metric_info import metric_info, range_text
 from lm_audit.errors import GateError
-from lm_audit.names import alike, told_apart, unreadable
+from lm_audit.shared.names import alike, told_apart, unreadable
 
 if TYPE_CHECKING:
-    from lm_audit.gates import Gate
+    from lm_audit.gates.gate import Gate
 
 
 def refuse_out_of_range(gate: Gate, where: str) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from lm_audit.errors import UsageError
-from lm_audit.textfiles.paths import is_folder, is_there
+from lm_audit.shared.textfiles.paths import is_folder, is_there
 
 
 def check_output_file(path: str | Path, option: str) -> Path:

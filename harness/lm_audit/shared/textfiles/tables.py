@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.textfiles.plain import opened
+from lm_audit.shared.textfiles.plain import opened
 
 Record = tuple[int, list[str]]
 Numbered = tuple[int, dict[str, Any]]

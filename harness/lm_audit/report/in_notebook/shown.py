@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from lm_audit.shared.visible import visible
 from lm_audit.stats.digits import chance_text, interval_text, value_text
 from lm_audit.stats.estimate import Estimate
-from lm_audit.visible import visible
 
 if TYPE_CHECKING:
     from lm_audit.evidence import Evidence, Figure

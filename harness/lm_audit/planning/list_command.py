@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if {"-h", "--help"}.intersection(given):
         print(args.show_help(), end="")
         return 0
-    from lm_audit.listing.catalogue import catalogue
+    from lm_audit.planning.catalogue import catalogue
     from lm_audit.plugin.audit_cases.suite import suite_arguments
 
     plugins = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]

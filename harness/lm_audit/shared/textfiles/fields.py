@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
-from lm_audit.number_checks import suggestion
+from lm_audit.shared.number_checks import suggestion
 
 
 def check_keys(

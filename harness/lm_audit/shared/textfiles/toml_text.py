@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
-from lm_audit.textfiles.plain import text_of
+from lm_audit.shared.textfiles.plain import text_of
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.textfiles.paths import readable_file
+from lm_audit.shared.textfiles.paths import readable_file
 
 _NO_TEXT = {
     b"\x1f\x8b": "gzip",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lm_audit.errors import DataError
-from lm_audit.textfiles.encodings import encoding_of
+from lm_audit.shared.textfiles.encodings import encoding_of
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import unicodedata
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 
-from lm_audit.number_checks import shown_shortly
+from lm_audit.shared.number_checks import shown_shortly
 
 _CAPITALS = str.maketrans("АВЕКМНОРСТУХІЈЅԌԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧՕՍ", "ABEKMHOPCTYXIJSGQWABEZHIKMNOPTYXOU")
 _SMALL = str.maketrans("аеорсухіјѕԁһӏԛԝѵανορικυγσօոսհցıɡɑ", "aeopcyxijsdhlqwvavopikuyoonuhgiga")

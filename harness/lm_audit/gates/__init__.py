@@ -1,0 +1,1 @@
+"""Gates: limits on metrics, and whether they can be meant."""

@@ -1,0 +1,1 @@
+"""Evidence and runs in a notebook: what a cell shows of them, and data frames."""
