@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_audit.report.arrow import booleans, floats, integers, texts
+from lm_audit.report.tables.arrow import booleans, floats, integers, texts
 
 
 def lists(values: st.SearchStrategy) -> st.SearchStrategy:

@@ -18,10 +18,10 @@ from lm_audit.report.charts.coloured_tokens import token_view
 from lm_audit.report.comparison.direction import turn
 from lm_audit.report.comparison.interval_difference import FEWEST, difference_of
 from lm_audit.report.in_pytest.terminal import summary_lines
-from lm_audit.report.names import anchor, visible
-from lm_audit.report.numbers import interval_text, number, value_text
 from lm_audit.report.page.interval_bar import bar, common_scale
 from lm_audit.report.page.packing import fit, pack_rows
+from lm_audit.report.wording.names import anchor, visible
+from lm_audit.report.wording.numbers import interval_text, number, value_text
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
 from lm_audit.stats.estimate import Estimate
 

@@ -22,7 +22,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding
 from lm_audit.models import load_model
 from lm_audit.plugin.record.evidence_fixture import Recorder
-from lm_audit.report.findings_told import told_findings
+from lm_audit.report.conclusions.findings_told import told_findings
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.stats import Estimate, clopper_pearson

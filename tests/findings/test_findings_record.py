@@ -15,7 +15,7 @@ from lm_audit.findings import Finding, Side, claim
 from lm_audit.findings.excluding import excluded_words
 from lm_audit.findings.family import corrected
 from lm_audit.plugin.record.evidence_fixture import Recorder
-from lm_audit.report.findings_told import told_findings
+from lm_audit.report.conclusions.findings_told import told_findings
 from lm_audit.report.tables.junit import write_junit
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger

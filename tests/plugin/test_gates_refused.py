@@ -14,7 +14,7 @@ from lm_audit.errors import GateError
 from lm_audit.evidence import Evidence
 from lm_audit.gates.checks import refuse_contradictions
 from lm_audit.gates.gate import Gate, read_gates
-from lm_audit.report.standalone import report
+from lm_audit.report.writing.of_evidence import report
 from lm_audit.stats.estimate import Estimate
 
 OWN = [name for name, package in audit_packages().items() if package.startswith("lm_audit.")]

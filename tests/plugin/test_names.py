@@ -13,7 +13,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.plugin.options.model_choice import parse_choice, parse_choices
 from lm_audit.plugin.options.run_options import parse_data
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
-from lm_audit.report.standalone import report
+from lm_audit.report.writing.of_evidence import report
 from lm_audit.shared.names import alike, look, readable, twin, unreadable
 
 NFD = unicodedata.normalize("NFD", "modèle")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lm_audit.report.answer import MAY_IT_SHIP, TOY_ALONE
+from lm_audit.report.conclusions.answer import MAY_IT_SHIP, TOY_ALONE
 from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.report.page.build import build_page
 from lm_audit.runstore.records import Verdict, VerdictWord

@@ -10,7 +10,7 @@ from lm_audit.evidence import Figure
 from lm_audit.report.charts.shown_figures import FigureDrawer
 from lm_audit.report.page.build import build_page
 from lm_audit.report.page.rendering import render_page
-from lm_audit.report.write import write_text
+from lm_audit.report.writing.of_run import write_text
 from lm_audit.runstore.run import read_run
 
 from .conftest import Watched, until

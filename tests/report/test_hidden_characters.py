@@ -22,7 +22,7 @@ from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.report.comparison.text import comparison_lines
 from lm_audit.report.exporters.flat import flat_metrics, flat_parameters, models_of
 from lm_audit.report.in_pytest.terminal import summary_lines
-from lm_audit.report.index_all import write_index
+from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
 

@@ -11,7 +11,7 @@ from lm_audit.evidence import Control, Figure
 from lm_audit.report import write_reports
 from lm_audit.report.comparison.page import render_comparison
 from lm_audit.report.comparison.runs import compare_runs
-from lm_audit.report.index_all import write_index
+from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate

@@ -9,7 +9,7 @@ import pytest
 
 from lm_audit.cli import main
 from lm_audit.report import write_reports
-from lm_audit.report.index_all import write_index
+from lm_audit.report.index.all_runs import write_index
 
 from .conftest import Watched
 from .made_runs import MadeCase, share, showcase, write_run

@@ -16,7 +16,7 @@ from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence, Figure
 from lm_audit.report import report
 from lm_audit.report.charts.plots import plots_line
-from lm_audit.report.serving import ReportsServer
+from lm_audit.report.index.serving import ReportsServer
 
 from .made_runs import MadeCase, chart, share, write_run
 
@@ -106,7 +106,7 @@ def test_an_index_that_cannot_be_written_is_served_as_it_was(
     def closed(_: object) -> None:
         raise PermissionError(13, "Permission denied", str(folder))
 
-    monkeypatch.setattr("lm_audit.report.index_all.write_index", closed)
+    monkeypatch.setattr("lm_audit.report.index.all_runs.write_index", closed)
     status, _, page = get(server, "/")
     assert status == 200 and "1 audit run" in page
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from lm_audit.report import names, write_reports
+from lm_audit.report import write_reports
 from lm_audit.report.page import late_cases
 from lm_audit.report.page.build import build_page
 from lm_audit.report.page.rendering import render_page
+from lm_audit.report.wording import names
 from lm_audit.runstore.run import read_run
 
 from .conftest import Watched, until

@@ -12,7 +12,7 @@ import pytest
 from lm_audit.cli import main
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
-from lm_audit.report.index_all import write_index
+from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.normalise import DEEPEST, plain
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, chart, preference, share, write_run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
-    from lm_audit.report.standalone import report
+    from lm_audit.report.writing.of_evidence import report
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 
@@ -21,6 +21,6 @@ def write_reports(run_folder: str | Path) -> Path:
     Writes index.html, metrics.csv, metrics.parquet, items.csv, items.parquet, evidence.jsonl and junit.xml from the
     run store alone. Raises ``StoreError`` where the folder is no run or cannot be written.
     """
-    from lm_audit.report.write import write_all
+    from lm_audit.report.writing.of_run import write_all
 
     return write_all(Path(run_folder).resolve())

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lm_audit.report import merging as merge_command
+from lm_audit.report.writing import of_merged_runs as merge_command
 from lm_audit.shared.number_checks import seed_number
 
 
@@ -56,7 +56,7 @@ def run_report(args: argparse.Namespace) -> int:
     """Write all projections of a run and the index of all runs; 0."""
     from lm_audit.report import write_reports
     from lm_audit.report.exporters import check_installed, export
-    from lm_audit.report.index_all import write_index
+    from lm_audit.report.index.all_runs import write_index
 
     for target in args.export:
         check_installed(target)
@@ -75,7 +75,7 @@ def run_report(args: argparse.Namespace) -> int:
 def run_view(args: argparse.Namespace) -> int:
     """Serve the reports folder until Ctrl-C; ``UsageError`` where there is none or the port is taken."""
     from lm_audit.errors import UsageError
-    from lm_audit.report.serving import ReportsServer
+    from lm_audit.report.index.serving import ReportsServer
 
     if not args.reports.is_dir():
         raise UsageError(f"no reports folder at {args.reports}; name it with --reports DIR")
@@ -94,7 +94,7 @@ def run_compare(args: argparse.Namespace) -> int:
     from lm_audit.report.comparison.page import render_comparison
     from lm_audit.report.comparison.runs import compare_runs
     from lm_audit.report.comparison.text import comparison_lines
-    from lm_audit.report.write import write_text
+    from lm_audit.report.writing.of_run import write_text
     from lm_audit.runstore.run import read_run
 
     if args.html:

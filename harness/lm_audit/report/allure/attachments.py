@@ -18,8 +18,8 @@ from lm_audit.errors import HarnessError, StoreError
 from lm_audit.evidence import Figure
 from lm_audit.report.charts import vega
 from lm_audit.report.charts.shown_figures import FigureDrawer
-from lm_audit.report.names import visible
 from lm_audit.report.page.rendering import environment, policy, resource
+from lm_audit.report.wording.names import visible
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import CaseRecord, Run
 

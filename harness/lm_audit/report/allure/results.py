@@ -16,11 +16,11 @@ from typing import Any
 
 from lm_audit.report.allure.attachments import attachments
 from lm_audit.report.allure.whole_run import write_categories, write_environment
-from lm_audit.report.names import case_label, visible
-from lm_audit.report.numbers import interval_text, value_text
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import State, case_state, worst_word
-from lm_audit.report.titles import metric_title
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import case_label, visible
+from lm_audit.report.wording.numbers import interval_text, value_text
+from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.records import CaseRecord, Run
 
 STATUS = {

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import number
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import number
 
 STEPS = 5
 """Shades on each side of zero; few enough to tell apart, many enough to rank."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lm_audit.errors import HarnessError, StoreError
 from lm_audit.report.charts import vega
-from lm_audit.report.names import anchor, visible
-from lm_audit.report.write import write_text
+from lm_audit.report.wording.names import anchor, visible
+from lm_audit.report.writing.of_run import write_text
 from lm_audit.runstore.records import Run
 from lm_audit.shared.textfiles import replacing
 

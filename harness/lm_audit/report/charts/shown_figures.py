@@ -12,8 +12,8 @@ from lm_audit.errors import HarnessError
 from lm_audit.evidence import Figure
 from lm_audit.report.charts import vega
 from lm_audit.report.charts.coloured_tokens import TokenView, token_view
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import trimmed
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import trimmed
 
 TABLE_ROWS = 400
 """Rows of a table figure that the page holds; all of them are in the run store."""

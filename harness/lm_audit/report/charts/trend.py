@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup, escape
 
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import interval_text, value_text
 from lm_audit.report.page.interval_bar import Scale, common_scale
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import interval_text, value_text
 from lm_audit.stats.estimate import Estimate
 
 WIDTH, HEIGHT, PAD = 260, 64, 7

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from lm_audit.report.comparison.runs import MetricChange
 from lm_audit.report.comparison.text import change_text, p_text
-from lm_audit.report.numbers import interval_text, value_text
 from lm_audit.report.page.interval_bar import Scale, bar, common_scale
 from lm_audit.report.page.states import State
-from lm_audit.report.titles import metric_title
+from lm_audit.report.wording.numbers import interval_text, value_text
+from lm_audit.report.wording.titles import metric_title
 
 TONES = {
     "worse": "missed",

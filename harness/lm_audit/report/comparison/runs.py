@@ -15,9 +15,9 @@ from lm_audit.report.comparison.finding_change import FindingChange, finding_cha
 from lm_audit.report.comparison.matching import keyed
 from lm_audit.report.comparison.metric_change import Comparing, MetricChange, Outcome
 from lm_audit.report.comparison.remarks import remarks_on
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import State, case_state
 from lm_audit.report.tables.items import case_rows
-from lm_audit.report.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.shared.visible import shown
 from lm_audit.sources.units import RowTable

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lm_audit.report.comparison.runs import LostAudit, MetricChange, RunComparison
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import interval_text, value_text
-from lm_audit.report.numbers import p_text as written_p
-from lm_audit.report.titles import metric_title
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import interval_text, value_text
+from lm_audit.report.wording.numbers import p_text as written_p
+from lm_audit.report.wording.titles import metric_title
 
 MARKS = {
     "worse": "\u2193 worse",

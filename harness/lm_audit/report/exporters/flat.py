@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
-from lm_audit.report.names import case_label
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import case_state
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import case_label
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import Run
 

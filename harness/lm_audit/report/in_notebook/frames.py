@@ -77,8 +77,8 @@ def run_items(run: Run) -> pd.DataFrame:
 
 def run_findings(run: Run) -> pd.DataFrame:
     """A row for every claim, the strongest first, with audit, model, case, and whether the audit is void."""
-    from lm_audit.report.conclusions import by_strength
-    from lm_audit.report.voids import Voids
+    from lm_audit.report.conclusions.by_strength import by_strength
+    from lm_audit.report.conclusions.voids import Voids
 
     voids = Voids(run)
     placed = by_strength(run)

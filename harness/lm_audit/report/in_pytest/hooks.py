@@ -99,7 +99,7 @@ def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:
 
 
 def _index(session: pytest.Session, audit: AuditSession) -> list[str]:
-    from lm_audit.report.index_all import write_index
+    from lm_audit.report.index.all_runs import write_index
 
     write_index(audit.folder.path.parent)
     return []
@@ -126,7 +126,7 @@ def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
     from lm_audit.report.comparison.page import render_comparison
     from lm_audit.report.comparison.runs import compare_runs
     from lm_audit.report.comparison.text import comparison_lines
-    from lm_audit.report.write import write_text
+    from lm_audit.report.writing.of_run import write_text
     from lm_audit.runstore.layout import find_run
     from lm_audit.runstore.run import read_run
 

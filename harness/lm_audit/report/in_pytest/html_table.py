@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import interval_text, value_text
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import interval_text, value_text
 from lm_audit.runstore.records import CaseRecord
 from lm_audit.stats.estimate import Estimate
 

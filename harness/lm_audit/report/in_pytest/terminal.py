@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_audit.report.answer import gate_parts, overall
-from lm_audit.report.names import case_label, tail, visible
-from lm_audit.report.numbers import few_text, interval_text, is_p_value, sample_size, value_text
+from lm_audit.report.conclusions.answer import gate_parts, overall
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.columns import BUILT_IN_TOY
 from lm_audit.report.page.states import SEVERITY, State, case_state
 from lm_audit.report.page.view import FindingView, ModelFindings
-from lm_audit.report.titles import metric_title
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import case_label, tail, visible
+from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, sample_size, value_text
+from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.records import CaseRecord, Run, VerdictWord
 
 if TYPE_CHECKING:

@@ -8,23 +8,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from lm_audit.report.answer import answer
 from lm_audit.report.charts import vega
 from lm_audit.report.charts.shown_figures import FigureDrawer
 from lm_audit.report.comparison.models_compared import compared_models
-from lm_audit.report.conclusions import model_findings
-from lm_audit.report.names import anchor, case_label, visible
-from lm_audit.report.numbers import (
-    chance_text,
-    count,
-    duration,
-    few_reason,
-    few_text,
-    interval_text,
-    moment,
-    sample_size,
-    value_text,
-)
+from lm_audit.report.conclusions.answer import answer
+from lm_audit.report.conclusions.by_strength import model_findings
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.columns import BUILT_IN_TOY, column_of, model_columns, shared_controls
 from lm_audit.report.page.compared import compared_views
 from lm_audit.report.page.interval_bar import Scale, bar, common_scale
@@ -44,8 +33,19 @@ from lm_audit.report.page.view import (
     VoidView,
 )
 from lm_audit.report.tables.item_reading import Items, collect_items
-from lm_audit.report.titles import metric_hint, metric_title
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import anchor, case_label, visible
+from lm_audit.report.wording.numbers import (
+    chance_text,
+    count,
+    duration,
+    few_reason,
+    few_text,
+    interval_text,
+    moment,
+    sample_size,
+    value_text,
+)
+from lm_audit.report.wording.titles import metric_hint, metric_title
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.stats.estimate import Estimate
 

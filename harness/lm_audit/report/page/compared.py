@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from lm_audit.report.comparison.rows import row_of
 from lm_audit.report.comparison.runs import RunComparison
 from lm_audit.report.comparison.text import ORDER, counts_text
-from lm_audit.report.names import anchor, tail
 from lm_audit.report.page.view import ComparedModels
+from lm_audit.report.wording.names import anchor, tail
 
 
 def compared_views(comparisons: Sequence[RunComparison]) -> tuple[ComparedModels, ...]:

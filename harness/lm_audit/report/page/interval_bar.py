@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from lm_audit.report.numbers import few_text, interval_text, is_p_value, number, value_text
+from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, number, value_text
 from lm_audit.stats.estimate import Estimate
 
 WIDTH, HEIGHT, PAD = 132, 18, 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lm_audit.report.comparison.direction import turn
-from lm_audit.report.numbers import is_p_value, value_text
 from lm_audit.report.page.view import CaseView, LeadView, MetricView
+from lm_audit.report.wording.numbers import is_p_value, value_text
 from lm_audit.stats.covering import FEWEST, independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_audit.report.names import visible
+from lm_audit.report.wording.names import visible
 from lm_audit.runstore.records import Run
 
 Group = tuple[str, tuple[tuple[str, str], ...]]

@@ -14,11 +14,11 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from lm_audit.report.charts import vega
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import count, duration
 from lm_audit.report.page.late_cases import late_cases
 from lm_audit.report.page.states import SEVERITY, SYMBOLS, State
 from lm_audit.report.page.view import PageView
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import count, duration
 
 TABLES = ("metrics.csv", "metrics.parquet", "items.csv", "items.parquet", "evidence.jsonl", "junit.xml")
 _RESOURCES = files("lm_audit.report")

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import case_state
-from lm_audit.report.voids import Voids
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
 from lm_audit.shared.visible import visible

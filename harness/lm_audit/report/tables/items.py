@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
-from lm_audit.report.arrow import booleans, floats, integers, texts
-from lm_audit.report.names import case_label
+from lm_audit.report.tables.arrow import booleans, floats, integers, texts
+from lm_audit.report.wording.names import case_label
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import interval_text
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import case_state
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import interval_text
 from lm_audit.runstore.records import CaseRecord, Run
 
 _TAGS = {"failed": "failure", "error": "error", "crashed": "error", "unfinished": "error", "skipped": "skipped"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from lm_audit.errors import StoreError
 from lm_audit.report.comparison.models_compared import told_comparisons
-from lm_audit.report.findings_told import told_findings
+from lm_audit.report.conclusions.findings_told import told_findings
 from lm_audit.report.page.view import PageView
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.reader import parsed

@@ -6,10 +6,10 @@ from csv import DictWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.report.arrow import BUILDERS
-from lm_audit.report.names import case_label
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import case_state, worst_word
-from lm_audit.report.voids import Voids
+from lm_audit.report.tables.arrow import BUILDERS
+from lm_audit.report.wording.names import case_label
 from lm_audit.runstore.records import CaseRecord, Run
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lm_audit.findings.record import Finding
-from lm_audit.report.voids import Voids
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.runstore.records import CaseRecord, Run
 
 ORDER = ("found", "cannot tell", "not found")

@@ -10,13 +10,13 @@ from typing import Any
 from markupsafe import Markup
 
 from lm_audit.report.charts.trend import Point, trend
-from lm_audit.report.names import visible
-from lm_audit.report.numbers import interval_text, moment, value_text
 from lm_audit.report.page.rendering import environment, policy, resource
 from lm_audit.report.page.states import LABELS, State
 from lm_audit.report.tables.summary import read_summary
-from lm_audit.report.titles import metric_title
-from lm_audit.report.write import write_text
+from lm_audit.report.wording.names import visible
+from lm_audit.report.wording.numbers import interval_text, moment, value_text
+from lm_audit.report.wording.titles import metric_title
+from lm_audit.report.writing.of_run import write_text
 from lm_audit.stats.estimate import Estimate
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from lm_audit.findings.record import Finding
-from lm_audit.report.findings_told import ranked_findings
-from lm_audit.report.names import anchor, case_label, visible
-from lm_audit.report.numbers import chance_text, few_text, interval_text, p_text, sample_size, value_text
+from lm_audit.report.conclusions.findings_told import ranked_findings
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.interval_bar import bar, common_scale
 from lm_audit.report.page.states import Tone
 from lm_audit.report.page.view import FindingView, ModelFindings
-from lm_audit.report.titles import metric_hint, metric_unit
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import anchor, case_label, visible
+from lm_audit.report.wording.numbers import chance_text, few_text, interval_text, p_text, sample_size, value_text
+from lm_audit.report.wording.titles import metric_hint, metric_unit
 from lm_audit.runstore.records import CaseRecord, Run
 
 Placed = tuple[CaseRecord, Finding]

@@ -50,7 +50,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def _renew(self) -> None:
         """Write the index anew; where that cannot be (a folder that is closed to us), the last one is served."""
-        from lm_audit.report.index_all import write_index
+        from lm_audit.report.index.all_runs import write_index
 
         with suppress(OSError):
             write_index(self.server.folder)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from lm_audit.report.conclusions import counts_of, model_findings
-from lm_audit.report.names import case_label, visible
+from lm_audit.report.conclusions.by_strength import counts_of, model_findings
+from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.columns import BUILT_IN_TOY, column_of, model_columns
 from lm_audit.report.page.states import SEVERITY, State, Tone, case_state
 from lm_audit.report.page.view import Answer, ModelFindings
-from lm_audit.report.titles import metric_title
-from lm_audit.report.voids import Voids
+from lm_audit.report.wording.names import case_label, visible
+from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 
 NAMED = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lm_audit.audits.metric_info import metric_info
-from lm_audit.report.names import metric_label, visible
+from lm_audit.report.wording.names import metric_label, visible
 from lm_audit.stats.estimate import Estimate
 
 DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from lm_audit.report.names import tail
+from lm_audit.report.wording.names import tail
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.runstore.voids import VoidAudit, void_audits
 

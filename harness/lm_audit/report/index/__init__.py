@@ -1,0 +1,1 @@
+"""The page over all runs, and the server that shows it."""

@@ -1,0 +1,1 @@
+"""Writes every projection: of a run, of a merged run, of evidence that was made without pytest."""
