@@ -32,7 +32,7 @@ class Rates:
 
 def count(encoder: Any, requests: Any, bos: Any) -> tuple[int, int]:
     """Distinct (prefix, token) nodes that must be read, and how many of them predict a scored token."""
-    from lm_audit.models.scoring.tree import sorted_rows
+    from lm_audit.models.scoring.packs.tree import sorted_rows
 
     encoded = encoder.encode(requests, bos)
     rows = sorted_rows(encoded)

@@ -19,9 +19,9 @@ from lm_audit.audits.needle.grid.writing import grid_samples
 from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
 from lm_audit.models.scoring.limits import Limits
-from lm_audit.models.scoring.packing import batches, plan
+from lm_audit.models.scoring.packs.packing import batches, plan
+from lm_audit.models.scoring.packs.tree import distinct_requests, sorted_rows
 from lm_audit.models.scoring.requests import RequestEncoder
-from lm_audit.models.scoring.tree import distinct_requests, sorted_rows
 from lm_audit.report import write_reports
 from lm_audit.runstore import read_run
 from lm_audit.runstore.ledger import Ledger

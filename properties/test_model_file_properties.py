@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.checkpoint import read_checkpoint
+from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.safetensors_file import read_entries
-from lm_audit.models.gguf.header import GgufHeader, read_header
 from tests.models.small_gguf import random_llama, write_gguf
 from tests.models.small_models import save_small_llama
 

@@ -7,7 +7,7 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.models import parse_spec
 from lm_audit.models.endpoint.address import HOSTED, base_url, parse_address
-from lm_audit.models.identity.spec_identity import forget, model_identity
+from lm_audit.models.loading.identity.spec_identity import forget, model_identity
 from lm_audit.plugin.options.model_choice import parse_choice
 
 

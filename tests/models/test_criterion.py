@@ -10,7 +10,7 @@ import torch
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.identity.fingerprint import module_digest
+from lm_audit.models.loading.identity.fingerprint import module_digest
 from lm_audit.models.toy.criterion import (
     Criterion,
     TrainingRecord,

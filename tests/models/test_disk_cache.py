@@ -10,7 +10,7 @@ import pytest
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.disk_cache import build_once, cache_dir
-from lm_audit.models.identity.digests import file_digest, weights_digest
+from lm_audit.models.loading.identity.digests import file_digest, weights_digest
 
 
 def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from lm_audit.models import load_model
-from lm_audit.models.identity import spec_identity as identity
 from lm_audit.models.language_model import LanguageModel
+from lm_audit.models.loading.identity import spec_identity as identity
 from tests.models.small_models import edit_json, put_in_hub_cache
 
 

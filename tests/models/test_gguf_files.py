@@ -12,7 +12,7 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.gguf.pre_tokenizer import pre_tokenizer
+from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
 from tests.models.small_gguf import llama3_factors, random_llama, write_gguf
 
 IDS = torch.arange(3, 50)[None]

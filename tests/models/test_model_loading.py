@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lm_audit.models import load_model, load_tokenizer
-from lm_audit.models.identity.fingerprint import module_fingerprint
+from lm_audit.models.loading.identity.fingerprint import module_fingerprint
 from tests.models.small_models import save_small_llama, small_llama
 
 

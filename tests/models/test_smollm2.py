@@ -14,7 +14,7 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
-from lm_audit.models.gguf.file import converted_folder
+from lm_audit.models.files.gguf.file import converted_folder
 from lm_audit.models.toy.smollm2 import find_smollm2
 from tests.shared_data import golden_file
 

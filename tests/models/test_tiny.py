@@ -11,7 +11,7 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel, load_model
-from lm_audit.models.identity.fingerprint import module_digest
+from lm_audit.models.loading.identity.fingerprint import module_digest
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.toy.criterion import Criterion, mean_log_probability
 from lm_audit.models.toy.tiny import (

@@ -30,7 +30,7 @@ def corrected(family: Sequence[Placed]) -> list[Finding]:
 
 
 def _holm(tests: Sequence[int], family: Sequence[Placed]) -> list[tuple[int, float]]:
-    from lm_audit.stats.families import weighted_holm
+    from lm_audit.stats.multiplicity.families import weighted_holm
 
     if not tests:
         return []
@@ -40,7 +40,7 @@ def _holm(tests: Sequence[int], family: Sequence[Placed]) -> list[tuple[int, flo
 
 
 def _false_discovery(tests: Sequence[int], findings: Sequence[Finding]) -> list[tuple[int, float]]:
-    from lm_audit.stats.multiple import benjamini_hochberg
+    from lm_audit.stats.multiplicity.adjustment import benjamini_hochberg
 
     adjusted = benjamini_hochberg([findings[i].p for i in tests])
     return [(i, value) for i, value in zip(tests, adjusted, strict=True) if value is not None]

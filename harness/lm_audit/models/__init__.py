@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.models.loading.spec import ModelSpec, parse_spec
 from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from lm_audit.models.capabilities import EVERYTHING, Capability
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.files.hub import cached_revisions, cached_snapshot, hub_cache_dir
-from lm_audit.models.spec import FORMS
+from lm_audit.models.loading.spec import FORMS
 from lm_audit.models.toy.smollm2 import find_smollm2
 
 Row = tuple[str, str, str]

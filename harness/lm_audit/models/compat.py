@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.models.causal_module import CausalModule
 
 if TYPE_CHECKING:
-    from lm_audit.models.gguf.header import GgufHeader
+    from lm_audit.models.files.gguf.header import GgufHeader
 
 
 def is_stateful(module: CausalModule) -> bool:

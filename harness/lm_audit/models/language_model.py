@@ -127,7 +127,7 @@ class LanguageModel:
     def fingerprint(self) -> str:
         """A hash of weights and tokenizer, whatever path they came from."""
         if self._fingerprint is None:
-            from lm_audit.models.identity.fingerprint import module_fingerprint
+            from lm_audit.models.loading.identity.fingerprint import module_fingerprint
 
             self._fingerprint = module_fingerprint(self.module, self.tokenizer)
         return self._fingerprint

@@ -181,7 +181,7 @@ def _inside(design: Design, half: float, units: int) -> list[Estimate]:
 
 def _detectable(design: Design, units: int) -> float | None:
     """The smallest departure from chance (of a mean, from 0) that is found with probability 0.8."""
-    from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
+    from lm_audit.stats.testing.power import power_auc, power_paired_t, power_two_sample_t
 
     sd = 1.0 if design.sd is None else design.sd
     if design.kind == "mean":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.models.identity.spec_identity import model_identity
+from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.parallel.shard_option import shard_fields

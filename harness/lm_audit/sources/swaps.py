@@ -43,8 +43,8 @@ class Side:
 def swap_test_of_mean(differences: Floats, *, resolution: float, seed: int) -> Tested:
     """Sums of differences of clusters, each with either sign."""
     from lm_audit.stats import sign_flip_test
-    from lm_audit.stats.permutation import EXACT_LIMIT
     from lm_audit.stats.shares.proportions import sign_test_p
+    from lm_audit.stats.testing.permutation import EXACT_LIMIT
 
     moved = differences[differences != 0]
     if not len(moved):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lm_audit.stats.comparison import Comparison, compare_independent, compare_paired
     from lm_audit.stats.decision import Decision, decide
     from lm_audit.stats.effects import Direction, PairedEffect, PairedTest, paired_effect
-    from lm_audit.stats.equivalence import crossed_equivalence, equivalence_test, within_margin
-    from lm_audit.stats.families import able, family_weights, weighted_holm
     from lm_audit.stats.leaks.epsilon import epsilon_from_rates, one_run_epsilon, one_run_p_value
     from lm_audit.stats.leaks.exposure import (
         SampledExposure,
@@ -45,9 +43,8 @@ if TYPE_CHECKING:
     from lm_audit.stats.means.independent import mean_interval
     from lm_audit.stats.means.mean_difference import MeanDifference, studentised_difference
     from lm_audit.stats.means.studentised import studentised_mean
-    from lm_audit.stats.multiple import benjamini_hochberg, holm
-    from lm_audit.stats.permutation import permutation_test, sign_flip_test
-    from lm_audit.stats.power import power_auc, power_paired_t, power_two_sample_t
+    from lm_audit.stats.multiplicity.adjustment import benjamini_hochberg, holm
+    from lm_audit.stats.multiplicity.families import able, family_weights, weighted_holm
     from lm_audit.stats.ranking.scores import (
         DetectionRate,
         delong_se,
@@ -59,6 +56,9 @@ if TYPE_CHECKING:
     )
     from lm_audit.stats.shares.clustered_share import share, share_limits
     from lm_audit.stats.shares.proportions import clopper_pearson, mcnemar_exact, share_difference, wilson
+    from lm_audit.stats.testing.equivalence import crossed_equivalence, equivalence_test, within_margin
+    from lm_audit.stats.testing.permutation import permutation_test, sign_flip_test
+    from lm_audit.stats.testing.power import power_auc, power_paired_t, power_two_sample_t
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from lm_audit.stats.bootstrap.samples import bootstrap_paired
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.means.mean_difference import studentised_difference
-from lm_audit.stats.permutation import sign_flip_test
 from lm_audit.stats.shares.proportions import mcnemar_exact
+from lm_audit.stats.testing.permutation import sign_flip_test
 
 
 @dataclass(frozen=True, slots=True)

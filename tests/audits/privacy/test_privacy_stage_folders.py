@@ -16,7 +16,7 @@ from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.four_stages import claim, run_stages
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec
 from lm_audit.errors import UsageError
-from lm_audit.models.identity import spec_identity as identity
+from lm_audit.models.loading.identity import spec_identity as identity
 from lm_audit.models.toy.tiny import TinySettings
 from lm_audit.models.toy.tiny_model import tiny_model
 

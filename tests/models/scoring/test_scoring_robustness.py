@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.context import attention_reach, context_window, uniform_rotation
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.limits import Limits, is_out_of_memory
-from lm_audit.models.scoring.reach import attention_reach, context_window, uniform_rotation
 from lm_audit.models.scoring.runner import Way
 from tests.models.scoring.small_models import VOCABULARY, small_module, small_tokenizer
 

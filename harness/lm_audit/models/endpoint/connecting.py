@@ -13,7 +13,7 @@ from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.endpoint.tokens.message_tokenizer import MessageTokenizer
 from lm_audit.models.endpoint.tokens.rough_tokenizer import RoughTokenizer
 from lm_audit.models.endpoint.tokens.server_tokenizer import ServerTokenizer
-from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.models.loading.spec import ModelSpec, parse_spec
 from lm_audit.models.text.chat import template_source
 from lm_audit.models.text.tokenizer import Tokenizer
 

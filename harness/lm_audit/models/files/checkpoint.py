@@ -16,7 +16,7 @@ from lm_audit.models.files.quantised import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import has_tokenizer, weight_files
-from lm_audit.models.spec import ModelSpec
+from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.textfiles import is_file
 
 __all__ = [

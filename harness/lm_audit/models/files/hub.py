@@ -11,7 +11,7 @@ from typing import Literal
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.files.weight_files import INDEX, shard_map
-from lm_audit.models.spec import ModelSpec
+from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.textfiles import is_file
 
 _TRUE = {"1", "on", "yes", "true"}

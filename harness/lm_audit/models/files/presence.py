@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_audit.errors import HarnessError
 from lm_audit.models.files.hub import cached_snapshot, hub_cache_dir, is_settled
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 
 
 def absence(spec: str) -> str | None:

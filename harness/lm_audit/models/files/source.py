@@ -15,9 +15,9 @@ from lm_audit.models.files.checkpoint import (
     read_adapter,
     read_checkpoint,
 )
+from lm_audit.models.files.gguf.file import check_gguf, converted_folder
 from lm_audit.models.files.hub import is_settled
-from lm_audit.models.gguf.file import check_gguf, converted_folder
-from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.models.loading.spec import ModelSpec, parse_spec
 from lm_audit.models.toy.smollm2 import find_smollm2
 from lm_audit.shared.textfiles import is_file
 

@@ -10,10 +10,10 @@ from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.files.adapter_folder import read_adapter
 from lm_audit.models.files.checkpoint import model_folder
 from lm_audit.models.files.config_file import read_config
+from lm_audit.models.files.gguf.header import read_header
+from lm_audit.models.files.gguf.settings import stated_window
 from lm_audit.models.files.hub import cached_snapshot, is_settled
-from lm_audit.models.gguf.header import read_header
-from lm_audit.models.gguf.settings import stated_window
-from lm_audit.models.spec import ModelSpec, parse_spec
+from lm_audit.models.loading.spec import ModelSpec, parse_spec
 from lm_audit.models.toy.smollm2 import find_smollm2
 
 

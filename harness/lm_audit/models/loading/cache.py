@@ -6,11 +6,11 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.devices import check_device_name, dtype_name
 from lm_audit.models.files.source import Spec, find_source
+from lm_audit.models.loading.devices import check_device_name, dtype_name
 from lm_audit.models.loading.from_spec import load_model
 from lm_audit.models.loading.placement import DeviceMap
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_audit.models.devices import SAFETENSORS_NAMES, torch_dtype
 from lm_audit.models.files.checkpoint import Checkpoint
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.safetensors_file import FLOATS
-from lm_audit.models.identity.digests import weights_digest
+from lm_audit.models.loading.devices import SAFETENSORS_NAMES, torch_dtype
+from lm_audit.models.loading.identity.digests import weights_digest
 
 if TYPE_CHECKING:
     import torch

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lm_audit.models.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.files.source import Spec, find_source
+from lm_audit.models.loading.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.loading.placement import DeviceMap, check_device_map
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

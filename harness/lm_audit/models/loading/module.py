@@ -15,12 +15,12 @@ from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
-from lm_audit.models.devices import torch_dtype
 from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
 from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.json_file import one_line
-from lm_audit.models.identity.digests import code_digest, nonfinite_tensors, weights_digest
 from lm_audit.models.loading.conversion import folder_in_dtype
+from lm_audit.models.loading.devices import torch_dtype
+from lm_audit.models.loading.identity.digests import code_digest, nonfinite_tensors, weights_digest
 from lm_audit.models.loading.placement import DeviceMap, placement, places
 from lm_audit.models.loading.quiet import quiet_transformers
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -109,8 +109,8 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
 def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> LanguageModel:
     """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
     from lm_audit.models.files.quantised import quantised_by
-    from lm_audit.models.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
     from lm_audit.models.language_model import LanguageModel
+    from lm_audit.models.loading.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
 
     weights = weights_digest(source.checkpoint.weights)
     if source.adapter is not None:

@@ -17,7 +17,7 @@ from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit, TreeAttention, attending, no_mask
 from lm_audit.models.kernels.fused_parts import FusedParts
 from lm_audit.models.loading.placement import embedding_device
-from lm_audit.models.scoring.layout import Layout
+from lm_audit.models.scoring.packs.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

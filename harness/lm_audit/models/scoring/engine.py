@@ -16,11 +16,11 @@ from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.limits import device_limits
+from lm_audit.models.scoring.packs.tree import Rows, distinct_requests, sorted_rows
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
 from lm_audit.models.scoring.selfcheck import Unusable, fastest_way
-from lm_audit.models.scoring.tree import Rows, distinct_requests, sorted_rows
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -13,7 +13,7 @@ TRIED_WINDOW = 64
 longer; a pack for a model with a larger one never exceeds it."""
 
 OVERSIZE = 1.1 * 1.25
-"""How much larger than ``Limits.tokens`` a pass may be (:func:`lm_audit.models.scoring.packing.batches`)."""
+"""How much larger than ``Limits.tokens`` a pass may be (:func:`lm_audit.models.scoring.packs.packing.batches`)."""
 
 _LONG = 4096
 """Nodes at which a pack is cut wherever the cut repeats little, where long packs cost no more than short ones."""

@@ -18,14 +18,14 @@ from lm_audit.models.context import attention_reach
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.scoring.body import Body, Carry, Fault
 from lm_audit.models.scoring.head import Head
-from lm_audit.models.scoring.layout import Layout, lay_out
 from lm_audit.models.scoring.limits import TRIED_WINDOW, Limits, is_out_of_memory
 from lm_audit.models.scoring.normalise import Scores, score_rows
-from lm_audit.models.scoring.packing import Pack, batches, one_row_packs, plan
+from lm_audit.models.scoring.packs.layout import Layout, lay_out
+from lm_audit.models.scoring.packs.packing import Pack, batches, one_row_packs, plan
+from lm_audit.models.scoring.packs.tree import Rows
 from lm_audit.models.scoring.plain import forward_logits
 from lm_audit.models.scoring.requests import Encoded
 from lm_audit.models.scoring.top import top_tokens
-from lm_audit.models.scoring.tree import Rows
 
 Floats = NDArray[np.float64]
 

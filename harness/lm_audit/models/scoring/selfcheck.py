@@ -13,9 +13,9 @@ import torch
 from lm_audit.models.context import uniform_rotation
 from lm_audit.models.scoring.body import Fault
 from lm_audit.models.scoring.limits import TRIED_WINDOW, Limits
+from lm_audit.models.scoring.packs.tree import Rows, sorted_rows
 from lm_audit.models.scoring.requests import Encoded
 from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
-from lm_audit.models.scoring.tree import Rows, sorted_rows
 
 _TOLERANCE = 2e-4  # nats; float32 computed in another order stays below
 _SHARPNESS = 3.0  # so many times closer to the truth than a wrong tree

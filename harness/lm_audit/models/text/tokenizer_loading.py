@@ -8,7 +8,7 @@ from lm_audit.models.files.checkpoint import (
     model_folder,
 )
 from lm_audit.models.files.source import Spec, find_source
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 from lm_audit.models.text.tokenizer import Tokenizer
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 from lm_audit.plugin.activation import is_awake
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.audit_cases.selection import selection_of

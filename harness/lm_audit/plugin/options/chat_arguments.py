@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.models.files.hub import is_settled
-from lm_audit.models.spec import parse_spec
+from lm_audit.models.loading.spec import parse_spec
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.options.run_options import RunOptions

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.address import is_endpoint, parse_address
-from lm_audit.models.spec import endpoint_name
+from lm_audit.models.loading.spec import endpoint_name
 from lm_audit.shared.names import alike, told_apart, unreadable
 from lm_audit.shared.textfiles import is_there
 

@@ -164,7 +164,7 @@ def _device_map(name: str | None, devices: tuple[str, ...]) -> str | None:
 
 
 def _dtype(name: str) -> str:
-    from lm_audit.models.devices import dtype_name  # imports no torch
+    from lm_audit.models.loading.devices import dtype_name  # imports no torch
 
     try:
         return dtype_name(name)

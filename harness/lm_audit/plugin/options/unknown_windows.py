@@ -33,7 +33,7 @@ def unknown_windows(cases: Iterable[pytest.Item], options: RunOptions) -> list[s
 def _is_remote(spec: str) -> bool:
     """Whether the spec names a model of the hub that is not whole on this machine."""
     from lm_audit.models.files.hub import is_settled
-    from lm_audit.models.spec import parse_spec
+    from lm_audit.models.loading.spec import parse_spec
 
     if is_endpoint(spec):
         return False

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.registry import audit_packages
-from lm_audit.models.identity.spec_identity import file_state, folder_state, model_identity
-from lm_audit.models.identity.spec_identity import forget as forget_files
+from lm_audit.models.loading.identity.spec_identity import file_state, folder_state, model_identity
+from lm_audit.models.loading.identity.spec_identity import forget as forget_files
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import Selection, selection_of
 from lm_audit.plugin.options.run_options import RunOptions

@@ -13,7 +13,7 @@ import pytest
 
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.gates.gate import Gate, judge_case, worst
-from lm_audit.models.identity.spec_identity import model_identity
+from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.attempts import properties

@@ -19,7 +19,7 @@ from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, large_exponent, no_p_value, p_value, to_unit
 from lm_audit.stats.means.two_way import ENOUGH, two_way_t
-from lm_audit.stats.permutation import sign_flip_test
+from lm_audit.stats.testing.permutation import sign_flip_test
 
 MEAN_SQUARES = ("group", "group_template", "group_pair", "resid")
 

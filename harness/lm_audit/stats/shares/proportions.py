@@ -48,7 +48,7 @@ def mcnemar_exact(
     note = f"gained {gained}, lost {lost}"
     if clusters is None:
         return p_value(sign_test_p(gained, lost), n=len(pair[0]), method=method, note=note)
-    from lm_audit.stats.permutation import sign_flip_test
+    from lm_audit.stats.testing.permutation import sign_flip_test
 
     labels = cluster_numbers(clusters)
     if len(labels) != len(pair[0]):

@@ -140,7 +140,7 @@ def grid_samples(config: NeedleConfig, tokenizer: Tokenizer | None = None) -> It
 
 def tokenizer_hash(tokenizer: Tokenizer) -> str:
     """Identifies what the tokenizer does."""
-    from lm_audit.models.identity.fingerprint import tokenizer_digest
+    from lm_audit.models.loading.identity.fingerprint import tokenizer_digest
 
     return tokenizer_digest(tokenizer)
 

@@ -134,7 +134,7 @@ class StagesConfig:
 
     def inputs(self) -> dict[str, str]:
         """What the files that the config names hold, so that stages never pass for those of another base or corpus."""
-        from lm_audit.models.identity.spec_identity import file_state, model_identity
+        from lm_audit.models.loading.identity.spec_identity import file_state, model_identity
 
         base = self.model if self.toy else model_identity(self.model)
         return {"base": base, "documents": file_state(str(self.documents_path)) if self.documents_path else ""}

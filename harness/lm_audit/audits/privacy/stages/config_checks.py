@@ -21,8 +21,8 @@ _WIDE = 2**16
 def check_stages_config(config: StagesConfig) -> None:
     """``UsageError`` naming the first field that cannot be used, its value, and what would be right."""
     from lm_audit.audits.privacy.data.families import FAMILIES
-    from lm_audit.models.devices import check_device_name
-    from lm_audit.models.spec import parse_spec
+    from lm_audit.models.loading.devices import check_device_name
+    from lm_audit.models.loading.spec import parse_spec
 
     if not isinstance(config.family, str) or config.family not in FAMILIES:
         raise UsageError(f"unknown canary family {config.family!r}; known families: {', '.join(FAMILIES)}")

@@ -31,7 +31,7 @@ def parse_stages(text: str) -> dict[str, str]:
 def _check_spec(stage: str, spec: str) -> None:
     """``UsageError`` or ``ModelError`` where the spec can name no model; looks at the disk, never at the network."""
     from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
-    from lm_audit.models.spec import parse_spec
+    from lm_audit.models.loading.spec import parse_spec
 
     try:
         parsed = parse_spec(stage_spec(spec))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.models.scoring.packing import Pack
+from lm_audit.models.scoring.packs.packing import Pack
+from lm_audit.models.scoring.packs.tree import Rows
 from lm_audit.models.scoring.requests import Encoded
-from lm_audit.models.scoring.tree import Rows
 
 Ints = NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import ATTENTION_SETTINGS, tied_names
-from lm_audit.models.devices import SAFETENSORS_NAMES
-from lm_audit.models.identity.digests import combine_tensors, tensor_line
+from lm_audit.models.loading.devices import SAFETENSORS_NAMES
+from lm_audit.models.loading.identity.digests import combine_tensors, tensor_line
 from lm_audit.models.text.tokenizer import Tokenizer
 
 _VOLATILE = frozenset(
@@ -52,7 +52,7 @@ def module_fingerprint(module: CausalModule, tokenizer: Tokenizer) -> str:
 
 
 def module_digest(module: CausalModule) -> str:
-    """The digest of a module's weights, as :func:`lm_audit.models.identity.digests.weights_digest` gives files."""
+    """The weights' digest, as :func:`lm_audit.models.loading.identity.digests.weights_digest` has it of files."""
     tied = tied_names(module)
     named = ((name, value) for name, value in module.state_dict().items() if name not in tied)
     return combine_tensors(tensor_line(n, _dtype(v), tuple(v.shape), _bytes_digest(v)) for n, v in named)

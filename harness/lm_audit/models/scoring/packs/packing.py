@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lm_audit.models.scoring.limits import Limits
-from lm_audit.models.scoring.tree import Rows
+from lm_audit.models.scoring.packs.tree import Rows
 
 # A cut is cheap where what it repeats is less than this part of the pack; attention to a larger pack costs as much.
 _WORTH = 16

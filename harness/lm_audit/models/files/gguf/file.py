@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.compat import gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
+from lm_audit.models.files.gguf.header import GgufHeader, read_header
+from lm_audit.models.files.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
+from lm_audit.models.files.gguf.settings import ROPE_TENSORS, check_header, complete_config
 from lm_audit.models.files.json_file import listed, one_line
-from lm_audit.models.gguf.header import GgufHeader, read_header
-from lm_audit.models.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
-from lm_audit.models.gguf.settings import ROPE_TENSORS, check_header, complete_config
-from lm_audit.models.identity.digests import file_digest
+from lm_audit.models.loading.identity.digests import file_digest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

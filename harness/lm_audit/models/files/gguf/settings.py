@@ -10,8 +10,8 @@ from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.context import Attributes, context_window
+from lm_audit.models.files.gguf.header import GgufHeader
 from lm_audit.models.files.json_file import listed
-from lm_audit.models.gguf.header import GgufHeader
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 _BIAS = re.compile(r"blk\.\d+\.(?P<part>attn_[qkv]|attn_output|ffn_gate|ffn_up|ffn_down)\.bias")

@@ -1,0 +1,1 @@
+"""Adjustment for the number of tests, flat and in families."""

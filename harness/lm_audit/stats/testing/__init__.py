@@ -1,0 +1,1 @@
+"""Tests: by permutation, of equivalence, and what power they have."""
