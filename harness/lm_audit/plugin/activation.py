@@ -22,7 +22,7 @@ from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 AWAKE = (
     "lm_audit.plugin.options.without_effect",
     "lm_audit.plugin.parallel.threads",
-    "lm_audit.plugin.session",
+    "lm_audit.plugin.session.lifetime",
     "lm_audit.plugin.record.attempts",
     "lm_audit.plugin.record.gating",
     "lm_audit.plugin.record.resume",
@@ -30,8 +30,8 @@ AWAKE = (
     "lm_audit.plugin.progress.progress_reports",
     "lm_audit.plugin.progress.telling",
     "lm_audit.plugin.parallel.durations",
-    "lm_audit.plugin.signals",
-    "lm_audit.plugin.case_timeout",
+    "lm_audit.plugin.session.signals",
+    "lm_audit.plugin.session.case_timeout",
 )
 """Registered on waking, in this order."""
 
@@ -66,7 +66,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_lm_audit_open(config: pytest.Config) -> AuditSession:
     """A worker takes what its controller found; imported here, since a run without audit cases needs none of it."""
-    from lm_audit.plugin.session_opening import new_session, worker_session
+    from lm_audit.plugin.session.opening import new_session, worker_session
 
     return worker_session(config) if hasattr(config, "workerinput") else new_session(config)
 
@@ -129,7 +129,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker which run it works for, if there will be one."""
-    from lm_audit.plugin.session_opening import for_worker
+    from lm_audit.plugin.session.opening import for_worker
 
     node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
 

@@ -12,8 +12,8 @@ from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.audit_marker import missing_audit_marker, require_marker
 from lm_audit.plugin.audit_cases.case import Case, CaseSource, source_of
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
-from lm_audit.plugin.devices import absent, kind_of
-from lm_audit.plugin.endpoints import DEVICE, facts_of, offers_of
+from lm_audit.plugin.models.devices import absent, kind_of
+from lm_audit.plugin.models.endpoints import DEVICE, facts_of, offers_of
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 

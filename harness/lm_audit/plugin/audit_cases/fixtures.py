@@ -11,14 +11,14 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.case import Case
 from lm_audit.plugin.audit_cases.selection import Selection
-from lm_audit.plugin.endpoints import TRAFFIC_PROPERTY, spent
+from lm_audit.plugin.models.endpoints import TRAFFIC_PROPERTY, spent
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.audit_session import audit_session
 
 if TYPE_CHECKING:
     from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
-    from lm_audit.plugin.model_store import ModelStore
+    from lm_audit.plugin.models.store import ModelStore
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
 
@@ -68,7 +68,7 @@ def measured_once(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
 @pytest.fixture(scope="session")
 def lm_audit_models(run_options: RunOptions, request: pytest.FixtureRequest) -> ModelStore:
     """The models that this process has loaded."""
-    from lm_audit.plugin.model_store import ModelStore
+    from lm_audit.plugin.models.store import ModelStore
 
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     return ModelStore(audit_session(request.config), workers)

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from lm_audit.plugin.case_timeout import traces_file
 from lm_audit.plugin.cluster.member import Attempt, Member, reporting_node
 from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.crashes import planned_ids, record_end, recorded_end
 from lm_audit.plugin.parallel.scheduler import unrun_report
 from lm_audit.plugin.record.audit_session import AuditSession
+from lm_audit.plugin.session.case_timeout import traces_file
 
 ATTEMPTS = 2
 """How often a case is given to a worker that dies of it."""

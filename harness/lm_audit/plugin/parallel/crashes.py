@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lm_audit.plugin.case_timeout import CAUSE, told, traces_of
 from lm_audit.plugin.cluster.options import on_ray
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.session.case_timeout import CAUSE, told, traces_of
 from lm_audit.runstore import reader
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.shared.visible import visible

@@ -85,7 +85,7 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
 
 def _slots(config: pytest.Config) -> DeviceSlots:
     if slots_key not in config.stash:
-        from lm_audit.plugin.devices import cuda_count
+        from lm_audit.plugin.models.devices import cuda_count
 
         numbered = places_devices_itself(config.getoption("lm_audit_device", None) or ())
         # A model that is spread over devices needs all of them in each worker.

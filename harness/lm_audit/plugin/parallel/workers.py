@@ -92,7 +92,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 def _gpus(devices: Iterable[str]) -> int | None:
     """How many CUDA devices the run spreads over, None if it runs elsewhere. MPS is one device."""
-    from lm_audit.plugin.devices import best, cuda_count, kind_of, present
+    from lm_audit.plugin.models.devices import best, cuda_count, kind_of, present
     from lm_audit.plugin.parallel.device_slots import visible_devices
 
     kinds = {kind_of(device) for device in devices} or {best(present())}

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from lm_audit.plugin.endpoints import TRAFFIC_PROPERTY
+from lm_audit.plugin.models.endpoints import TRAFFIC_PROPERTY
 from lm_audit.plugin.record.attempts import FINDINGS_PROPERTY
 from lm_audit.shared.visible import visible
 

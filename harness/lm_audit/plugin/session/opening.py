@@ -9,9 +9,9 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.facts import EndpointFacts
-from lm_audit.plugin import devices
 from lm_audit.plugin.cluster.options import on_ray, promised_devices
-from lm_audit.plugin.endpoints import ask_servers, reused
+from lm_audit.plugin.models import devices
+from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_gates_of_absent_models, refuse_misspelt_data

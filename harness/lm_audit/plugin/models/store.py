@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.errors import HarnessError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
-from lm_audit.plugin.endpoints import facts_of, settings_for
+from lm_audit.plugin.models.endpoints import facts_of, settings_for
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.parallel.workers import GIB
 from lm_audit.shared.free_memory import available_memory

@@ -86,7 +86,7 @@ class _Watch:
         """Runs in a thread beside the one that hangs, in a run without workers."""
         if self.item is None:
             return
-        from lm_audit.plugin.session import close_run
+        from lm_audit.plugin.session.lifetime import close_run
 
         audit = audit_session(self.config)
         message = f"{told(self.limit)}, in native code that does not return"

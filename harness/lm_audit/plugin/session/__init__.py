@@ -1,0 +1,1 @@
+"""From the options to the reports: how a run begins, is stopped, and ends."""
