@@ -118,9 +118,9 @@ def configuration(args: argparse.Namespace, documents: Path) -> StagesConfig:
 def run(config: StagesConfig, args: argparse.Namespace) -> dict[str, float]:
     """Train and audit; seconds of each part."""
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidence_file import save_evidence
+    from lm_audit.audits.privacy.files.evidence_file import save_evidence
+    from lm_audit.audits.privacy.files.outputs import write_outputs
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
-    from lm_audit.audits.privacy.outputs import write_outputs
     from lm_audit.audits.privacy.stages.four_stages import run_stages
 
     times: dict[str, float] = {}

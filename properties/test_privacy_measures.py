@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Resampling, did_row
 from lm_audit.audits.privacy.attribution.transitions import attribute_leak, shares, stage_frames
+from lm_audit.audits.privacy.files.outputs import attribution_summary
 from lm_audit.audits.privacy.measure.membership import auc_estimate
 from lm_audit.audits.privacy.measure.stress import stability
-from lm_audit.audits.privacy.outputs import attribution_summary
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.evidence import Evidence
 from lm_audit.stats import bootstrap_ci, decide, paired_effect

@@ -15,7 +15,7 @@ from lm_audit.audits.privacy.data.corpus import read_texts
 from lm_audit.audits.privacy.data.documents import read_documents
 from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest, write_manifest
 from lm_audit.audits.privacy.data.preferences import read_preferences
-from lm_audit.audits.privacy.evidence_file import load_evidence
+from lm_audit.audits.privacy.files.evidence_file import load_evidence
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, HarnessError, UsageError

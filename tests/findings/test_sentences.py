@@ -13,7 +13,7 @@ from lm_audit.audits.bias import conclusions as bias
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.leakage import conclusions as leakage
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
-from lm_audit.audits.privacy import conclusions as privacy
+from lm_audit.audits.privacy.evidence import conclusions as privacy
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, more_of_hundred, of_hundred, times_text
 from lm_audit.stats import Estimate

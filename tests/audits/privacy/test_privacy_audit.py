@@ -15,14 +15,14 @@ from lm_audit.audits.privacy.attribution.changes import PRIMARY
 from lm_audit.audits.privacy.attribution.transitions import attribute_leak
 from lm_audit.audits.privacy.audit import audit_stages, stage_rows
 from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
-from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
+from lm_audit.audits.privacy.files.evidence_file import load_evidence, save_evidence
+from lm_audit.audits.privacy.files.outputs import write_outputs
 from lm_audit.audits.privacy.measure.blind import blind_baseline
 from lm_audit.audits.privacy.measure.exact_exposure import candidates, exact_exposure
 from lm_audit.audits.privacy.measure.membership import epsilon_bound, membership
 from lm_audit.audits.privacy.measure.source_columns import COLUMNS, source_metrics
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measure.stress import VARIANTS, stress_variants
-from lm_audit.audits.privacy.outputs import write_outputs
 from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.stages.seeds import combine_seeds, direction_consistency
 from lm_audit.audits.privacy.stages.stage_option import parse_stages

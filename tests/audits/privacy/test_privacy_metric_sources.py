@@ -9,8 +9,8 @@ import pytest
 
 from lm_audit.audits.privacy import measured_cases as evalcases
 from lm_audit.audits.privacy.controls.known_scores import known_scores
-from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
-from lm_audit.audits.privacy.metric_sources import stage_source
+from lm_audit.audits.privacy.evidence.metric_sources import stage_source
+from lm_audit.audits.privacy.files.evidence_file import load_evidence, save_evidence
 from lm_audit.audits.privacy.stages.seeds import combine_seeds
 from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.statistics import epsilon_of_scores

@@ -11,16 +11,16 @@ import numpy as np
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY
 from lm_audit.audits.privacy.attribution.directions import better
-from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
 from lm_audit.audits.privacy.data.corpus import verify_training_files
 from lm_audit.audits.privacy.data.limiting import limited
 from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
 from lm_audit.audits.privacy.data.prepare import comparison_documents
+from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_findings
+from lm_audit.audits.privacy.evidence.metric_sources import INSTABILITY, did_source, stage_source
 from lm_audit.audits.privacy.measure.blind import BlindBaseline, blind_baseline
 from lm_audit.audits.privacy.measure.membership import epsilon_bound, exposure_by_tier, exposures, membership
 from lm_audit.audits.privacy.measure.source_columns import source_metrics
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, StageScores, score_stage
-from lm_audit.audits.privacy.metric_sources import INSTABILITY, did_source, stage_source
 from lm_audit.audits.privacy.stages.four_stages import OnMessage
 from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
@@ -124,7 +124,7 @@ def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: 
     for transition in TRANSITIONS:
         evidence.finding(*step_findings(evidence, transition, f"privacy.{transition}.did"))
     _record_power(evidence, manifest)
-    from lm_audit.audits.privacy.figures import privacy_figures
+    from lm_audit.audits.privacy.evidence.figures import privacy_figures
 
     evidence.figures.extend(privacy_figures(scored, evidence))
     return evidence

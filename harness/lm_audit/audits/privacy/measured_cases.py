@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_audit.audits.privacy.conclusions import stage_findings, step_findings
-from lm_audit.audits.privacy.metric_sources import rows_for
+from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_findings
+from lm_audit.audits.privacy.evidence.metric_sources import rows_for
 from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stages.stage_option import manifest_path, parse_stages
 from lm_audit.errors import UsageError
@@ -110,7 +110,7 @@ def run_evidence(options: RunOptions, measured_once: MeasuredOnce) -> Evidence:
         return toy_evidence(toy_config(options), scoring_options(options))
     from lm_audit.audits.measured_once import FileForm
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
+    from lm_audit.audits.privacy.files.evidence_file import load_evidence, save_evidence
 
     manifest, scoring, lenient = str(options.option("manifest")), scoring_options(options), len(stages) < len(STAGES)
     return measured_once(
@@ -125,7 +125,7 @@ def run_evidence(options: RunOptions, measured_once: MeasuredOnce) -> Evidence:
 def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
     """Train (or find) the toy stages and audit them; the evidence is kept beside the stages, for this code only."""
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidence_file import load_evidence, save_evidence
+    from lm_audit.audits.privacy.files.evidence_file import load_evidence, save_evidence
     from lm_audit.audits.privacy.stages.four_stages import run_stages
     from lm_audit.models.files.disk_cache import write_once
 
@@ -189,7 +189,7 @@ def transition_slice(evidence: Evidence, transition: str) -> Evidence:
     """One transition: the primary figure and its p-value, the canaries of both stages as rows, and a table of every
     metric's change.
     """
-    from lm_audit.audits.privacy.figures import changes_table
+    from lm_audit.audits.privacy.evidence.figures import changes_table
 
     prefix = f"privacy.{transition}."
     part = Evidence(

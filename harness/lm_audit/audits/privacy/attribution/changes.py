@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.attribution.directions import RISK
+from lm_audit.audits.privacy.evidence.metric_sources import PER_CANARY
 from lm_audit.audits.privacy.measure.source_columns import GROUP_STATISTICS, GROUPED, GroupStatistic
-from lm_audit.audits.privacy.metric_sources import PER_CANARY
 from lm_audit.stats import (
     Estimate,
     decide,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.privacy.controls.plain_scores import unsound
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
 from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.evidence.metric_sources import MEMBER, TWIN
 from lm_audit.audits.privacy.measure.blind import LEVEL, Separation, separation
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, sides
-from lm_audit.audits.privacy.metric_sources import MEMBER, TWIN
 from lm_audit.errors import ModelError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.privacy.attribution.directions import RISK
-from lm_audit.audits.privacy.conclusions import scored_findings
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.documents import read_documents, sample_documents
 from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.evidence.conclusions import scored_findings
 from lm_audit.audits.privacy.measure.blind import separation
 from lm_audit.audits.privacy.measure.membership import (
     CHANCE_BITS,

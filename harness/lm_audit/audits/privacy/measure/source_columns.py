@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.privacy.evidence.metric_sources import PER_CANARY
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
-from lm_audit.audits.privacy.metric_sources import PER_CANARY
 from lm_audit.stats.ranking.scores import auc_of, average_precision_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lm_audit.audits.privacy.attribution.transitions import CONSISTENCY_RULE
-from lm_audit.audits.privacy.figures import seed_figure
+from lm_audit.audits.privacy.evidence.figures import seed_figure
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.privacy.command_options import add_config_options, config_of
+from lm_audit.audits.privacy.commands.options import add_config_options, config_of
 from lm_audit.shared.number_checks import whole_number
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _audit(args: argparse.Namespace) -> int:
 
 def _audited(config: StagesConfig, stages: dict[str, Any], manifest: Path, args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.audit import audit_stages
-    from lm_audit.audits.privacy.evidence_file import FILE, save_evidence
+    from lm_audit.audits.privacy.files.evidence_file import FILE, save_evidence
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
 
     options = ScoringOptions(samples=args.samples, exact_positions=args.exact_positions, seed=config.seed)
@@ -148,8 +148,8 @@ def _attribute(args: argparse.Namespace) -> int:
 
 def _write(config: StagesConfig, args: argparse.Namespace) -> int:
     from lm_audit.audits.privacy.attribution.transitions import attribute_leak
-    from lm_audit.audits.privacy.evidence_file import FILE, load_evidence
-    from lm_audit.audits.privacy.outputs import attribution_summary, write_outputs
+    from lm_audit.audits.privacy.files.evidence_file import FILE, load_evidence
+    from lm_audit.audits.privacy.files.outputs import attribution_summary, write_outputs
 
     evidence = load_evidence(config.folder() / FILE)
     for path in write_outputs(evidence, config.folder(), lenient=args.lenient):
@@ -162,8 +162,8 @@ def _write(config: StagesConfig, args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     if args.seeds is None:
         return _chain(_claimed(args), args)
-    from lm_audit.audits.privacy.command_options import for_seed, seed_list
-    from lm_audit.audits.privacy.evidence_file import FILE, load_evidence, save_evidence
+    from lm_audit.audits.privacy.commands.options import for_seed, seed_list
+    from lm_audit.audits.privacy.files.evidence_file import FILE, load_evidence, save_evidence
     from lm_audit.audits.privacy.stages.seeds import combine_seeds
     from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION
 

@@ -1,0 +1,1 @@
+"""The files of the privacy audit: its outputs, and evidence on disk."""
