@@ -15,7 +15,7 @@ from lm_audit.audits.bias.grid import controls as grid_controls
 from lm_audit.audits.bias.grid.file import load_preference_set
 from lm_audit.audits.bias.grid.planted import nonce_prompts
 from lm_audit.audits.faithfulness.conclusions import record_gain
-from lm_audit.audits.leakage.conclusions import completion_findings, order_findings
+from lm_audit.audits.leakage.evidence.conclusions import completion_findings, order_findings
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
 from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_findings
 from lm_audit.evidence import Evidence

@@ -11,7 +11,7 @@ import pytest
 
 from lm_audit.audits.bias import conclusions as bias
 from lm_audit.audits.faithfulness.conclusions import record_gain
-from lm_audit.audits.leakage import conclusions as leakage
+from lm_audit.audits.leakage.evidence import conclusions as leakage
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
 from lm_audit.audits.privacy.evidence import conclusions as privacy
 from lm_audit.evidence import Evidence

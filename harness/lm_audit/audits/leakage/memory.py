@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
-from lm_audit.audits.leakage.conclusions import order_findings
-from lm_audit.audits.leakage.describing import describe, note_unreachable
+from lm_audit.audits.leakage.evidence.conclusions import order_findings
+from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
+from lm_audit.audits.leakage.evidence.memory_figures import memorisation_figures
 from lm_audit.audits.leakage.half_option.conditions import (
     LIMITS,
     UNITS,
@@ -24,7 +25,6 @@ from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.style import StyleShare, is_sorted, style_shares
-from lm_audit.audits.leakage.memory_figures import memorisation_figures
 from lm_audit.audits.leakage.orders.permutations import is_shufflable
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.leakage.figures import forest, shown, table
+from lm_audit.audits.leakage.evidence.figures import forest, shown, table
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource

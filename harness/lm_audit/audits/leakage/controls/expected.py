@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lm_audit.audits.leakage.controls.planted import LEARNING_RATE, Half, Planted
-from lm_audit.audits.leakage.figures import spec
+from lm_audit.audits.leakage.evidence.figures import spec
 from lm_audit.audits.leakage.signs import paired_sign_flip
 from lm_audit.evidence import Control, ControlRole, Evidence, Figure
 from lm_audit.sources import MetricSource

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
-from lm_audit.audits.leakage.conclusions import completion_findings
-from lm_audit.audits.leakage.describing import describe, note_unreachable
-from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, visible
+from lm_audit.audits.leakage.evidence.conclusions import completion_findings
+from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
+from lm_audit.audits.leakage.evidence.figures import distribution, ending, forest, memorised_table, visible
 from lm_audit.audits.leakage.half_option.cuts import Cut, Probe, cut_items
 from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
 from lm_audit.audits.leakage.half_option.similarity import edit_similarity, rouge_l

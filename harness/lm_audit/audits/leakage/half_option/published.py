@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import FileWeights, clusters_of, file_mean, mean_of
-from lm_audit.audits.leakage.describing import describe, note_unreachable
-from lm_audit.audits.leakage.figures import distribution, forest, shown, table
+from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
+from lm_audit.audits.leakage.evidence.figures import distribution, forest, shown, table
 from lm_audit.audits.leakage.half_option.passes import OnRows, fitting, measure_conditions
 from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import clusters_of, mean_of
-from lm_audit.audits.leakage.conclusions import text_findings
-from lm_audit.audits.leakage.describing import describe
-from lm_audit.audits.leakage.figures import distribution, forest
+from lm_audit.audits.leakage.evidence.conclusions import text_findings
+from lm_audit.audits.leakage.evidence.describing import describe
+from lm_audit.audits.leakage.evidence.figures import distribution, forest
 from lm_audit.audits.leakage.half_option.passes import OnRows, fitting
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text, letters_of

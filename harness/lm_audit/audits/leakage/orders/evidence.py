@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import clusters_of
-from lm_audit.audits.leakage.conclusions import place_findings, row_findings
-from lm_audit.audits.leakage.describing import describe, note_unreachable
-from lm_audit.audits.leakage.figures import distribution, spec, style_figure
+from lm_audit.audits.leakage.evidence.conclusions import place_findings, row_findings
+from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
+from lm_audit.audits.leakage.evidence.figures import distribution, spec, style_figure
 from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item, full_text

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.leakage.figures import distribution, ending, forest, memorised_table, style_figure, table, visible
+from lm_audit.audits.leakage.evidence.figures import (
+    distribution,
+    ending,
+    forest,
+    memorised_table,
+    style_figure,
+    table,
+    visible,
+)
 from lm_audit.audits.leakage.half_option.conditions import UNITS
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.item import LETTERS
