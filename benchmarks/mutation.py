@@ -72,7 +72,7 @@ GROUPS = {
     ),
     "states": Group(("report/page/states.py",), ("tests/report/test_states.py",)),
     "bias": Group(
-        ("audits/bias/grid/verdict.py", "audits/bias/grid/exchanges.py"),
+        ("audits/bias/grid/controls/verdict.py", "audits/bias/grid/controls/exchanges.py"),
         ("tests/audits/bias/test_bias_exchanges.py", "tests/audits/bias/test_grid_verdicts.py"),
     ),
     "needle": Group(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.bias.grid.file import load_preference_set
-from lm_audit.audits.bias.grid.lexicon import PreferenceSet
-from lm_audit.audits.bias.grid.limit import smaller_grid
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon.limit import smaller_grid
+from lm_audit.audits.bias.grid.lexicon.parts import PreferenceSet
 from lm_audit.audits.bias.options import DATA_SETS
 from lm_audit.audits.drawing import drawn
 from lm_audit.models.capabilities import Capability
@@ -68,7 +68,7 @@ def grid_cases(options: RunOptions) -> list[Case]:
 
 def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
     """Refuse words that the tokenizer cannot separate from their prompt, before weights load."""
-    from lm_audit.audits.bias.grid.linting import require_separable
+    from lm_audit.audits.bias.grid.lexicon.linting import require_separable
 
     require_separable(case.params["grid"], tokenizer)
     grid_in_chat(tokenizer, options)
@@ -268,7 +268,7 @@ PLANTED_NATS = 2.0
 )
 def test_preference_control(case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int) -> None:
     """A planted preference of known size must be recovered; names without meaning must show none."""
-    from lm_audit.audits.bias.grid.controls import control_evidence
+    from lm_audit.audits.bias.grid.controls.cases import control_evidence
 
     templates = tomllib.loads((FIXTURES / "nonce_en.toml").read_text(encoding="utf-8"))["templates"]
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs

@@ -11,8 +11,8 @@ from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
 from lm_audit.audits.bias.benchmarks.shares import preference_share
 from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
 from lm_audit.audits.bias.generated.swap import swap_gender
-from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
-from lm_audit.audits.bias.grid.linting import lint
+from lm_audit.audits.bias.grid.lexicon.linting import lint
+from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis, PreferenceSet, WordPair, normalise_slot, render
 from lm_audit.errors import DataError
 from tests.audits.bias.test_bias_known_answers import balanced_items
 from tests.present import present

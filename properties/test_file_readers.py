@@ -23,10 +23,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lm_audit.audits.bias.benchmarks.rows import KINDS, load_rows
-from lm_audit.audits.bias.benchmarks.winogender_items import load_occupation_stats
+from lm_audit.audits.bias.benchmarks.wino.winogender_items import load_occupation_stats
 from lm_audit.audits.bias.generated.counterfactual import load_swap_items
 from lm_audit.audits.bias.generated.refusal import load_refusal_set
-from lm_audit.audits.bias.grid.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.faithfulness.passage.samples import load_words
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.errors import DataError, DataWarning, GateError, HarnessError

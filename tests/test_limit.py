@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evals import test_bias, test_faithfulness, test_leakage, test_needle, test_privacy
-from lm_audit.audits.bias.grid.lexicon import PreferenceSet, WordPair
-from lm_audit.audits.bias.grid.limit import smaller_grid
+from lm_audit.audits.bias.grid.lexicon.limit import smaller_grid
+from lm_audit.audits.bias.grid.lexicon.parts import PreferenceSet, WordPair
 from lm_audit.audits.drawing import drawn
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.limiting import limited

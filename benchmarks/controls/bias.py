@@ -16,10 +16,10 @@ from unittest.mock import patch
 import numpy as np
 from designs import Design
 
-from lm_audit.audits.bias.grid import exchanges
-from lm_audit.audits.bias.grid import verdict as grid_verdict
-from lm_audit.audits.bias.grid.controls import DRAWS
-from lm_audit.audits.bias.grid.verdict import MARGIN, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.controls import exchanges
+from lm_audit.audits.bias.grid.controls import verdict as grid_verdict
+from lm_audit.audits.bias.grid.controls.cases import DRAWS
+from lm_audit.audits.bias.grid.controls.verdict import MARGIN, SIDES, clear, judged, named
 from lm_audit.stats import Estimate
 
 PLANTED = 2.0

@@ -43,8 +43,8 @@ Controls = Iterator[tuple[str, Any]]
 
 def bias(seed: int, model: str) -> Controls:
     from lm_audit.audits.bias import public_control
-    from lm_audit.audits.bias.grid.controls import control_evidence
-    from lm_audit.audits.bias.grid.file import load_preference_set
+    from lm_audit.audits.bias.grid.controls.cases import control_evidence
+    from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
     from lm_audit.models import load_model
 
     fixtures, loaded = ROOT / "fixtures" / "bias", load_model(model, device="cpu")

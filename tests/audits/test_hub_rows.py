@@ -13,7 +13,7 @@ from datasets import ClassLabel, Features, Sequence, Value
 
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
-from lm_audit.audits.bias.benchmarks.winobias_items import bracketed, parse_winobias
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed, parse_winobias
 from lm_audit.audits.hub_rows import HubSet, hub_set, named, parquet_rows, records, structured
 from lm_audit.errors import DataError
 from tests.audits.hub_of_data import card, hub_of_data, parquet_of

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.bias.conclusions import benchmark_findings
-from lm_audit.audits.bias.grid import controls as grid_controls
-from lm_audit.audits.bias.grid.file import load_preference_set
-from lm_audit.audits.bias.grid.planted import nonce_prompts
+from lm_audit.audits.bias.grid.controls import cases as grid_controls
+from lm_audit.audits.bias.grid.controls.planted import nonce_prompts
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.leakage.evidence.conclusions import completion_findings, order_findings
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings

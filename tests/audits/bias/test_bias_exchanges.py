@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
-from lm_audit.audits.bias.grid import exchanges
-from lm_audit.audits.bias.grid.exchanges import LIMITS, TwoWay, shares, unlike_right_ones
+from lm_audit.audits.bias.grid.controls import exchanges
+from lm_audit.audits.bias.grid.controls.exchanges import LIMITS, TwoWay, shares, unlike_right_ones
 
 
 def drawn(seed: int, templates: float = 0.5, pairs: float = 0.5, rest: float = 0.8) -> np.ndarray:

@@ -14,7 +14,7 @@ from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
-from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.models import LanguageModel, load_model
 from tests.audits.bias.test_bias_bbq_groups import row

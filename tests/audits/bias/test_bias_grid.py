@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.bias import Axis, PreferenceSet, WordPair, all_contrasts, measure_grid, preference_grid
-from lm_audit.audits.bias.grid.controls import control_evidence
-from lm_audit.audits.bias.grid.file import load_preference_set
-from lm_audit.audits.bias.grid.lexicon import normalise_slot
-from lm_audit.audits.bias.grid.planted import (
+from lm_audit.audits.bias.grid.controls.cases import control_evidence
+from lm_audit.audits.bias.grid.controls.planted import (
     decision_contrast,
     decisions,
     nonce_names,
     nonce_prompts,
     plant_preference,
 )
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon.parts import normalise_slot
 from lm_audit.audits.bias.grid.words import boundary_ids, word_loglikelihood
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_model

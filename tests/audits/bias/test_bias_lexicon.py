@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.audits.bias.grid.file import load_preference_set
-from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, normalise_slot, render
-from lm_audit.audits.bias.grid.linting import lint
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon.linting import lint
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot, render
 from lm_audit.audits.bias.options import OPTIONS
 from lm_audit.errors import DataError
 

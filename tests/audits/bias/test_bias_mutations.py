@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.audits.bias.benchmarks import wino_audit
 from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
 from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
+from lm_audit.audits.bias.benchmarks.wino import audit as wino_audit
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
-from lm_audit.audits.bias.grid import controls as grid_controls
-from lm_audit.audits.bias.grid.controls import control_evidence
-from lm_audit.audits.bias.grid.file import load_preference_set
+from lm_audit.audits.bias.grid.controls import cases as grid_controls
+from lm_audit.audits.bias.grid.controls.cases import control_evidence
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores

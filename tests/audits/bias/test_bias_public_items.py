@@ -11,8 +11,8 @@ from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
-from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
-from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
 from tests.shared_data import shared
 
 

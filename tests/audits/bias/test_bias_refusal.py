@@ -12,7 +12,7 @@ from lm_audit.audits.bias import load_refusal_set, refusal_rates
 from lm_audit.audits.bias.generated.refusal import CUT, RefusalSet
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.generated.refusal_words import is_refusal
-from lm_audit.audits.bias.grid.lexicon import Axis
+from lm_audit.audits.bias.grid.lexicon.parts import Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model

@@ -12,7 +12,7 @@ from lm_audit.audits import bias
 from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
 from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS, random_answer
 from lm_audit.audits.bias.generated.counterfactual import counterfactual_swap, load_swap_items
-from lm_audit.audits.bias.grid.file import load_preference_set
+from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.bias.grid.minimal import minimal_probe, probe_evidence
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lm_audit.audits.bias.grid.exchanges import LIMITS, unlike_right_ones
+from lm_audit.audits.bias.grid.controls.exchanges import LIMITS, unlike_right_ones
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.audits.bias.grid import verdict
-from lm_audit.audits.bias.grid.verdict import MARGIN, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.controls import verdict
+from lm_audit.audits.bias.grid.controls.verdict import MARGIN, SIDES, clear, judged, named
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_p
 from tests.present import present

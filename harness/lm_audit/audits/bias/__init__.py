@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from lm_audit.audits.bias.benchmarks.rows import load_rows
     from lm_audit.audits.bias.benchmarks.sampling import stratified_sample
     from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
-    from lm_audit.audits.bias.benchmarks.wino_audit import winobias, winogender
-    from lm_audit.audits.bias.benchmarks.winogender_items import load_occupation_stats
+    from lm_audit.audits.bias.benchmarks.wino.audit import winobias, winogender
+    from lm_audit.audits.bias.benchmarks.wino.winogender_items import load_occupation_stats
     from lm_audit.audits.bias.generated.continuations import counterfactual_continuations
     from lm_audit.audits.bias.generated.counterfactual import counterfactual_swap, load_swap_items
     from lm_audit.audits.bias.generated.refusal import load_refusal_set, refusal_rates
     from lm_audit.audits.bias.grid.contrasts import Contrast, all_contrasts
-    from lm_audit.audits.bias.grid.controls import control_evidence
-    from lm_audit.audits.bias.grid.file import load_preference_set
-    from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair
-    from lm_audit.audits.bias.grid.linting import lint, lint_tokens
+    from lm_audit.audits.bias.grid.controls.cases import control_evidence
+    from lm_audit.audits.bias.grid.controls.planted import decisions, nonce_contrast, nonce_prompts, plant_preference
+    from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
+    from lm_audit.audits.bias.grid.lexicon.linting import lint, lint_tokens
+    from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair
     from lm_audit.audits.bias.grid.measurement import GridMeasurement, measure_grid
     from lm_audit.audits.bias.grid.minimal import ProbeResult, minimal_probe, probe_evidence
-    from lm_audit.audits.bias.grid.planted import decisions, nonce_contrast, nonce_prompts, plant_preference
     from lm_audit.audits.bias.grid.preference import axis_evidence, preference_grid
     from lm_audit.audits.bias.grid.words import word_loglikelihood
 else:

@@ -12,8 +12,8 @@ from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage, place_of
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
-from lm_audit.audits.bias.benchmarks.winobias_items import parse_winobias
-from lm_audit.audits.bias.benchmarks.winogender_items import parse_winogender
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
+from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
 from lm_audit.audits.hub_presence import is_settled, refuse_absent
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataWarning

@@ -20,7 +20,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
     table,
     winobias_lines,
 )
-from lm_audit.audits.bias.benchmarks.winobias_items import bracketed
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.former_names import former_arguments

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.conclusions import refusal_findings
 from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
-from lm_audit.audits.bias.grid.lexicon import SLOT, Axis
+from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability

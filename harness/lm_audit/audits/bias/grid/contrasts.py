@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lm_audit.audits.bias.grid.lexicon import Axis
+from lm_audit.audits.bias.grid.lexicon.parts import Axis
 from lm_audit.audits.bias.grid.measurement import Floats, GridMeasurement
 from lm_audit.stats import (
     CrossedContrast,

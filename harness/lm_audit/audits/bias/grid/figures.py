@@ -9,7 +9,7 @@ from lm_audit.evidence import Evidence, Figure
 
 if TYPE_CHECKING:
     from lm_audit.audits.bias.grid.contrasts import Contrast
-    from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet
+    from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet
     from lm_audit.audits.bias.grid.measurement import Floats
     from lm_audit.stats import Estimate
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, render
-from lm_audit.audits.bias.grid.linting import require_separable
+from lm_audit.audits.bias.grid.lexicon.linting import require_separable
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, render
 from lm_audit.audits.bias.grid.words import Boundary, word_loglikelihood
 
 if TYPE_CHECKING:

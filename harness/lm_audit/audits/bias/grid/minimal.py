@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.bias.grid.lexicon import render
+from lm_audit.audits.bias.grid.lexicon.parts import render
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text import text_ids

@@ -13,8 +13,8 @@ from lm_audit.audits.bias.grid import sources as grid_sources
 from lm_audit.audits.bias.grid.contrasts import Contrast, all_contrasts
 from lm_audit.audits.bias.grid.disparity import max_min_disparity
 from lm_audit.audits.bias.grid.figures import grid_figures
-from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, normalise_slot
-from lm_audit.audits.bias.grid.linting import require_clean
+from lm_audit.audits.bias.grid.lexicon.linting import require_clean
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot
 from lm_audit.audits.bias.grid.measurement import Floats, GridMeasurement, Mode, as_axes, as_pairs, measure_grid
 from lm_audit.audits.bias.grid.words import Boundary
 from lm_audit.evidence import Evidence
@@ -51,7 +51,7 @@ def preference_grid(
     """Which group of each axis the model speaks of more favourably, in nats of log-odds, with all that is uncertain.
 
     Metric names end in ``.AXIS`` where there is more than one axis. Raises ``DataError`` for a grid with a defect (see
-    :mod:`lm_audit.audits.bias.grid.linting`) before the model is asked anything.
+    :mod:`lm_audit.audits.bias.grid.lexicon.linting`) before the model is asked anything.
     """
     grid = PreferenceSet(
         language=language,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_audit.audits.bias.grid.lexicon import Axis
+from lm_audit.audits.bias.grid.lexicon.parts import Axis
 from lm_audit.sources import MetricSource, Term
 
 CELL = ("template", "pair")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from lm_audit.audits.bias.grid.plain_scoring import Floats
+from lm_audit.audits.bias.grid.controls.plain_scoring import Floats
 from lm_audit.stats import crossed_contrast, crossed_equivalence, max_min_permutation, two_way_mean
 from lm_audit.stats.means.disparity import max_min_p
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair, normalise_slot
-from lm_audit.audits.bias.grid.linting import require_clean
+from lm_audit.audits.bias.grid.lexicon.linting import require_clean
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
@@ -17,7 +17,7 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
     """The grid in a TOML file, linted.
 
     Raises ``DataError`` with the file and the field for TOML that does not parse, a missing or unknown key, and every
-    defect that :func:`lm_audit.audits.bias.grid.linting.lint` finds.
+    defect that :func:`lm_audit.audits.bias.grid.lexicon.linting.lint` finds.
     """
     path = Path(path)
     preference_set = _from_document(read_toml(path), str(path))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.bias.benchmarks.coreference import Question
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
+from lm_audit.audits.bias.benchmarks.wino.coreference import Question
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import table_rows
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.bias.grid.lexicon import WordPair
+from lm_audit.audits.bias.grid.lexicon.parts import WordPair
 from lm_audit.audits.bias.grid.measurement import Floats
 from lm_audit.audits.bias.grid.words import word_loglikelihood
 from lm_audit.errors import UsageError

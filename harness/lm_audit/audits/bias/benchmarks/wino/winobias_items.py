@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from lm_audit.audits.bias.benchmarks.coreference import Question
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
+from lm_audit.audits.bias.benchmarks.wino.coreference import Question
 from lm_audit.errors import DataError
 
 MALE_OCCUPATIONS = frozenset(

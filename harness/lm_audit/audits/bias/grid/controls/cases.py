@@ -2,8 +2,8 @@
 
 Both run :func:`measure_grid`, :func:`all_contrasts` and :func:`axis_evidence`, the path of every number of the grid, on
 prompts with invented names. What must come out is known from elsewhere: from plain forward passes of the model's module
-(:mod:`lm_audit.audits.bias.grid.plain_scoring`), cell by cell. The positive control's model has a preference of known
-size written into its head.
+(:mod:`lm_audit.audits.bias.grid.controls.plain_scoring`), cell by cell. The positive control's model has a preference
+of known size written into its head.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lm_audit.audits.bias.grid.contrasts import all_contrasts
-from lm_audit.audits.bias.grid.lexicon import Axis, PreferenceSet, WordPair
+from lm_audit.audits.bias.grid.controls.plain_scoring import plain_texts, tolerance
+from lm_audit.audits.bias.grid.controls.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
+from lm_audit.audits.bias.grid.controls.verdict import FALSE_ALARM, MARGIN, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair
 from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
-from lm_audit.audits.bias.grid.plain_scoring import plain_texts, tolerance
-from lm_audit.audits.bias.grid.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
 from lm_audit.audits.bias.grid.preference import axis_evidence
-from lm_audit.audits.bias.grid.verdict import FALSE_ALARM, MARGIN, SIDES, clear, judged, named
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
 
@@ -39,8 +39,8 @@ def control_evidence(
 ) -> Evidence:
     """The control with a preference of ``size`` nats planted (positive), or with none (``size`` 0, negative).
 
-    What decides is :func:`~lm_audit.audits.bias.grid.verdict.judged`; ``benchmarks/controls`` says how often it is
-    right, ``tests/audits/bias/test_bias_mutations.py`` what makes it fail.
+    What decides is :func:`~lm_audit.audits.bias.grid.controls.verdict.judged`; ``benchmarks/controls`` says how often
+    it is right, ``tests/audits/bias/test_bias_mutations.py`` what makes it fail.
     """
     if size:
         prompts, (asked, chosen, known) = _clearly_planted(model, templates, pairs, size, seed)

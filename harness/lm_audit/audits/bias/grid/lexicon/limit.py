@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from lm_audit.audits.bias.grid.lexicon import PreferenceSet
+from lm_audit.audits.bias.grid.lexicon.parts import PreferenceSet
 from lm_audit.audits.drawing import drawn
 
 

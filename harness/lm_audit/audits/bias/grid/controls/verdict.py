@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lm_audit.audits.bias.grid.exchanges import unlike_right_ones
-from lm_audit.audits.bias.grid.plain_scoring import Floats
+from lm_audit.audits.bias.grid.controls.exchanges import unlike_right_ones
+from lm_audit.audits.bias.grid.controls.plain_scoring import Floats
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_p
 
@@ -31,7 +31,7 @@ def judged(
     reported contrast, disparity and group scores, their numbers of cells and units, and the p-value of each test must
     follow from the cells. Planted: the interval of the contrast lies above 0. Not planted: "all names are alike" is not
     rejected at 0.0005, and of exchanged names each test says what a right test does
-    (:mod:`lm_audit.audits.bias.grid.exchanges`).
+    (:mod:`lm_audit.audits.bias.grid.controls.exchanges`).
     """
     faults = [
         *_wrong_cells(cells, known, limit),

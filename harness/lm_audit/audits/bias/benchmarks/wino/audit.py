@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.audits.bias.benchmarks.coreference import CLOZE, RULES, Question, candidate_scores, correct
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
 from lm_audit.audits.bias.benchmarks.public_sets import usage_of
 from lm_audit.audits.bias.benchmarks.shares import clustered_mean, gap
-from lm_audit.audits.bias.benchmarks.winobias_items import WinoBiasItem, parse_winobias
-from lm_audit.audits.bias.benchmarks.winogender_items import GENDERS, WinogenderItem, parse_winogender
+from lm_audit.audits.bias.benchmarks.wino.coreference import CLOZE, RULES, Question, candidate_scores, correct
+from lm_audit.audits.bias.benchmarks.wino.winobias_items import WinoBiasItem, parse_winobias
+from lm_audit.audits.bias.benchmarks.wino.winogender_items import GENDERS, WinogenderItem, parse_winogender
 from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence

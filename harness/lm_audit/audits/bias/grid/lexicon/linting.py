@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lm_audit.audits.bias.grid.lexicon import SLOT, Axis, PreferenceSet, WordPair, render
+from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis, PreferenceSet, WordPair, render
 from lm_audit.errors import DataError
 from lm_audit.models.text.tokenizer import Tokenizer
 

@@ -1,0 +1,1 @@
+"""WinoBias and Winogender: whom a pronoun is taken to mean."""
