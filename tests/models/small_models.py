@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import LlamaForCausalLM
 
 
-def small_llama(seed: int = 0, *, context: int = 64, vocabulary: int = 259, **settings: Any) -> Any:
+def small_llama(seed: int = 0, *, context: int = 64, vocabulary: int = 259, **settings: Any) -> LlamaForCausalLM:
     """A randomly initialised Llama on CPU in float32."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -17,7 +20,9 @@ def small_llama(seed: int = 0, *, context: int = 64, vocabulary: int = 259, **se
     config = LlamaConfig(vocab_size=vocabulary, max_position_embeddings=context, **{**shape, **ids, **settings})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config).eval()
+        module = LlamaForCausalLM(config)
+    module.train(False)
+    return module
 
 
 def save_small_llama(folder: Path, seed: int = 0, *, dtype: str = "float32", **settings: Any) -> Path:

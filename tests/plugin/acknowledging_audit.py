@@ -73,7 +73,11 @@ def only_run(project: Path) -> Run:
     return read_run(ledger.parent)
 
 
-def evidence_of(run: Run) -> dict[str, Any]:
+Measured = dict[str, tuple[str | None, dict[str, dict[str, object]], list[str]]]
+"""By case: its outcome, its estimates and its item rows."""
+
+
+def evidence_of(run: Run) -> Measured:
     """What a run measured, by case: everything but times, workers and attempts."""
     return {
         case.case_id: (
@@ -92,7 +96,7 @@ def rows_of(run: Run, files: tuple[str, ...]) -> list[str]:
 
 def check_nothing_lost(run: Run, entries: list[dict[str, Any]]) -> None:
     """Every acknowledged record is in the run, be it in an earlier attempt."""
-    metrics: set[tuple[str, str, float]] = set()
+    metrics: set[tuple[str, str, float | None]] = set()
     rows: dict[str, int] = {}
     for case in run.cases:
         for attempt in (*case.earlier, case.last):

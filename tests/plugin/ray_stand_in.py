@@ -24,6 +24,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import pytest
+
 from lm_audit.plugin.cluster import loop
 from lm_audit.plugin.cluster.cluster import WorkerLost
 from lm_audit.plugin.cluster.node.actor import SessionActor
@@ -168,4 +170,4 @@ class Cluster:
             self.alive.append(node)
 
 
-loop.Cluster = Cluster  # type: ignore[assignment, misc]
+pytest.MonkeyPatch().setattr(loop, "Cluster", Cluster)

@@ -17,12 +17,13 @@ from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates.gate import Gate
 from lm_audit.plugin.record.gating import control_message, failure, load_gates, pytest_report_teststatus, unheld
-from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict
+from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict, VerdictWord
 from lm_audit.stats.estimate import Estimate
 from tests.plugin.toy_audit import AUDIT, MODEL_AUDIT, last_run
 from tests.plugin.toy_run import write_project
 
-MET, MISSED, OPEN = (Verdict("bias.gap", word, "<= 0.5", f"why {word}") for word in ("met", "missed", "undecided"))  # type: ignore[arg-type]
+WORDS: tuple[VerdictWord, ...] = ("met", "missed", "undecided")
+MET, MISSED, OPEN = (Verdict("bias.gap", word, "<= 0.5", f"why {word}") for word in WORDS)
 
 
 @pytest.mark.parametrize(

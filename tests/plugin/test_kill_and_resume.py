@@ -6,20 +6,29 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 
-from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, evidence_of, only_run
+from tests.plugin.acknowledging_audit import (
+    Measured,
+    acknowledged,
+    audit_source,
+    check_nothing_lost,
+    evidence_of,
+    only_run,
+)
 from tests.plugin.toy_run import command, environment, run_pytest, write_project
 
 CASES = 14
 MODEL_CASES = 3
 TIMEOUT_S = 120.0
+
+Found = TypeVar("Found")
 
 
 def project_in(folder: Path, cases: int = CASES, model_cases: int = 0) -> Path:
@@ -27,7 +36,7 @@ def project_in(folder: Path, cases: int = CASES, model_cases: int = 0) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """The evidence of a run that nothing happened to."""
     folder = project_in(tmp_path_factory.mktemp("undisturbed"))
     assert run_pytest(folder, TOY_PAUSE="0").code == 0
@@ -62,7 +71,8 @@ def group_lives(group: int) -> bool:
     return True
 
 
-def wait_for(condition: Any, what: str) -> Any:
+def wait_for(condition: Callable[[], Found], what: str) -> Found:
+    """What ``condition`` gives once it is true."""
     end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
         found = condition()
@@ -74,10 +84,12 @@ def wait_for(condition: Any, what: str) -> Any:
 
 def wait_for_records(folder: Path, count: int) -> list[dict[str, Any]]:
     """Wait until so many records were acknowledged."""
-    records: list[dict[str, Any]] = wait_for(
-        lambda: (found := acknowledged(folder)) and len(found) >= count and found, f"{count} records"
-    )
-    return records
+
+    def enough() -> list[dict[str, Any]]:
+        found = acknowledged(folder)
+        return found if len(found) >= count else []
+
+    return wait_for(enough, f"{count} records")
 
 
 def end_of(process: subprocess.Popen[str]) -> str:
@@ -93,7 +105,7 @@ def resume(folder: Path, *arguments: str) -> None:
     assert outcome.code == 0, outcome.output
 
 
-def check_resumed(folder: Path, undisturbed: dict[str, Any], *arguments: str) -> None:
+def check_resumed(folder: Path, undisturbed: Measured, *arguments: str) -> None:
     """--resume leaves what has ended, runs the rest, and gives the evidence of an undisturbed run."""
     ended = {case.case_id for case in only_run(folder).cases if case.outcome == "passed"}
     before = len(acknowledged(folder))
@@ -105,7 +117,7 @@ def check_resumed(folder: Path, undisturbed: dict[str, Any], *arguments: str) ->
     check_nothing_lost(run, acknowledged(folder))
 
 
-def kill_a_worker(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
+def kill_a_worker(folder: Path, undisturbed: Measured, rng: np.random.Generator) -> None:
     with running(folder, "-n", "2") as process:
         entries = wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
         time.sleep(float(rng.uniform(0, 0.02)))
@@ -123,7 +135,7 @@ def kill_a_worker(folder: Path, undisturbed: dict[str, Any], rng: np.random.Gene
     check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
 
 
-def kill_the_controller(folder: Path, undisturbed: dict[str, Any], rng: np.random.Generator) -> None:
+def kill_the_controller(folder: Path, undisturbed: Measured, rng: np.random.Generator) -> None:
     with running(folder, "-n", str(rng.integers(0, 3))) as process:
         wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
         time.sleep(float(rng.uniform(0, 0.02)))
@@ -136,24 +148,24 @@ def kill_the_controller(folder: Path, undisturbed: dict[str, Any], rng: np.rando
     check_resumed(folder, undisturbed, "-n", str(rng.integers(0, 3)))
 
 
-def at_a_random_moment(folder: Path, undisturbed: dict[str, Any], seed: int) -> None:
+def at_a_random_moment(folder: Path, undisturbed: Measured, seed: int) -> None:
     rng = np.random.default_rng([2, seed])
     victim = kill_a_worker if seed % 2 else kill_the_controller
     victim(project_in(folder), undisturbed, rng)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_kill_at_a_random_moment(tmp_path: Path, undisturbed, seed) -> None:
+def test_kill_at_a_random_moment(tmp_path: Path, undisturbed: Measured, seed: int) -> None:
     at_a_random_moment(tmp_path, undisturbed, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 20))
-def test_kill_at_more_random_moments(tmp_path: Path, undisturbed, seed) -> None:
+def test_kill_at_more_random_moments(tmp_path: Path, undisturbed: Measured, seed: int) -> None:
     at_a_random_moment(tmp_path, undisturbed, seed)
 
 
-def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed) -> None:
+def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
         first = wait_for_records(folder, 3)[-1]
@@ -168,7 +180,7 @@ def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed) 
     check_resumed(folder, undisturbed)
 
 
-def test_ctrl_c(tmp_path: Path, undisturbed) -> None:
+def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
@@ -183,7 +195,7 @@ def test_ctrl_c(tmp_path: Path, undisturbed) -> None:
 
 
 @pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
-def test_sigterm_writes_the_report(tmp_path: Path, undisturbed, workers: str, to_all: bool) -> None:
+def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, workers: str, to_all: bool) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
@@ -204,7 +216,7 @@ def test_sigterm_writes_the_report(tmp_path: Path, undisturbed, workers: str, to
     (signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 2), (signal.SIGINT, signal.SIGTERM, 143),
 ])  # fmt: skip
 def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(
-    tmp_path: Path, workers: str, first, second, code: int
+    tmp_path: Path, workers: str, first: signal.Signals, second: signal.Signals, code: int
 ) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
@@ -234,7 +246,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(where)], check=True)
 
 
-def test_disk_full(tmp_path: Path, small_disk: Path, undisturbed) -> None:
+def test_disk_full(tmp_path: Path, small_disk: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
     (small_disk / "ballast").write_bytes(b"x" * 230_000)
     full = run_pytest(folder, "--reports", str(small_disk), TOY_PAUSE="0")
@@ -244,7 +256,7 @@ def test_disk_full(tmp_path: Path, small_disk: Path, undisturbed) -> None:
     check_full(folder, small_disk, run_folder.parent.name, undisturbed)
 
 
-def check_full(folder: Path, reports: Path, run_id: str, undisturbed: dict[str, Any]) -> None:
+def check_full(folder: Path, reports: Path, run_id: str, undisturbed: Measured) -> None:
     from lm_audit.runstore.run import read_run
 
     before = read_run(reports / run_id)

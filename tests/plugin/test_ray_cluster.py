@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 import pytest
 
@@ -26,6 +26,39 @@ ray = pytest.importorskip("ray", reason="ray is not installed")
 STORE = 100 << 20
 
 
+class ProcessInfo(Protocol):
+    """What Ray keeps of one process of a node."""
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]: ...
+
+
+class LocalNode(Protocol):
+    """A node of a cluster on this machine."""
+
+    @property
+    def all_processes(self) -> Mapping[str, Sequence[ProcessInfo]]: ...
+
+
+class LocalCluster(Protocol):
+    """What is asked of Ray's cluster of local nodes, whose own types name little of it."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def worker_nodes(self) -> Collection[LocalNode]: ...
+    def add_node(self, **resources: int) -> LocalNode: ...
+    def remove_node(self, node: LocalNode, *, allow_graceful: bool) -> None: ...
+    def wait_for_nodes(self) -> None: ...
+    def shutdown(self) -> None: ...
+
+
+class AddNode(Protocol):
+    """Adds a node of one CPU, or of the resources named."""
+
+    def __call__(self, **resources: int) -> LocalNode: ...
+
+
 @pytest.fixture(scope="module")
 def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the nodes' processes keep temporary files; Ray's own sockets need a short path."""
@@ -38,11 +71,13 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(temporary: Path) -> Iterator[Any]:
+def cluster(temporary: Path) -> Iterator[LocalCluster]:
     """A head without a CPU; each test adds the nodes that it needs."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE})
+    head = {"num_cpus": 0, "object_store_memory": STORE}
+    # Ray annotates part of its methods, and names a class of its own for a node.
+    made = cast(LocalCluster, Cluster(initialize_head=True, head_node_args=head))
     try:
         yield made
     finally:
@@ -50,11 +85,11 @@ def cluster(temporary: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def adds(cluster) -> Iterator[Any]:
+def adds(cluster: LocalCluster) -> Iterator[AddNode]:
     """Adds nodes that are gone after the test."""
-    made = []
+    made: list[LocalNode] = []
 
-    def add(**resources: int) -> Any:
+    def add(**resources: int) -> LocalNode:
         made.append(cluster.add_node(**{"num_cpus": 1, "object_store_memory": STORE} | resources))
         return made[-1]
 
@@ -65,7 +100,7 @@ def adds(cluster) -> Iterator[Any]:
 
 
 @pytest.fixture
-def nodes(cluster, adds) -> list[Any]:
+def nodes(cluster: LocalCluster, adds: AddNode) -> list[LocalNode]:
     """Two nodes of one worker each, of which a test may lose one."""
     made = [adds() for _ in range(2)]
     cluster.wait_for_nodes()
@@ -78,7 +113,7 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
     return write_project(folder, test_toy=source)
 
 
-def on_cluster(cluster: Any, folder: Path, *arguments: str, **variables: str) -> Outcome:
+def on_cluster(cluster: LocalCluster, folder: Path, *arguments: str, **variables: str) -> Outcome:
     return run_fresh(folder, "--ray", cluster.address, *arguments, plugins=(), timeout=240, **variables)
 
 
@@ -103,13 +138,15 @@ def actor_of(ledger: Path) -> int:
     return parent(int(ledger.stem.rpartition("-")[2]))
 
 
-def node_of(actor: int, nodes: list[Any]) -> Any:
+def node_of(actor: int, nodes: list[LocalNode]) -> LocalNode:
     """The node on which an actor is: that of the raylet which started it."""
     raylet = parent(actor)
     return next(node for node in nodes if raylet in [info.process.pid for info in node.all_processes["raylet"]])
 
 
-def lose_a_node_once(count: int, process: subprocess.Popen[str], reports: Path, cluster: Any, nodes: list[Any]) -> str:
+def lose_a_node_once(
+    count: int, process: subprocess.Popen[str], reports: Path, cluster: LocalCluster, nodes: list[LocalNode]
+) -> str:
     """Kill a node that runs a case when so many have ended; the run's output."""
     deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
@@ -125,14 +162,14 @@ def lose_a_node_once(count: int, process: subprocess.Popen[str], reports: Path, 
     raise AssertionError(process.communicate()[0])
 
 
-def started(cluster: Any, folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+def started(cluster: LocalCluster, folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     words = command("--ray", cluster.address, *arguments, plugins=())
     return subprocess.Popen(
         words, cwd=folder, env=environment(**variables), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
 
 
-def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> None:
+def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster: LocalCluster, nodes: list[LocalNode]) -> None:
     single = project_in(tmp_path / "single")
     assert run_fresh(single, plugins=()).counts == {"passed": 9}
     folder = project_in(tmp_path / "cluster")
@@ -147,7 +184,9 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> N
 
 
 @pytest.mark.parametrize("audit", ["bias", "faithfulness", "leakage", "needle", "privacy"])
-def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path: Path, cluster, nodes, audit: str) -> None:
+def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(
+    tmp_path: Path, cluster: LocalCluster, nodes: list[LocalNode], audit: str
+) -> None:
     """The smoke suite in pieces, each measured anew on both sides: nothing is read from the other's cache."""
 
     def words(name: str) -> tuple[str, ...]:
@@ -187,7 +226,9 @@ def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(tmp_path: Pa
     assert len([case for case in run.cases if case.earlier]) <= 1, "only what was running is run again"
 
 
-def test_an_actor_that_is_killed_costs_nothing_but_time(tmp_path: Path, cluster, nodes) -> None:
+def test_an_actor_that_is_killed_costs_nothing_but_time(
+    tmp_path: Path, cluster: LocalCluster, nodes: list[LocalNode]
+) -> None:
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
     reports, deadline = folder / "reports", time.monotonic() + 60
@@ -224,7 +265,9 @@ def test_here(case, language_model, evidence):
 """
 
 
-def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path: Path, cluster, adds) -> None:
+def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(
+    tmp_path: Path, cluster: LocalCluster, adds: AddNode
+) -> None:
     import json
 
     adds(num_cpus=3, num_gpus=1)
@@ -250,7 +293,9 @@ def test_workers_share_a_gpu_and_cases_on_the_cpu_take_none(tmp_path: Path, clus
     assert overlap, "two workers of half a GPU work at the same time"
 
 
-def test_a_node_that_comes_late_ends_the_waiting(tmp_path: Path, cluster, adds, temporary: Path) -> None:
+def test_a_node_that_comes_late_ends_the_waiting(
+    tmp_path: Path, cluster: LocalCluster, adds: AddNode, temporary: Path
+) -> None:
     folder = project_in(tmp_path / "cluster")
     process = started(cluster, folder, "--ray", "auto", "--ray-timeout", "120", RAY_ADDRESS=cluster.address)
     time.sleep(8)
@@ -262,7 +307,7 @@ def test_a_node_that_comes_late_ends_the_waiting(tmp_path: Path, cluster, adds, 
     assert not list(temporary.glob("lm-audit-*")), "what killed actors left before is gone, and so is this run's"
 
 
-def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path: Path, cluster) -> None:
+def test_a_cluster_without_room_ends_the_run_with_a_message(tmp_path: Path, cluster: LocalCluster) -> None:
     folder = project_in(tmp_path / "cluster")
     began = time.monotonic()
     outcome = on_cluster(cluster, folder, "--ray-timeout", "5")
@@ -283,11 +328,13 @@ sys.stdin.read()
 """
 
 
-def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path: Path, cluster, adds) -> None:
+def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(
+    tmp_path: Path, cluster: LocalCluster, adds: AddNode
+) -> None:
     adds()
     cluster.wait_for_nodes()
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", HOLD, cluster.address], **pipes) as other:
+    words = [sys.executable, "-c", HOLD, cluster.address]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None and other.stdout.readline() == "held\n"
         outcome = on_cluster(cluster, project_in(tmp_path / "cluster"), "--ray-timeout", "6")
         other.communicate("")
@@ -296,7 +343,7 @@ def test_a_cluster_that_others_have_taken_is_not_waited_for_for_ever(tmp_path: P
     assert "1 CPU, 0 GPU" in outcome.output.partition("in all: ")[2]
 
 
-def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path: Path, cluster) -> None:
+def test_a_cluster_of_another_ray_is_told_with_both_versions(tmp_path: Path, cluster: LocalCluster) -> None:
     folder = project_in(tmp_path / "cluster")
     (folder / "old_ray.py").write_text("import ray\nray.__version__ = '2.0.1'\n", encoding="utf-8")
     outcome = on_cluster(cluster, folder, "-p", "old_ray", PYTHONPATH=f"{folder}:{REPOSITORY / 'harness'}")

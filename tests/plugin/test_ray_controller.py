@@ -7,11 +7,10 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.plugin.acknowledging_audit import evidence_of, only_run
+from tests.plugin.acknowledging_audit import Measured, evidence_of, only_run
 from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
 
 SOURCE = """
@@ -78,7 +77,7 @@ def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder = project_in(tmp_path_factory.mktemp("single"))
     assert run_fresh(folder).counts == {"passed": 9}
     return evidence_of(only_run(folder))
@@ -96,11 +95,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         pytest.param("done", "", False, marks=pytest.mark.slow),
     ],
 )
-def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, undisturbed, point: str, hold: str, again: bool) -> None:
+def test_a_lost_node_costs_nothing_but_time(
+    tmp_path: Path, undisturbed: Measured, point: str, hold: str, again: bool
+) -> None:
     """Whatever of a case has come when its node is lost: it runs again only where its end has not, and counts once."""
     folder = project_in(tmp_path / "project")
     files = {"LM_AUDIT_TOY_ONCE": str(tmp_path / "once"), "STAND_IN_RELEASE": str(tmp_path / "release")}
-    outcome = on_cluster(folder, STAND_IN_LOSE=f"c3:{point}", LM_AUDIT_TOY_HOLD=f"c3:{hold}", **files)
+    outcome = on_cluster(folder, more_plugins=(), STAND_IN_LOSE=f"c3:{point}", LM_AUDIT_TOY_HOLD=f"c3:{hold}", **files)
     assert outcome.code == 0, outcome.output
     assert outcome.counts == {"passed": 9}
     run = only_run(folder)
@@ -116,7 +117,9 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, undisturbed, point: 
         assert case.earlier[0].worker.partition("-")[0] != case.last.worker.partition("-")[0]
 
 
-def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp_path: Path, undisturbed) -> None:
+def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(
+    tmp_path: Path, undisturbed: Measured
+) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(
         folder, "-v", STAND_IN_NODES="n1", STAND_IN_LATE="n2:2", LM_AUDIT_TOY_KILL="c3", LM_AUDIT_TOY_PAUSE="1.5"
@@ -135,7 +138,7 @@ def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(tmp
     assert len(workers) >= 3
 
 
-def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed) -> None:
+def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path / "project")
     words = command("--ray", "auto", plugins=PLUGINS)
     process = subprocess.Popen(

@@ -65,8 +65,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def collected(pytester: pytest.Pytester, *words: str) -> tuple[pytest.Config, list[pytest.Item]]:
-    items, recorder = pytester.inline_genitems("-p", "no:cacheprovider", *words)
-    return (items[0].config if items else recorder.config), items
+    items, _ = pytester.inline_genitems("-p", "no:cacheprovider", *words)
+    return items[0].config, items
 
 
 def names(pytester: pytest.Pytester, *words: str) -> set[str]:

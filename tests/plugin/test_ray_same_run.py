@@ -35,7 +35,9 @@ def told(folder: Path) -> dict[str, Any]:
         pytest.param(("-m", "bias", "-k", "nothing"), "", 5, marks=SLOW),
     ],
 )
-def test_selection_gates_and_exit_codes_are_those_of_one_process(tmp_path: Path, words, fails: str, code: int) -> None:
+def test_selection_gates_and_exit_codes_are_those_of_one_process(
+    tmp_path: Path, words: tuple[str, ...], fails: str, code: int
+) -> None:
     outcomes: list[tuple[Outcome, Path]] = []
     for name, run in (("single", run_fresh), ("cluster", on_cluster)):
         folder = project_in(tmp_path / name)

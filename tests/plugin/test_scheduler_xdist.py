@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from tests.plugin.toy_run import Outcome, run_pytest, write_project
 
 RERUNS = ("xdist", "rerunfailures")
+
+Make = Callable[[Sequence[str | None], int], Path]
+"""Writes a project with so many cases for each of these models; None stands for cases without a model."""
 
 SOURCE = '''
 import json, os, signal, sys, time
@@ -52,9 +56,9 @@ def test_case(p, evidence):
 
 
 @pytest.fixture
-def project(tmp_path: Path):
-    def make(models: list[str | None], cases: int) -> Path:
-        source = SOURCE.replace("__MODELS__", repr(models)).replace("__CASES__", str(cases))
+def project(tmp_path: Path) -> Make:
+    def make(models: Sequence[str | None], cases: int) -> Path:
+        source = SOURCE.replace("__MODELS__", repr(list(models))).replace("__CASES__", str(cases))
         write_project(tmp_path, test_toy=source)
         (tmp_path / "log.jsonl").touch()
         return tmp_path
@@ -74,13 +78,13 @@ def check_all_ran(folder: Path, outcome: Outcome, count: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_three_models_are_loaded_three_times(project, workers: int) -> None:
+def test_three_models_are_loaded_three_times(project: Make, workers: int) -> None:
     folder = project(["a-1", "b", "c"], 5)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), 15)
     assert sorted(entries(folder, "load")) == ["a-1", "b", "c"]
 
 
-def test_one_model_is_shared_where_its_work_outweighs_a_load(project) -> None:
+def test_one_model_is_shared_where_its_work_outweighs_a_load(project: Make) -> None:
     folder = project(["a"], 8)
     costs = {"cases": {f"test_toy.py::test_case[a@cpu-c{case}]": 9.0 for case in range(8)}, "loads": {"a@cpu": 1.0}}
     (folder / "reports").mkdir()
@@ -89,7 +93,7 @@ def test_one_model_is_shared_where_its_work_outweighs_a_load(project) -> None:
     assert entries(folder, "load") == ["a", "a"]
 
 
-def test_a_crash_costs_exactly_one_case(project) -> None:
+def test_a_crash_costs_exactly_one_case(project: Make) -> None:
     folder = project(["a", "b", None], 6)
     outcome = run_pytest(folder, "-n", "2", CRASH="a-c2")
     assert outcome.code == 1
@@ -98,13 +102,13 @@ def test_a_crash_costs_exactly_one_case(project) -> None:
     assert "crashed while running 'test_toy.py::test_case[a@cpu-c2]'" in outcome.output
 
 
-def test_a_crash_in_the_last_case_of_all_is_reported(project) -> None:
+def test_a_crash_in_the_last_case_of_all_is_reported(project: Make) -> None:
     folder = project(["a"], 3)
     outcome = run_pytest(folder, "-n", "1", CRASH="a-c2")
     assert outcome.counts == {"failed": 1, "passed": 2}
 
 
-def test_a_model_that_keeps_crashing_is_given_up_and_its_cases_are_errors(project) -> None:
+def test_a_model_that_keeps_crashing_is_given_up_and_its_cases_are_errors(project: Make) -> None:
     folder = project(["bad", "good"], 8)
     crashes = " ".join(f"bad-c{case}" for case in range(8))
     outcome = run_pytest(folder, "-n", "2", CRASH=crashes)
@@ -116,39 +120,39 @@ def test_a_model_that_keeps_crashing_is_given_up_and_its_cases_are_errors(projec
     assert "model unhealthy: workers crashed in 3 cases of bad@cpu" in outcome.output
 
 
-def test_how_many_crashes_are_too_many_can_be_chosen(project) -> None:
+def test_how_many_crashes_are_too_many_can_be_chosen(project: Make) -> None:
     outcome = run_pytest(
         project(["bad", "good"], 4), "-n", "1", "--max-model-crashes", "1", CRASH="bad-c0 bad-c1 bad-c2 bad-c3"
     )
     assert outcome.counts == {"failed": 1, "error": 3, "passed": 4}
 
 
-def test_cases_for_which_no_worker_is_left_are_errors(project) -> None:
+def test_cases_for_which_no_worker_is_left_are_errors(project: Make) -> None:
     outcome = run_pytest(project([None], 6), "-n", "1", "--max-worker-restart", "0", CRASH="None-c1")
     assert outcome.code == 1
     assert outcome.counts == {"failed": 1, "passed": 1, "error": 4}
     assert "no worker was left (--max-worker-restart is 0)" in outcome.output
 
 
-def test_a_crashed_case_can_be_rerun(project) -> None:
+def test_a_crashed_case_can_be_rerun(project: Make) -> None:
     folder = project(["a", "b"], 4)
     outcome = run_pytest(folder, "-n", "2", "--reruns", "2", plugins=RERUNS, CRASH="a-c1:1 b-c3:2")
     assert outcome.code == 0, outcome.output
     assert outcome.counts == {"passed": 8, "rerun": 3}
 
 
-def test_a_case_that_crashes_at_every_rerun_fails_once(project) -> None:
+def test_a_case_that_crashes_at_every_rerun_fails_once(project: Make) -> None:
     outcome = run_pytest(project(["a"], 4), "-n", "2", "--reruns", "1", plugins=RERUNS, CRASH="a-c1")
     assert outcome.code == 1
     assert outcome.counts == {"passed": 3, "rerun": 1, "failed": 1}
 
 
-def test_a_failing_case_is_rerun_in_place(project) -> None:
+def test_a_failing_case_is_rerun_in_place(project: Make) -> None:
     outcome = run_pytest(project(["a", "b"], 3), "-n", "2", "--reruns", "2", plugins=RERUNS, FAIL="b-c1")
     assert outcome.counts == {"passed": 5, "rerun": 2, "failed": 1}
 
 
-def test_x_stops_at_the_first_failure(project) -> None:
+def test_x_stops_at_the_first_failure(project: Make) -> None:
     folder = project(["a"], 120)
     outcome = run_pytest(folder, "-n", "2", "-x", FAIL="a-c3")
     assert outcome.code == 2
@@ -157,7 +161,7 @@ def test_x_stops_at_the_first_failure(project) -> None:
     assert "error" not in outcome.counts
 
 
-def test_lf_runs_what_failed(project) -> None:
+def test_lf_runs_what_failed(project: Make) -> None:
     folder = project(["a", "b"], 4)
     assert run_pytest(folder, "-n", "2", FAIL="b-c1", CRASH="a-c2").counts["failed"] == 2
     again = run_pytest(folder, "-n", "2", "--lf")
@@ -165,19 +169,17 @@ def test_lf_runs_what_failed(project) -> None:
 
 
 @pytest.mark.parametrize(("models", "cases", "workers"), [(["a"], 1, 4), ([None], 3, 4), (["a", None], 1, 3)])
-def test_more_workers_than_cases(
-    project, models: list[str] | list[None] | list[str | None], cases: int, workers: int
-) -> None:
+def test_more_workers_than_cases(project: Make, models: Sequence[str | None], cases: int, workers: int) -> None:
     folder = project(models, cases)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), len(models) * cases)
 
 
-def test_no_cases_at_all(project) -> None:
+def test_no_cases_at_all(project: Make) -> None:
     outcome = run_pytest(project(["a"], 3), "-n", "2", "-k", "nothing")
     assert outcome.code == 5
 
 
-def test_every_worker_gets_its_part_of_cases_without_a_model(project) -> None:
+def test_every_worker_gets_its_part_of_cases_without_a_model(project: Make) -> None:
     folder = project([None], 12)
     source = (folder / "test_toy.py").read_text(encoding="utf-8")
     slow = source.replace("    crash_now(name)", "    time.sleep(0.05)")
@@ -186,14 +188,14 @@ def test_every_worker_gets_its_part_of_cases_without_a_model(project) -> None:
     assert set(entries(folder, "worker")) == {"gw0", "gw1"}
 
 
-def test_another_dist_mode_is_respected(project) -> None:
+def test_another_dist_mode_is_respected(project: Make) -> None:
     outcome = run_pytest(project(["a", "b"], 3), "-n", "2", "--dist", "loadscope", "-v")
     assert outcome.counts == {"passed": 6}
     assert "LoadScopeScheduling" in outcome.output
     assert "AffinityScheduling" in run_pytest(project(["a"], 1), "-n", "1", "-v").output
 
 
-def test_workers_that_collect_differently_are_an_error_and_no_hang(project) -> None:
+def test_workers_that_collect_differently_are_an_error_and_no_hang(project: Make) -> None:
     folder = project(["a"], 3)
     with (folder / "test_toy.py").open("a", encoding="utf-8") as file:
         file.write("\nif os.environ.get('PYTEST_XDIST_WORKER') == 'gw1':\n    def test_more(): pass\n")
@@ -205,7 +207,7 @@ def test_workers_that_collect_differently_are_an_error_and_no_hang(project) -> N
     )
 
 
-def test_durations_are_kept_for_the_next_run(project) -> None:
+def test_durations_are_kept_for_the_next_run(project: Make) -> None:
     folder = project(["a"], 2)
     (folder / "reports").mkdir()
     run_pytest(folder, "-n", "1")

@@ -15,7 +15,6 @@ from lm_audit.runstore.merge import merge_runs
 from lm_audit.runstore.run import read_run
 from tests.plugin.acknowledging_audit import audit_source, evidence_of, only_run
 from tests.plugin.toy_run import run_pytest, write_project
-from tests.present import present
 
 CASES = 10
 
@@ -187,5 +186,5 @@ def test_models_stay_together_in_shards(tmp_path: Path) -> None:
     for index in (1, 2):
         listed = run_pytest(folder, "--shard", f"{index}/2", *models, "--device", "cpu", "--collect-only", "-q")
         ids = [line for line in listed.output.splitlines() if "::" in line]
-        groups.append({group_of(case) for case in ids} - {None})
-    assert sorted(map(present(present(sorted)), groups)) == [["a@cpu"], ["b@cpu"]]
+        groups.append(sorted({group for case in ids if (group := group_of(case))}))
+    assert sorted(groups) == [["a@cpu"], ["b@cpu"]]

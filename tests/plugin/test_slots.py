@@ -47,7 +47,7 @@ devices.present, devices.cuda_count = (lambda: frozenset({"cpu", "cuda"})), (lam
         ({"CUDA_VISIBLE_DEVICES": "0,9"}, 1, ("0",)),
     ],
 )
-def test_what_the_caller_made_visible(environment: Path, count: int, expected: tuple[str, str] | tuple[str]) -> None:
+def test_what_the_caller_made_visible(environment: dict[str, str], count: int, expected: tuple[str, ...]) -> None:
     assert visible_devices(environment, count) == expected
 
 
