@@ -42,6 +42,8 @@ STANDARD = (
     "leave_one_out",
 )
 COUNTS = {"smoke": 2, "standard": 12, "full": 50}
+HOPS = COUNTS | {"smoke": 1}
+"""Samples of two hops, which take longest and say nothing at smoke size that needs a second one."""
 STEPS = {"smoke": 4, "standard": 20, "full": 20}
 UNITS = ("token", "sentence")
 
@@ -64,8 +66,10 @@ def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
     """The generated samples and the user's own, by the name that their cases bear."""
     asked_mode(options)
     words = load_words(FIXTURES / "samples.toml")
-    many = options.items(COUNTS[options.size]) or 0
-    sets = {kind: tuple(generated_samples(kind, words, many, options.seed)) for kind in ("needle", "hops")}
+    sets = {
+        kind: tuple(generated_samples(kind, words, options.items(counts[options.size]) or 0, options.seed))
+        for kind, counts in (("needle", COUNTS), ("hops", HOPS))
+    }
     for path in options.option("faithfulness_samples") or ():
         name = Path(path).stem.replace(" ", "_")
         if name in sets:
