@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -232,7 +233,8 @@ def architecture(name: str, seed: int = 0, **changes: Any) -> Any:
     config = getattr(transformers, config_class)(**{**shape, **settings, **changes})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module = transformers.AutoModelForCausalLM.from_config(config)
+        build: Callable[..., Any] = transformers.AutoModelForCausalLM.from_config
+        module = build(config)
         with torch.no_grad():
             for parameter_name, parameter in module.named_parameters():
                 stateful = "A_log" in parameter_name or "dt" in parameter_name

@@ -24,7 +24,8 @@ def by_masks(query: Tensor, key: Tensor, value: Tensor, sees: Tensor) -> Tensor:
     groups = query.shape[1] // key.shape[1]
     key, value = (one.repeat_interleave(groups, 1).double() for one in (key, value))
     scores = (query.double() @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5
-    return (scores.masked_fill(~sees[:, None], -torch.inf).softmax(-1) @ value).transpose(1, 2)
+    weights = scores.masked_fill(~sees[:, None], -torch.inf).softmax(-1)
+    return torch.matmul(weights, value).transpose(1, 2)
 
 
 def off(found: Tensor, wanted: Tensor) -> float:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformers import LlamaForCausalLM
+    from lm_audit.models.causal_module import DecoderModule
 
 
-def small_llama(seed: int = 0, *, context: int = 64, vocabulary: int = 259, **settings: Any) -> LlamaForCausalLM:
+def small_llama(seed: int = 0, *, context: int = 64, vocabulary: int = 259, **settings: Any) -> DecoderModule:
     """A randomly initialised Llama on CPU in float32."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM

@@ -10,6 +10,8 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, in_template, parse_chat_arguments
+from lm_audit.models.text.tokenizer import Tokenizer
+from tests.models.pretrained import pretrained_tokenizer
 from tests.models.small_models import small_llama
 
 TURNS = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
@@ -17,9 +19,9 @@ THINKS = TURNS + "assistant: {% if enable_thinking is not defined or enable_thin
 USER = [{"role": "user", "content": "Hello"}]
 
 
-def with_template(template: str | None) -> Any:
+def with_template(template: str | None) -> Tokenizer:
     tokenizer = byte_tokenizer(512)
-    tokenizer.chat_template = template
+    pretrained_tokenizer(tokenizer).chat_template = template
     return tokenizer
 
 

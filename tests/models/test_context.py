@@ -85,7 +85,7 @@ def test_positions_counted_from_behind_the_padding(kind: str, padding: int) -> N
     )
     window = context_window(config)
     assert window == 24 - padding - 1
-    module = transformers.AutoModelForCausalLM.from_config(config).eval()
+    module = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
     module(input_ids=torch.full((1, window), 30))
     with pytest.raises((IndexError, RuntimeError)):
         module(input_ids=torch.full((1, window + 1), 30))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count, pairwise
 
 import pytest
 import torch
+from transformers import LlamaForCausalLM
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
@@ -21,6 +23,7 @@ from lm_audit.models.toy.criterion import (
 )
 from lm_audit.models.toy.tiny import TinySettings, build_tiny, text_rows, train_tiny_until
 from lm_audit.models.toy.training import TrainingSettings
+from tests.models.pretrained import llama
 
 SMALL = TinySettings(hidden=32, mlp=48, rows=64, decoys=8, epochs=1)
 TEXT = "a secret word"
@@ -122,12 +125,13 @@ def test_every_row_once_an_epoch_each_in_its_own_order() -> None:
 
 def test_the_learning_rate_stays_after_the_warm_up(base: LanguageModel, rows: list[list[int]]) -> None:
     """Constant gradients: a step of Adam is as long as the learning rate, at the first step and at the hundredth."""
-    module = build_tiny(0, SMALL)[0]
-    weight, moves = module.model.norm.weight, []
+    module = llama(build_tiny(0, SMALL)[0])
+    weight = module.get_parameter("model.norm.weight")
+    moves: list[float] = []
 
-    def loss(module, batch, pad):
+    def loss(module: LlamaForCausalLM, batch: Sequence[Sequence[int]], pad: int) -> torch.Tensor:
         moves.append(float(weight.detach()[0]))
-        return module.model.norm.weight.sum()
+        return module.get_parameter("model.norm.weight").sum()
 
     steps = count()
     criterion = Criterion("steps", lambda module: float(next(steps) >= 9), 0.5, every=5, checks=1, cap=200)

@@ -13,6 +13,7 @@ import torch
 from lm_audit.models import load_model
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.loading.identity import spec_identity as identity
+from tests.models.pretrained import pretrained
 from tests.models.small_models import edit_json, put_in_hub_cache
 
 
@@ -91,7 +92,7 @@ def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tm
     from tests.models.small_models import small_llama
 
     adapter = tmp_path / "adapter"
-    get_peft_model(small_llama(), LoraConfig(target_modules=["q_proj"])).save_pretrained(str(adapter))
+    get_peft_model(pretrained(small_llama()), LoraConfig(target_modules=["q_proj"])).save_pretrained(str(adapter))
     edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(copy))
     before = identity.model_identity(str(adapter))
 

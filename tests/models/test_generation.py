@@ -19,6 +19,7 @@ from lm_audit.models.generation.seats import Work
 from lm_audit.models.generation.slot_decoding import decode_in_slots
 from lm_audit.models.generation.stopping import Continuation, Room
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from tests.models.pretrained import as_causal, llama, pretrained_tokenizer
 from tests.models.small_models import small_llama
 
 PROMPTS = ["a", "some words", "z" * 30, "some words", "é"]
@@ -139,7 +140,7 @@ def test_a_place_that_is_left_goes_to_the_next_prompt(model: LanguageModel, monk
 
 def watched_shapes(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, int]], list[int]]:
     """Shapes of the ids that the body reads, and rows of logits that the head computes, from now on."""
-    body, forward = model.module.model, model.module.forward
+    body, forward = llama(model.module).model, model.module.forward
     own = body.forward
     read: list[tuple[int, int]] = []
     logits: list[int] = []
@@ -173,7 +174,7 @@ def test_a_module_without_a_cache_reads_rows_whole(model: LanguageModel) -> None
         def forward(self, input_ids: Any, use_cache: bool = False) -> Any:
             return self.inner(input_ids=input_ids, use_cache=False)
 
-    plain = LanguageModel(Plain(), model.tokenizer, name="plain")
+    plain = LanguageModel(as_causal(Plain()), model.tokenizer, name="plain")
 
     assert plain.generate(PROMPTS, max_new_tokens=8) == model.generate(PROMPTS, max_new_tokens=8)
 
@@ -245,7 +246,7 @@ def scripted(text: str, *, prompt: str = "p") -> tuple[LanguageModel, Scripted]:
     tokenizer = byte_tokenizer(64)
     script = [*tokenizer(text, add_special_tokens=False).input_ids, 2]
     module = Scripted(script, len(tokenizer(prompt).input_ids))
-    return LanguageModel(module, tokenizer, name="scripted"), module
+    return LanguageModel(as_causal(module), tokenizer, name="scripted"), module
 
 
 class TestStopping:
@@ -357,7 +358,7 @@ class TestChat:
 
     def test_a_model_without_a_template_says_so(self) -> None:
         tokenizer = byte_tokenizer(64)
-        tokenizer.chat_template = None
+        pretrained_tokenizer(tokenizer).chat_template = None
 
         with pytest.raises(UsageError, match="no chat template"):
             LanguageModel(small_llama(), tokenizer, name="plain").generate(["hi"], max_new_tokens=1, chat=True)
@@ -389,7 +390,10 @@ class TestBadInput:
 
 def test_memory_that_runs_out_halves_the_batch(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = model.generate(PROMPTS, max_new_tokens=6)
-    forward, sizes, holds = model.module.model.forward, [], [2]
+    body = llama(model.module).model
+    forward = body.forward
+    sizes: list[int] = []
+    holds = [2]
 
     def little_memory(*_: Any, input_ids: Any, **arguments: Any) -> Any:
         sizes.append(len(input_ids))
@@ -397,7 +401,7 @@ def test_memory_that_runs_out_halves_the_batch(model: LanguageModel, monkeypatch
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(input_ids=input_ids, **arguments)
 
-    monkeypatch.setattr(model.module.model, "forward", functools.wraps(forward)(little_memory))
+    monkeypatch.setattr(body, "forward", functools.wraps(forward)(little_memory))
 
     for rows in (2, 1):
         holds[0] = rows

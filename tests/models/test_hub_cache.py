@@ -12,6 +12,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
 from lm_audit.models.commands import run
 from lm_audit.models.files.hub import cached_revisions
+from tests.models.pretrained import llama
 from tests.models.small_models import put_in_hub_cache, save_small_llama
 
 
@@ -24,7 +25,9 @@ def two_revisions(hub_cache: Path, own_cache: Path, tmp_path: Path) -> Path:
 
 
 def weight(spec: str | Path) -> torch.Tensor:
-    return load_model(spec, device="cpu").module.model.embed_tokens.weight
+    embedding = llama(load_model(spec, device="cpu").module).get_input_embeddings()
+    assert isinstance(embedding, torch.nn.Embedding)
+    return embedding.weight
 
 
 def test_main_is_the_default(two_revisions: Path) -> None:

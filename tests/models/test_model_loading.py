@@ -12,6 +12,7 @@ import torch
 
 from lm_audit.models import load_model, load_tokenizer
 from lm_audit.models.loading.identity.fingerprint import module_fingerprint
+from tests.models.pretrained import pretrained, pretrained_tokenizer
 from tests.models.small_models import save_small_llama, small_llama
 
 
@@ -41,7 +42,7 @@ def test_shards(tmp_path: Path, own_cache: Path, llama_folder: Path) -> None:
     sharded = tmp_path / "sharded"
     shutil.copytree(llama_folder, sharded)
     (sharded / "model.safetensors").unlink()
-    small_llama().save_pretrained(sharded, max_shard_size="20KB")
+    pretrained(small_llama()).save_pretrained(sharded, max_shard_size="20KB")
     assert len(list(sharded.glob("*.safetensors"))) > 1
 
     whole, parts = load_model(llama_folder, device="cpu"), load_model(sharded, device="cpu")
@@ -112,7 +113,7 @@ class TestFingerprint:
 
     def test_tells_tokenizers_apart(self, llama_folder: Path, tmp_path: Path, own_cache: Path) -> None:
         other = Path(shutil.copytree(llama_folder, tmp_path / "other"))
-        tokenizer = load_tokenizer(other)
+        tokenizer = pretrained_tokenizer(load_tokenizer(other))
         tokenizer.chat_template = "{{ messages }}"
         tokenizer.save_pretrained(other)
 

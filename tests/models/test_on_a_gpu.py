@@ -17,6 +17,7 @@ from lm_audit.models.generation.step_graph import Stepper, disagreement
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import architecture
+from tests.models.pretrained import llama, pretrained_tokenizer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -29,7 +30,7 @@ def on_the_card(dtype: torch.dtype = torch.float32) -> LanguageModel:
     module = copy.deepcopy(architecture("llama")).to(device="cuda", dtype=dtype)
     module.config.eos_token_id = module.generation_config.eos_token_id = None
     tokenizer = byte_tokenizer(128)
-    tokenizer.eos_token = None
+    pretrained_tokenizer(tokenizer).eos_token = None
     return LanguageModel(module, tokenizer, name="broken")
 
 
@@ -41,7 +42,7 @@ def texts(model: LanguageModel, prompts: list[list[int]] = PROMPTS) -> list[tupl
 def theirs(model: LanguageModel, prompt: list[int]) -> tuple[int, ...]:
     row = torch.tensor([prompt], device="cuda")
     mask = torch.ones_like(row)
-    made = model.module.generate(row, attention_mask=mask, max_new_tokens=NEW, do_sample=False, pad_token_id=0)
+    made = llama(model.module).generate(row, attention_mask=mask, max_new_tokens=NEW, do_sample=False, pad_token_id=0)
     return tuple(made[0, len(prompt) :].tolist())
 
 
@@ -70,7 +71,7 @@ def test_texts_from_graphs_and_kernels_are_those_of_transformers(captured: list[
 def test_nan_in_a_prompt_names_it(captured: list[Stepper]) -> None:
     model = on_the_card()
     with torch.no_grad():
-        model.module.model.embed_tokens.weight[31] = float("nan")
+        llama(model.module).model.embed_tokens.weight[31] = float("nan")
 
     with pytest.raises(ModelError, match="model broken answered prompt 2 with NaN"):
         texts(model)
@@ -85,8 +86,8 @@ def test_nan_in_the_middle_of_a_text_names_its_prompt(dtype: torch.dtype, captur
     own = [[token for token in text[:-1] if sum(token in other for other in elsewhere) == 1] for text in written]
     index = next(index for index, tokens in enumerate(own) if tokens)
     captured.clear()
-    table = model.module.model.embed_tokens.weight
-    assert table.data_ptr() != model.module.lm_head.weight.data_ptr()
+    table = llama(model.module).model.embed_tokens.weight
+    assert table.data_ptr() != llama(model.module).lm_head.weight.data_ptr()
     with torch.no_grad():
         table[own[index][-1]] = float("nan")
 
@@ -108,7 +109,7 @@ def test_a_kernel_that_gives_nan_is_not_used(monkeypatch: pytest.MonkeyPatch, ca
 
         @staticmethod
         def attend_rows(*given: Any, **named: Any) -> torch.Tensor:
-            return sound.attend_rows(*given, **named) * float("nan")
+            return torch.full_like(sound.attend_rows(*given, **named), float("nan"))
 
     monkeypatch.setattr(kernel_attention, "kernels", lambda device: Broken)
     with caplog.at_level("INFO"):

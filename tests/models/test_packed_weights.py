@@ -15,6 +15,7 @@ from lm_audit.models.kernels import packed_weights
 from lm_audit.models.kernels.packed_weights import PackedWeights, packed
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import architecture
+from tests.models.pretrained import pretrained
 
 REQUESTS = [([5, 6, 7, 8], [9, 10, 11]), ([5, 6, 7, 8], [12]), ([90, 91], [3, 4, 5])]
 PROMPTS = [[5, 6, 7], [5, 6, 200, 9, 10], [77]]
@@ -92,7 +93,7 @@ def by_hand(weight: Any) -> None:
 def test_changed_weights_are_laid_out_anew(part: str, change: Any) -> None:
     model = wrapped("llama", True)
     before = model.loglikelihood(REQUESTS, bos="none")
-    change(model.module.get_submodule(part).weight)
+    change(pretrained(model.module).get_submodule(part).weight)
 
     found = model.loglikelihood(REQUESTS, bos="none")
 

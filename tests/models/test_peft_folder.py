@@ -12,6 +12,7 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
+from tests.models.pretrained import pretrained
 from tests.models.small_models import edit_json, put_in_hub_cache, small_llama
 
 IDS = torch.arange(3, 20)[None]
@@ -21,7 +22,7 @@ def adapted() -> Any:
     """The small Llama with a LoRA adapter whose weights all differ from zero."""
     from peft import LoraConfig, get_peft_model
 
-    module = get_peft_model(small_llama(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
+    module = get_peft_model(pretrained(small_llama()), LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
     torch.manual_seed(5)
     for name, parameter in module.named_parameters():
         if "lora_" in name:

@@ -12,6 +12,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import load_model
 from lm_audit.models.loading import placement
 from lm_audit.models.loading.placement import check_device_map
+from tests.models.pretrained import llama
 from tests.models.small_models import save_small_llama
 from tests.models.test_adapter_fit import trained
 
@@ -84,7 +85,7 @@ def test_smaller_passes_give_the_same_and_stay_small(folder: Path, most: int) ->
     small.batch_tokens = most
     small._engine._checked_way()  # The engine's trials have sizes of their own.
     passes: list[tuple[int, int]] = []
-    handle = small.module.model.register_forward_pre_hook(
+    handle = llama(small.module).model.register_forward_pre_hook(
         lambda _, args, kwargs: passes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
     )
     found = scores(small)

@@ -16,6 +16,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model, load_tokenizer
 from lm_audit.models.files.gguf.file import converted_folder
 from lm_audit.models.toy.smollm2 import find_smollm2
+from tests.models.pretrained import llama, pretrained_tokenizer
 from tests.shared_data import golden_file
 
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"
@@ -78,7 +79,7 @@ def test_special_tokens(smollm2: LanguageModel) -> None:
 
     assert (tokenizer.bos_token, tokenizer.bos_token_id) == ("<|im_start|>", 1)
     assert (tokenizer.eos_token, tokenizer.eos_token_id) == ("<|im_end|>", 2)
-    assert (tokenizer.pad_token_id, tokenizer.unk_token) == (2, "<|endoftext|>")
+    assert (tokenizer.pad_token_id, pretrained_tokenizer(tokenizer).unk_token) == (2, "<|endoftext|>")
     assert tokenizer("<|im_start|>user<|im_end|>").input_ids == [1, 4093, 2]
 
 
@@ -122,7 +123,8 @@ def test_perplexity_on_plain_prose(smollm2: LanguageModel) -> None:
     other = torch.tensor([smollm2.tokenizer(" ".join(shuffled)).input_ids])
 
     with torch.no_grad():
-        perplexity, without_order = (float(smollm2.module(x, labels=x).loss.exp()) for x in (ids, other))
+        losses = [llama(smollm2.module)(x, labels=x).loss for x in (ids, other)]
+    perplexity, without_order = (float(loss.exp()) for loss in losses)
 
     assert 5 < perplexity < 30
     assert without_order > 10 * perplexity
@@ -153,7 +155,7 @@ def test_greedy_equals_transformers_own(smollm2: LanguageModel) -> None:
 
     for prompt, answer in zip(prompts, ours, strict=True):
         ids = torch.tensor([smollm2.tokenizer(prompt).input_ids])
-        theirs = smollm2.module.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :].tolist()
+        theirs = llama(smollm2.module).generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :].tolist()
         assert list(answer.token_ids) == theirs
 
 

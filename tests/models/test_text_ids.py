@@ -15,6 +15,7 @@ from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.text_ids import prompt_ids
 from lm_audit.models.toy.tiny import text_rows
+from tests.models.pretrained import pretrained_tokenizer
 
 BOS, EOS = 1, 2
 
@@ -71,6 +72,6 @@ def test_ids_outside_the_embedding(plain: LanguageModel) -> None:
     with pytest.raises(DataError, match="token id 259"):
         plain.loglikelihood([([3], [259])])
 
-    plain.tokenizer.add_tokens(["<more>"])
+    pretrained_tokenizer(plain.tokenizer).add_tokens(["<more>"])
     with pytest.raises(UsageError, match="prompt 0 holds token id 259"):
         plain.generate(["a <more>"], max_new_tokens=2)

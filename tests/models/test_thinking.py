@@ -13,6 +13,7 @@ from lm_audit.models import LanguageModel
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.thinking import MARKERS, left_open, opened_thought, split_reply
+from tests.models.pretrained import as_causal, pretrained_tokenizer
 from tests.models.small_models import small_llama
 
 HARMONY = (
@@ -141,7 +142,7 @@ class Scripted(torch.nn.Module):
 def scripted(text: str, prompt: str = "p") -> LanguageModel:
     tokenizer = byte_tokenizer(512)
     script = [*tokenizer(text, add_special_tokens=False).input_ids, 2]
-    return LanguageModel(Scripted(script, len(tokenizer(prompt).input_ids)), tokenizer, name="scripted")
+    return LanguageModel(as_causal(Scripted(script, len(tokenizer(prompt).input_ids))), tokenizer, name="scripted")
 
 
 THOUGHT = "<think>" + "a" * 20 + "</think>"
@@ -222,12 +223,14 @@ class TestBudget:
         from tokenizers import AddedToken
 
         tokenizer = byte_tokenizer(512)
-        tokenizer.add_tokens([AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "<|im_end|>")])
+        pretrained_tokenizer(tokenizer).add_tokens(
+            [AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "<|im_end|>")]
+        )
         script = [*tokenizer("[THINK]9[/THINK]7<|im_end|>", add_special_tokens=False).input_ids, 2]
         module = Scripted(script, 2)
         module.forward = _wide(module.forward)  # type: ignore[method-assign]
 
-        (found,) = LanguageModel(module, tokenizer, name="special").generate(["p"], max_new_tokens=20)
+        (found,) = LanguageModel(as_causal(module), tokenizer, name="special").generate(["p"], max_new_tokens=20)
 
         assert (found.text, found.thought, found.answer) == ("[THINK]9[/THINK]7", "9", "7")
 

@@ -34,6 +34,7 @@ from lm_audit.models.toy.training import (
     pad_rows,
     shuffled_batches,
 )
+from tests.present import present
 
 SMALL = TinySettings(hidden=32, mlp=48, rows=64, decoys=8, epochs=1)
 
@@ -212,9 +213,10 @@ class TestTraining:
 
     def test_ids_are_taken_as_they_are(self, base: LanguageModel) -> None:
         text = "some text"
-        ids = [*base.tokenizer(text).input_ids, base.tokenizer.eos_token_id]
+        ids = [*base.tokenizer(text).input_ids, present(base.tokenizer.eos_token_id)]
+        texts: tuple[str | list[int], ...] = (text, ids)
 
-        by_text, by_ids = (train_tiny(base, [x], seed=0, epochs=1, lr=1e-3) for x in (text, ids))
+        by_text, by_ids = (train_tiny(base, [x], seed=0, epochs=1, lr=1e-3) for x in texts)
 
         assert by_text.fingerprint == by_ids.fingerprint
 

@@ -15,7 +15,9 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
+from tests.models.pretrained import llama
 from tests.models.small_models import edit_json, save_small_llama
+from tests.present import present
 
 Tensors = dict[str, Any]
 
@@ -64,11 +66,13 @@ def test_another_number_of_layers(folder: Path, layers: int, named: str) -> None
 
 
 def test_the_library_s_silence_hides_nothing(folder: Path) -> None:
+    import logging as levels
+
     from transformers.utils import logging
 
     rewrite(folder, without("layers.0.mlp"))
     level = logging.get_verbosity()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.set_verbosity(levels.CRITICAL)
     try:
         with pytest.raises(ModelError, match="missing"):
             load_model(folder, device="cpu")
@@ -169,5 +173,5 @@ def test_a_changed_config_reaches_the_converted_copy(tmp_path: Path, own_cache: 
     model = load_model(second, device="cpu")
 
     assert model.module.config.rope_parameters["rope_theta"] == 100.0
-    assert model.module.generation_config.eos_token_id == [2, 99]
+    assert present(llama(model.module).generation_config).eos_token_id == [2, 99]
     assert len(os.listdir(own_cache / "converted")) == 4  # two folders and their locks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -37,7 +38,8 @@ def small_tokenizer(bos: bool = False) -> Any:
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
     if bos:
         tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
+    wrapper: Callable[..., Any] = transformers.PreTrainedTokenizerFast
+    return wrapper(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
 
 
 _SIZES = {

@@ -18,7 +18,9 @@ def model() -> LanguageModel:
         vocab_size=259, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         max_position_embeddings=64, initializer_range=0.3,
     )  # fmt: skip
-    return LanguageModel(LlamaForCausalLM(config).eval(), byte_tokenizer(64), name="random")
+    module = LlamaForCausalLM(config)
+    module.train(False)
+    return LanguageModel(module, byte_tokenizer(64), name="random")
 
 
 def plain(model: LanguageModel, ids: list[int], token_ids: list[int]) -> float:

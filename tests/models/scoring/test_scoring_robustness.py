@@ -13,6 +13,7 @@ from lm_audit.models.context import attention_reach, context_window, uniform_rot
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.limits import Limits, is_out_of_memory
 from lm_audit.models.scoring.runner import Way
+from tests.models.pretrained import pretrained
 from tests.models.scoring.small_models import VOCABULARY, small_module, small_tokenizer
 
 
@@ -39,7 +40,7 @@ class Memory:
 
     def __init__(self, model: LanguageModel, tokens: int, error: Exception) -> None:
         self.tokens, self.error, self.refused, self.passes = tokens, error, 0, 0
-        model.module.base_model.register_forward_pre_hook(self.check, with_kwargs=True)
+        pretrained(model.module).base_model.register_forward_pre_hook(self.check, with_kwargs=True)
 
     def check(self, module: Any, args: Any, kwargs: Any) -> None:
         self.passes += 1
@@ -130,7 +131,7 @@ def test_a_model_that_ignores_positions_or_mask_does_not_pass(ignored: str, dtyp
     def ignore(module: Any, args: Any, kwargs: Any) -> Any:
         return args, {name: value for name, value in kwargs.items() if name != ignored}
 
-    model.module.base_model.register_forward_pre_hook(ignore, with_kwargs=True)
+    pretrained(model.module).base_model.register_forward_pre_hook(ignore, with_kwargs=True)
     model.loglikelihood([([1], [2])])
     assert model._engine._way is Way.PADDED
 
@@ -142,7 +143,7 @@ def test_a_model_that_mixes_the_rows_of_a_batch_goes_alone() -> None:
         hidden = output.last_hidden_state
         output.last_hidden_state = hidden + hidden.mean(0, keepdim=True)
 
-    model.module.base_model.register_forward_hook(mix)
+    pretrained(model.module).base_model.register_forward_hook(mix)
     model.loglikelihood([([1], [2])])
     assert model._engine._way is Way.ALONE
 

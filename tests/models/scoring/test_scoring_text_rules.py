@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from lm_audit.errors import DataError, UsageError
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.requests import RequestEncoder, default_bos
+from lm_audit.models.text.tokenizer import Tokenizer
 from tests.models.scoring.small_models import small_model, small_module, small_tokenizer
 
 
@@ -137,7 +138,7 @@ class WithoutOffsets:
     [("The keeper", " closed"), ("The bud", "get"), ("The door.", "\n\nWas"), ("", "x"), ("xé", " y"), ("x", "")],
 )
 def test_a_tokenizer_without_offsets_is_split_alike(prefix: str, target: str) -> None:
-    slow, fast = TextSplitter(WithoutOffsets()), TextSplitter(small_tokenizer())
+    slow, fast = TextSplitter(cast(Tokenizer, WithoutOffsets())), TextSplitter(small_tokenizer())
     (a,), (b,) = (s.split([prefix + target], [len(prefix)]) for s in (slow, fast))
     assert (a[0].tolist(), *a[1:]) == (b[0].tolist(), *b[1:])
 

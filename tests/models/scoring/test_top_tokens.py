@@ -8,6 +8,7 @@ import torch
 from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
+from tests.models.pretrained import llama
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def test_the_next_token_is_what_generate_writes(tiny: LanguageModel, penalty: fl
     prompts = [list(tiny.tokenizer(text)["input_ids"]) for text in PROMPTS]
     scores = tiny.loglikelihood([(ids, [5]) for ids in prompts], top=True, repetition_penalty=penalty)
     for ids, score in zip(prompts, scores, strict=True):
-        written = tiny.module.generate(
+        written = llama(tiny.module).generate(
             torch.tensor([ids]), max_new_tokens=1, do_sample=False, repetition_penalty=penalty, pad_token_id=0
         )
         assert score.top_id == written[0, -1]
