@@ -126,7 +126,7 @@ def test_a_plan_says_what_a_limit_leaves(capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "at size smoke and --limit 9" in told
     assert (
-        "test_memorisation, 2 cases, 9 questions" in told and "needle.accuracy: test_cell, 6 cases, 9 samples" in told
+        "test_memorisation, 2 cases, 9 questions" in told and "needle.accuracy: test_cell, 9 cases, 9 samples" in told
     )
 
 
