@@ -233,7 +233,7 @@ def check(device: str) -> dict[str, str]:
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.text.byte_tokenizer import byte_tokenizer
     from tests.models.architectures import architecture
-    from tests.models.near_ties import partings
+    from tests.models.generation.near_ties import partings
 
     found = {}
     prompts = [ids(length, size=250, seed=length) for length in (12, 5, 12, 20, 1, 40)]

@@ -19,10 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = ("-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-q", "-rs", "--tb=short", "--no-header")
+KERNELS = "tests/models/kernels/test"
 NEEDLE, FAITH = "tests/audits/needle/test_needle", "tests/audits/faithfulness/test_faith"
 # Name, seconds at most, arguments of python.
 PARTS: list[tuple[str, int, tuple[str, ...]]] = [
-    ("kernels of attention", 90, ("-m", "tests.models.attention_kernel_check")),
+    ("kernels of attention", 90, ("-m", "tests.models.kernels.attention_kernel_check")),
     ("kernels of attribution", 90, ("-m", "tests.audits.faithfulness.kernel_check")),
     (
         "tests on a GPU",
@@ -31,7 +32,11 @@ PARTS: list[tuple[str, int, tuple[str, ...]]] = [
     ),
     ("decoding", 240, ("benchmarks/gpu_decoding.py",)),
     ("faithfulness", 150, ("benchmarks/gpu_faithfulness.py", "--sizes", "5000", "16000", "--repeats", "3", "--check")),
-    ("tests of kernels", 150, (*PYTEST, "tests/models/test_kernel_attention.py", "tests/models/test_fused_parts.py")),
+    (
+        "tests of kernels",
+        150,
+        (*PYTEST, f"{KERNELS}_kernel_attention.py", f"{KERNELS}_fused_parts.py"),
+    ),
     ("needle lengths", 120, (*PYTEST, f"{NEEDLE}_lengths.py", "-k", "seams")),
     ("needle build killed", 90, (*PYTEST, f"{NEEDLE}_grid.py", "-k", "killed", "-s")),
 ]

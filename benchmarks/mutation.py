@@ -40,12 +40,12 @@ class Group:
 
 
 COMPARING = (
-    "tests/report/test_comparison_rules.py",
-    "tests/report/test_interval_difference.py",
-    "tests/report/test_comparing_runs.py",
-    "tests/report/test_comparing_models.py",
-    "tests/report/test_comparing_broken_runs.py",
-    "tests/report/test_what_is_decided.py",
+    "tests/report/comparing/test_comparison_rules.py",
+    "tests/report/comparing/test_interval_difference.py",
+    "tests/report/comparing/test_comparing_runs.py",
+    "tests/report/comparing/test_comparing_models.py",
+    "tests/report/comparing/test_comparing_broken_runs.py",
+    "tests/report/conclusions/test_what_is_decided.py",
 )
 
 GROUPS = {
@@ -63,14 +63,18 @@ GROUPS = {
             "tests/runstore/test_fold_attempts.py",
             "tests/runstore/test_ledger_order.py",
             "tests/runstore/test_damaged_runs.py",
-            "tests/report/test_shared_controls.py",
+            "tests/report/conclusions/test_shared_controls.py",
         ),
     ),
     "gates": Group(
         ("gates/gate.py", "plugin/record/gating.py", "stats/covering.py"),
-        ("tests/plugin/test_gates_rules.py", "tests/plugin/test_gating_in_process.py", "tests/report/test_states.py"),
+        (
+            "tests/plugin/gates/test_gates_rules.py",
+            "tests/plugin/gates/test_gating_in_process.py",
+            "tests/report/conclusions/test_states.py",
+        ),
     ),
-    "states": Group(("report/page/states.py",), ("tests/report/test_states.py",)),
+    "states": Group(("report/page/states.py",), ("tests/report/conclusions/test_states.py",)),
     "bias": Group(
         ("audits/bias/grid/controls/verdict.py", "audits/bias/grid/controls/exchanges.py"),
         ("tests/audits/bias/test_bias_exchanges.py", "tests/audits/bias/test_grid_verdicts.py"),

@@ -16,7 +16,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.files.checkpoint import read_checkpoint
 from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.safetensors_file import read_entries
-from tests.models.small_gguf import random_llama, write_gguf
+from tests.models.files.small_gguf import random_llama, write_gguf
 from tests.models.small_models import save_small_llama
 
 FUZZ = settings(

@@ -24,7 +24,7 @@ from lm_audit.audits.privacy.stages.config import smoke_config
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.text.chat import ChatSettings
 from lm_audit.sources import unreproduced
-from tests.models.thinking_model import save_thinking_model
+from tests.models.text.thinking_model import save_thinking_model
 
 ROOT = Path(__file__).resolve().parents[1]
 THOUGHT, ANSWER = "Sure, here is how: A, or 1234567.", "I'm sorry, but I can't help with that."

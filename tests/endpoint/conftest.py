@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.endpoint.llama_server import ALIAS, llama_server
+from tests.endpoint.servers.llama_server import ALIAS, llama_server
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from lm_audit.models import load_model
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.plugin.audit_cases.case import source_of
-from tests.endpoint.scoring_server import scoring_server
+from tests.endpoint.servers.scoring_server import scoring_server
 from tests.endpoint.test_served_audits import bbq_rows
 from tests.plugin.toy_run import run_pytest
 

@@ -15,7 +15,7 @@ from lm_audit.errors import HarnessError, ModelError, ServerError, UsageError
 from lm_audit.models import load_model
 from lm_audit.models.endpoint.client import reply_limits
 from lm_audit.models.endpoint.settings import EndpointSettings
-from tests.endpoint.made_server import Body, Fault, Made, made_server, words
+from tests.endpoint.servers.made_server import Body, Fault, Made, made_server, words
 
 KEY = "sk-planted-0123456789abcdef"
 

@@ -15,8 +15,8 @@ from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.endpoint.tokens.token_strings import _letters
-from tests.endpoint.made_server import Body, made_server, words
-from tests.endpoint.scoring_server import Scoring, Way, scoring_server
+from tests.endpoint.servers.made_server import Body, made_server, words
+from tests.endpoint.servers.scoring_server import Scoring, Way, scoring_server
 
 QUICK = EndpointSettings(retries=1, timeout_s=30)
 REQUESTS: list[Any] = [

@@ -25,8 +25,8 @@ from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.text.token_spans import tells_offsets
 from lm_audit.sources import undirected, unreproduced, unsourced
-from tests.endpoint.made_server import Body, made_server
-from tests.endpoint.scoring_server import Scoring, scoring_server
+from tests.endpoint.servers.made_server import Body, made_server
+from tests.endpoint.servers.scoring_server import Scoring, scoring_server
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 BENCHMARK = str(FIXTURES / "leakage" / "general_en")

@@ -29,8 +29,8 @@ from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
-from tests.endpoint.made_server import Body, made_server, words
-from tests.endpoint.scoring_server import scoring_server
+from tests.endpoint.servers.made_server import Body, made_server, words
+from tests.endpoint.servers.scoring_server import scoring_server
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 BENCHMARK = str(FIXTURES / "leakage" / "general_en")

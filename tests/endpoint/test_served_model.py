@@ -11,7 +11,7 @@ from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
-from tests.endpoint.made_server import Body, made_server, words
+from tests.endpoint.servers.made_server import Body, made_server, words
 
 TEXTS = ("Hello naïve 東京\n x", "<|im_start|>user\nhi", " a", "", "e\u0301 🙂🙂 end  ")
 

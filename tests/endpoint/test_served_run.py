@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lm_audit.cli import main
-from tests.endpoint.made_server import Fault, made_server, words
-from tests.endpoint.toy_project import AUDIT, answers, audit, last_run, ledger
+from tests.endpoint.servers.made_server import Fault, made_server, words
+from tests.endpoint.servers.toy_project import AUDIT, answers, audit, last_run, ledger
 from tests.plugin.toy_run import REPOSITORY, command, environment, run_pytest, write_project
 
 KEY = "sk-planted-0123456789abcdef"

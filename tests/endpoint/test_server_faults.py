@@ -16,7 +16,7 @@ from lm_audit.errors import BudgetError, HarnessError, ModelError, ServerError, 
 from lm_audit.models import load_model
 from lm_audit.models.endpoint.client.kept import KeptAnswers
 from lm_audit.models.endpoint.settings import EndpointSettings
-from tests.endpoint.made_server import Body, Fault, Made, made_server, words
+from tests.endpoint.servers.made_server import Body, Fault, Made, made_server, words
 
 PROMPTS = [f"question number {number}" for number in range(8)]
 

@@ -17,7 +17,7 @@ from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import ARCHITECTURES, QUICK, architecture
-from tests.models.near_ties import parting, partings, step_at, their_text
+from tests.models.generation.near_ties import parting, partings, step_at, their_text
 from tests.present import present
 
 EOS = 2

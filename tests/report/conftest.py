@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from lm_audit.report import write_reports
-
-from .made_runs import findings_cases, showcase, write_run
+from tests.report.made_runs import findings_cases, showcase, write_run
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (

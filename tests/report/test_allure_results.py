@@ -14,8 +14,7 @@ from lm_audit.errors import StoreError
 from lm_audit.report.allure.results import complete_results
 from lm_audit.report.allure.whole_run import strip_analytics
 from lm_audit.runstore.run import read_run
-
-from .conftest import Watched
+from tests.report.conftest import Watched
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = "evals/test_bias.py::test_preference_grid[tuned-v3@cpu-gender-en]"

@@ -13,8 +13,7 @@ from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.report.page.build import build_page
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.runstore.run import read_run
-
-from .made_runs import MadeCase, preference, share, write_run
+from tests.report.made_runs import MadeCase, preference, share, write_run
 
 TOY = MadeCase(
     "evals/test_privacy.py::test_stage[sft-membership]",

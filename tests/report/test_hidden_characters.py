@@ -25,9 +25,8 @@ from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
-
-from .conftest import Watched
-from .made_runs import MadeCase, share, write_run
+from tests.report.conftest import Watched
+from tests.report.made_runs import MadeCase, share, write_run
 
 CONTROLS = [*map(chr, range(0x20)), "\x7f", *map(chr, range(0x80, 0xA0))]
 BIDI = [*"\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"]

@@ -15,9 +15,8 @@ from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate
-
-from .conftest import Watched
-from .made_runs import MadeCase, share, write_run
+from tests.report.conftest import Watched
+from tests.report.made_runs import MadeCase, share, write_run
 
 HOSTILE = (
     "<script>alert(1)</script>",

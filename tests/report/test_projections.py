@@ -19,8 +19,7 @@ from lm_audit.report.tables.item_reading import collect_items
 from lm_audit.report.tables.tidy import COLUMNS
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate
-
-from .made_runs import MadeCase, chart, item_rows, share, write_run
+from tests.report.made_runs import MadeCase, chart, item_rows, share, write_run
 
 FILES = ("index.html", "metrics.csv", "metrics.parquet", "items.csv", "items.parquet", "evidence.jsonl", "junit.xml")
 

@@ -12,8 +12,7 @@ import pytest
 from lm_audit.evidence import Control
 from lm_audit.report.in_pytest.terminal import MOST, summary_lines
 from lm_audit.runstore.run import read_run
-
-from .made_runs import MadeCase, findings_cases, preference, share, write_run
+from tests.report.made_runs import MadeCase, findings_cases, preference, share, write_run
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])

@@ -6,7 +6,7 @@ import pytest
 
 from lm_audit.audits.faithfulness.methods.explain import Explainer
 from lm_audit.models import LanguageModel, load_model
-from tests.audits.faithfulness.faithfulness_golden import golden
+from tests.audits.faithfulness.golden.faithfulness_golden import golden
 
 
 @pytest.fixture(scope="session")

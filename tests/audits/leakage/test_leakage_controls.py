@@ -20,7 +20,7 @@ from lm_audit.audits.leakage import (
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.present import present
-from tests.report.first_screen import clean, told
+from tests.report.browser.first_screen import clean, told
 
 
 @pytest.fixture(scope="module")

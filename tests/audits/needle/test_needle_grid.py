@@ -17,7 +17,7 @@ import pytest
 from lm_audit.audits.needle import NeedleConfig, grid_samples, read_folder, write_grid
 from lm_audit.cli import main
 from lm_audit.errors import DataError, UsageError
-from tests.audits.needle.needle_tokenizers import small_tokenizer
+from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 from tests.models.small_models import save_small_llama
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}

@@ -14,7 +14,7 @@ from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_whole
 from lm_audit.audits.needle.samples.sample import Sample, hash_ids
 from lm_audit.errors import DataError, UsageError
-from tests.audits.needle.needle_tokenizers import CHINESE, KINDS, small_tokenizer
+from tests.audits.needle.text.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 from tests.shared_data import golden_file, shared
 
 ESSAY = "essay"

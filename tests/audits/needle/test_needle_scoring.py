@@ -28,7 +28,7 @@ from lm_audit.audits.needle.grid.cells import share
 from lm_audit.audits.needle.grid.cliff import cliff
 from lm_audit.cli import main
 from lm_audit.errors import DataError
-from tests.audits.needle.needle_tokenizers import small_tokenizer
+from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 from tests.present import present
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}

@@ -28,7 +28,7 @@ from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.audits.privacy.test_privacy_audit import scores_of
 from tests.present import present
-from tests.report.first_screen import clean, told
+from tests.report.browser.first_screen import clean, told
 
 score_stage = stagescores.score_stage
 

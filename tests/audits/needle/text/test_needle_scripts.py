@@ -1,0 +1,146 @@
+"""Scripts without spaces between words: borders of numbers, and haystacks of any text at the length asked for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from lm_audit.audits.needle import Haystack, build_sample, score_all, score_boundary
+from lm_audit.audits.needle.answers.scores import precision, settled
+from lm_audit.audits.needle.haystack.scripts import cuts
+from lm_audit.errors import DataError
+from tests.audits.needle.text.needle_tokenizers import small_tokenizer
+
+NEEDLE = "The magic number is 1234567."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "是1234567。",
+        "答案是1234567",
+        "数字为１２３４５６７。",
+        "番号は1234567です。",
+        "ﾊﾞﾝｺﾞｳﾊ1234567ﾃﾞｽ",
+        "ㄕ1234567ㄏㄠ",
+        "1234567입니다.",
+        "คือ1234567ครับ",
+        "คือ ๑๒๓๔๕๖๗",
+        "ແມ່ນ1234567",
+        "គឺ1234567។",
+        "1234567ဖြစ်သည်။",
+        "The number is 1234567.",
+        "ቁጥሩ1234567ነው።",
+        "ꊿ1234567ꀋ",
+        "ㄋˇ1234567ㄏㄠˇ",
+        "ㄕˋ 1234567ㄉㄜ˙",
+        "是ー1234567々",
+        "नंबर1234567है।",
+        "ኢ1234567",
+        "המספר הוא ה1234567.",
+        "و1234567",
+        "ꦲ1234567ꦏ",
+        "རེད་1234567ལགས།",
+        "ჭ 1234567.",
+    ],
+)
+def test_a_number_between_letters_of_such_a_script_stands_by_itself(answer: str) -> None:
+    assert score_all(answer, ["1234567"]) == score_boundary(answer, ["1234567"]) == 1.0
+    assert precision(answer, ["1234567"]) == 1.0 and settled(answer + "。", ["1234567"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "是12345678。",
+        "１２３４５６７８",
+        "a1234567",
+        "1234567b",
+        "是01234567",
+        "1234567_",
+        "я1234567",
+        "1234567ω",
+        "1234567e\u0301",
+        "q\u03011234567",
+        "x\u02b01234567",
+    ],
+)
+def test_a_longer_number_or_word_does_not_hold_it(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) != 1.0
+
+
+def test_words_keep_their_borders() -> None:
+    assert score_boundary("答案是red-fox。", ["red-fox"]) == 1.0
+    assert score_boundary("The infrared-fox", ["red-fox"]) == 0.0
+    assert score_boundary("נכתב הכתב", ["כתב"]) == 0.0 and score_boundary("هذا الكتاب", ["كتاب"]) == 0.0
+    assert score_boundary("नमकी", ["नमक"]) == 0.0 and score_boundary("ꊿꀋ red-foxꀋ", ["red-fox"]) == 1.0
+    assert score_boundary("สุนัขจิ้งจอก", ["จิ้งจอก"]) == 1.0 and score_boundary("여우는", ["여우"]) == 1.0
+    assert score_boundary("狐狸精", ["狐狸"]) == 1.0  # Chinese has no borders to offer
+
+
+TEXTS = {
+    "thai": "ภาษาไทยไม่มีช่องว่างระหว่างคำ" * 300,
+    "thai sentences": ("ภาษาไทยไม่มีช่องว่างระหว่างคำ" * 3 + " ") * 60,
+    "lao": "ພາສາລາວບໍ່ມີຊ່ອງຫວ່າງ" * 300,
+    "khmer": "ភាសាខ្មែរមិនមានចន្លោះរវាងពាក្យទេ។" * 300,
+    "burmese": "မြန်မာစာတွင်စကားလုံးများကြားနေရာလွတ်မရှိပါ။" * 300,
+    "tibetan": "བོད་སྐད་" * 600,
+    "japanese": "日本語の文章には空白がありません。これは二番目の文です。" * 60,
+    "one word": "x" * 20_000,
+    "base64": "QUJDREVGRw" * 2_000,
+    "marks": "a" + "\u0301" * 3_000,
+    "emoji": "👩‍👩‍👧‍👦🇩🇪" * 500,
+    "a letter": "x",
+    "no sentences": "word " * 800,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("boundary", ["sentence", "word"])
+def test_any_text_fills_the_length_asked_for_in_seconds(name: str, boundary: str) -> None:
+    begun = time.process_time()
+    haystack = Haystack(TEXTS[name], small_tokenizer("byte-level"))
+
+    sample = build_sample(haystack, length=1500, depth=50.0, needle=NEEDLE, seed=1, boundary=boundary, template="base")
+
+    assert 1498 <= sample.actual_length <= 1500
+    assert sample.prompt.count(NEEDLE) == 1
+    if boundary == "word":
+        assert abs(sample.actual_position - 50) < 6
+    assert time.process_time() - begun < 10
+
+
+def test_a_needle_is_parted_from_letters_around_it() -> None:
+    haystack = Haystack("x" * 20_000, small_tokenizer("byte-level"))
+    sample = build_sample(haystack, length=900, depth=50.0, needle=NEEDLE, seed=1, boundary="word", template="base")
+
+    assert f"x {NEEDLE} x" in sample.input
+    chinese = Haystack("学而时习之不亦说乎" * 60, small_tokenizer("byte-level"))
+    glued = build_sample(
+        chinese, length=900, depth=50.0, needle="狐狸的神奇数字之一是：1234567。", seed=1, template="base"
+    )
+    assert " " not in glued.input[glued.input.find("学") : glued.input.rfind("学")]
+
+
+def test_units_of_thai_are_syllables_with_their_marks() -> None:
+    haystack = Haystack("เก็บน้ำ ABC 123", small_tokenizer("byte-level"))
+
+    assert [haystack.slice(i, i + 1) for i in range(len(haystack))] == ["เก็", "บ", "น้ำ", "ABC", "123"]
+
+
+def test_a_text_that_cannot_fill_the_length_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_audit.audits.needle.haystack.fitting import Fitter
+
+    monkeypatch.setattr(Fitter, "_fillings", lambda self, window: iter(()))
+    haystack = Haystack("Supercalifragilisticexpialidocious. " * 20, small_tokenizer("byte-level"))
+
+    with pytest.raises(DataError, match=r"no stretch of it makes a prompt of \d+ tokens, the nearest has \d+ less"):
+        build_sample(haystack, length=700, depth=50.0, needle=NEEDLE, seed=1, template="base")
+
+
+def test_flags_are_cut_in_time_that_grows_with_their_number() -> None:
+    began = time.perf_counter()
+    pieces = list(cuts("\U0001f1e9\U0001f1ea" * 20_000))
+    assert time.perf_counter() - began < 2
+    assert pieces[0] == (0, 20) and all(end % 2 == 0 for _, end in pieces)

@@ -1,0 +1,296 @@
+"""What a GGUF file states is in the model made from it, or the file is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
+from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
+from tests.models.files.small_gguf import llama3_factors, random_llama, write_gguf
+
+IDS = torch.arange(3, 50)[None]
+THETA = {"rope_theta": 10000.0}
+
+
+def rope(kind: str, **more: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, **THETA, **more}}
+
+
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+
+
+def assert_same(path: Path, module: Any) -> None:
+    model = load_model(path, device="cpu")
+    with torch.no_grad():
+        torch.testing.assert_close(model.module(IDS).logits, module(IDS).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_a_plain_file(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama()
+    assert_same(write_gguf(tmp_path / "plain.gguf", module), module)
+
+
+def test_biases(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(attention_bias=True, mlp_bias=True)
+    assert_same(write_gguf(tmp_path / "biased.gguf", module), module)
+
+
+def test_biases_of_queries_keys_and_values_alone(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(attention_bias=True)
+    with torch.no_grad():
+        for layer in module.model.layers:
+            layer.self_attn.o_proj.bias.zero_()
+    assert_same(write_gguf(tmp_path / "qkv.gguf", module, without="o_proj.bias"), module)
+
+
+def test_rope_freqs(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama(**rope("llama3", **LLAMA3))
+    factors = llama3_factors(8, 10000.0, 8.0, 1.0, 4.0, 16)
+    assert_same(write_gguf(tmp_path / "llama3.gguf", module, tensors={"rope_freqs.weight": factors}), module)
+
+
+@pytest.mark.parametrize("attention", [None, 1.25])
+def test_rope_factors_of_longrope(tmp_path: Path, own_cache: Path, attention: float | None) -> None:
+    """Short factors within the original context, long ones beyond it; the attention factor stated or by the rule."""
+    short, long = [1.0, 1.5, 2.0, 2.5], [1.0, 3.0, 5.0, 7.0]
+    given = {} if attention is None else {"attention_factor": attention}
+    longrope = {"short_factor": short, "long_factor": long, "original_max_position_embeddings": 16, "factor": 4.0}
+    module = random_llama(**rope("longrope", **longrope, **given))
+    path = write_gguf(
+        tmp_path / "longrope.gguf",
+        module,
+        more={
+            "llama.rope.scaling.type": "longrope",
+            "llama.rope.scaling.original_context_length": 16,
+            **({} if attention is None else {"llama.rope.scaling.attn_factor": attention}),
+        },
+        tensors={
+            "rope_factors_short.weight": np.array(short, dtype=np.float32),
+            "rope_factors_long.weight": np.array(long, dtype=np.float32),
+        },
+    )
+    model = load_model(path, device="cpu")
+    for ids in (IDS[:, :12], IDS[:, :30]):
+        with torch.no_grad():
+            torch.testing.assert_close(model.module(ids).logits, module(ids).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_half_of_the_factors_of_longrope_is_refused(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(
+        tmp_path / "half.gguf",
+        random_llama(),
+        more={"llama.rope.scaling.type": "longrope", "llama.rope.scaling.original_context_length": 16},
+        tensors={"rope_factors_long.weight": np.ones(4, dtype=np.float32)},
+    )
+    with pytest.raises(ModelError, match=r"half\.gguf.*rope_factors_short"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "stated"),
+    [
+        (rope("linear", factor=4.0), {"type": "linear", "factor": 4.0}),
+        (
+            rope("yarn", factor=4.0, original_max_position_embeddings=16),
+            {"type": "yarn", "factor": 4.0, "original_context_length": 16},
+        ),
+        (
+            rope("yarn", factor=2.0, original_max_position_embeddings=32, attention_factor=1.5),
+            {
+                "type": "yarn",
+                "factor": 2.0,
+                "original_context_length": 32,
+                "attn_factor": 1.5 / (0.1 * float(np.log(2.0)) + 1.0),
+            },
+        ),
+        ({}, {"type": "none"}),
+    ],
+)
+def test_rotary_scaling(tmp_path: Path, own_cache: Path, settings: dict[str, Any], stated: dict[str, Any]) -> None:
+    module = random_llama(**settings)
+    more = {f"llama.rope.scaling.{key}": value for key, value in stated.items()}
+
+    assert_same(write_gguf(tmp_path / "scaled.gguf", module, more=more), module)
+
+
+@pytest.mark.parametrize(
+    ("more", "tensors", "says"),
+    [
+        ({"llama.rope.scaling.type": "spiral", "llama.rope.scaling.factor": 2.0}, {}, "scales rotary positions by"),
+        ({"llama.logit_scale": 0.5}, {}, r"cannot keep: llama\.logit_scale = 0\.5"),
+        ({"llama.attention.sliding_window": 16}, {}, "sliding_window"),
+        ({}, {"blk.0.attn_q_norm.weight": np.ones(8, dtype=np.float32)}, "cannot keep: blk.0.attn_q_norm.weight"),
+        ({}, {"blk.0.attn_sub_norm.weight": np.ones(8, dtype=np.float32)}, "cannot keep: blk.0.attn_sub_norm"),
+    ],
+)
+def test_what_cannot_be_kept(
+    tmp_path: Path, own_cache: Path, more: dict[str, Any], tensors: dict[str, np.ndarray], says: str
+) -> None:
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), more=more, tensors=tensors)
+
+    with pytest.raises(ModelError, match=rf"odd\.gguf.*{says}"):
+        load_model(path, device="cpu")
+
+
+def test_a_file_that_lacks_a_tensor(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(tmp_path / "torn.gguf", random_llama(), without="layers.1.mlp.up_proj")
+
+    with pytest.raises(ModelError, match=r"torn\.gguf.*missing: model\.layers\.1\.mlp\.up_proj\.weight"):
+        load_model(path, device="cpu")
+
+
+def test_an_unknown_way_to_split_is_refused_before_torch(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "new.gguf", random_llama(), pre="splitter-2031")
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"new\.gguf: tokenizer\.ggml\.pre is 'splitter-2031'"):
+            refuse(path)
+
+
+TEXT = "It's 12345, DON'T\n\n  x2 fooBar"
+PIECES = {
+    "gpt-2": ["It", "'s", " 12345", ",", " DON", "'", "T", "\n\n ", " x", "2", " fooBar"],
+    "smollm": ["It", "'s", " ", "1", "2", "3", "4", "5", ",", " DON", "'", "T", "\n\n ", " x", "2", " fooBar"],
+    "llama-bpe": ["It", "'s", " ", "123", "45", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
+    "qwen2": ["It", "'s", " ", "1", "2", "3", "4", "5", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
+    "gpt-4o": ["It's", " ", "123", "45", ",", " DON'T", "\n\n", " ", " x", "2", " foo", "Bar"],
+    "deepseek-coder": [
+        "It",
+        "'",
+        "s",
+        " ",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        ",",
+        " DON",
+        "'",
+        "T",
+        "\n",
+        "\n",
+        " ",
+        " x",
+        "2",
+        " fooBar",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_how_text_is_split(name: str) -> None:
+    pieces = [TEXT[begin:end] for _, (begin, end) in pre_tokenizer(name).pre_tokenize_str(TEXT)]
+
+    assert pieces == PIECES[name]
+
+
+@pytest.mark.parametrize(
+    ("pre", "more", "begins"),
+    [
+        ("gpt-2", {}, False),
+        ("llama-bpe", {}, True),
+        ("llama-bpe", {"tokenizer.ggml.add_bos_token": False}, False),
+        ("gpt-2", {"tokenizer.ggml.add_bos_token": True}, True),
+    ],
+)
+def test_bos_as_the_file_says(tmp_path: Path, own_cache: Path, pre: str, more: dict[str, Any], begins: bool) -> None:
+    path = write_gguf(tmp_path / "bos.gguf", random_llama(), pre=pre, more=more)
+
+    tokenizer = load_model(path, device="cpu").tokenizer
+
+    assert (tokenizer("door").input_ids[:1] == [0]) == begins
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) * 2 // 3]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        cut,
+        lambda content: content[:40],
+        lambda content: content[:4] + b"\x09\0\0\0" + content[8:],
+        lambda content: content[:8] + b"\xff" * 8 + content[16:],
+        lambda content: content[:16] + b"\xff" * 8 + content[24:],
+        lambda content: content.replace(b"general.architecture", b"general.architectura"),
+    ],
+    ids=["cut", "cut in the header", "version", "tensor count", "metadata count", "no architecture"],
+)
+def test_damaged_files(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    path = write_gguf(tmp_path / "damaged.gguf", random_llama())
+    path.write_bytes(spoil(path.read_bytes()))
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"damaged\.gguf"):
+            refuse(path)
+
+
+@pytest.mark.parametrize("lost", ["layers.0.self_attn.q_proj.bias", "layers.1.self_attn.v_proj.bias"])
+def test_a_bias_that_one_layer_lacks_is_lost_not_zero(tmp_path: Path, own_cache: Path, lost: str) -> None:
+    path = write_gguf(tmp_path / "lost.gguf", random_llama(attention_bias=True), without=lost)
+    layer, part = lost.split(".")[1], lost.split(".")[3][0]
+    with pytest.raises(ModelError, match=rf"lost\.gguf lacks blk\.{layer}\.attn_{part}\.bias"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attention.causal", False),
+        ("rope.scaling.factor", -2.0),
+        ("rope.scaling.factor", float("nan")),
+        ("rope.scaling.yarn_ext_factor", 0.0),
+    ],
+)
+def test_a_setting_that_no_causal_model_can_have_is_refused(
+    tmp_path: Path, own_cache: Path, key: str, value: bool | float
+) -> None:
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), more={f"llama.{key}": value})
+    with pytest.raises(ModelError, match=r"odd\.gguf (states|scales)"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf")])
+def test_factors_that_divide_by_nothing(tmp_path: Path, own_cache: Path, value: float) -> None:
+    tensors = {"rope_freqs.weight": np.full(4, value, dtype=np.float32)}
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), tensors=tensors)
+    with pytest.raises(ModelError, match=r"rope_freqs\.weight holds"):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("setter", ["add_context_length", "add_layer_norm_rms_eps"])
+def test_a_file_without_what_every_file_states(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, setter: str
+) -> None:
+    monkeypatch.setattr(f"gguf.GGUFWriter.{setter}", lambda *_: None)
+    path = write_gguf(tmp_path / "bare.gguf", random_llama())
+    with pytest.raises(ModelError, match=r"bare\.gguf does not state llama\."):
+        load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize("key", ["attention.key_length", "attention.value_length"])
+@pytest.mark.parametrize("size", [3, 64, 0])
+def test_heads_of_another_size_than_stated(tmp_path: Path, key: str, size: int) -> None:
+    path = write_gguf(tmp_path / "heads.gguf", random_llama(), more={f"llama.{key}": size})
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=rf"heads\.gguf states llama\.{key} = {size}"):
+            refuse(path)
+
+
+def test_a_size_of_heads_that_the_conversion_would_pass_over(tmp_path: Path, own_cache: Path) -> None:
+    module = random_llama()
+    size = module.config.head_dim
+    fits = write_gguf(tmp_path / "fits.gguf", module, more={"llama.attention.key_length": size})
+    assert_same(fits, module)
+    half = write_gguf(tmp_path / "half.gguf", module, more={"llama.attention.key_length": size // 2})
+    with pytest.raises(ModelError, match=rf"key_length = {size // 2}, which .* cannot keep: it takes {size}"):
+        load_model(half, device="cpu")
