@@ -27,7 +27,7 @@ def test_device(index, evidence):
 
 
 TWO_DEVICES = """
-from lm_audit.plugin import devices
+from lm_audit.plugin.models import devices
 
 devices.present, devices.cuda_count = (lambda: frozenset({"cpu", "cuda"})), (lambda: 2)
 """
