@@ -69,7 +69,7 @@ class Scheduling(RuleBasedStateMachine):
     @precondition(lambda self: +(self.killers - self.repeats))
     @rule(data=st.data())
     def repeat(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(sorted(+(self.killers - self.repeats))))
+        key = data.draw(st.sampled_from(sorted(+(self.killers - self.repeats), key=str)))
         self.queue.requeue(key)
         self.repeats[key] += 1
 
@@ -120,8 +120,8 @@ def test_every_case_runs_once_and_no_worker_stands_idle_for_long(
     groups: list[str | None], nodes: int, load_s: float, seed: int
 ) -> None:
     works = works_of(groups)
-    seconds = {work.key: 1.0 + (seed * 7 + work.key * 13) % 10 for work in works}
-    models = {work.group for work in works} - {None}
+    seconds = {work.key: 1.0 + (seed * 7 + number * 13) % 10 for number, work in enumerate(works)}
+    models = {work.group for work in works if work.group is not None}
     costs = CostModel({work.case: seconds[work.key] for work in works}, dict.fromkeys(models, load_s))
     queue = AffinityQueue(works, costs)
     span, loads = drain(queue, nodes, seconds, load_s)
@@ -135,8 +135,9 @@ def test_every_case_runs_once_and_no_worker_stands_idle_for_long(
 @given(sizes=st.lists(st.integers(1, 15), min_size=1, max_size=6), extra=st.integers(0, 3))
 @settings(deadline=None)
 def test_with_dear_loads_and_enough_workers_each_model_is_loaded_once(sizes: list[int], extra: int) -> None:
-    works = works_of([f"m{model}@cpu" for model, size in enumerate(sizes) for _ in range(size)])
-    costs = CostModel(load_s={work.group: 1e6 for work in works})
+    models = [f"m{model}@cpu" for model, size in enumerate(sizes) for _ in range(size)]
+    works = works_of([*models])
+    costs = CostModel(load_s=dict.fromkeys(models, 1e6))
     _, loads = drain(AffinityQueue(works, costs), len(sizes) + extra, {work.key: 1.0 for work in works}, 1e6)
     assert loads == len(sizes)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from lm_audit.audits.faithfulness.methods.hops import multi_hop, observation_mask, split_hops
+from lm_audit.audits.faithfulness.methods.hops import SpanFunction, multi_hop, observation_mask, split_hops
 from lm_audit.audits.faithfulness.passage.samples import generated_samples, load_words, split_thinking
 from tests.present import present
 
@@ -23,7 +24,8 @@ def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind: str, 
     for sample in samples:
         facts = [sample.prompt[first:last] for first, last in sample.evidence]
         assert all(fact.endswith(".") for fact in facts)
-        answer = present(sample.generation)[slice(*sample.output)]
+        first, last = present(sample.output)
+        answer = present(sample.generation)[first:last]
         assert all(word in " ".join(facts) + " The is in the" for word in answer.rstrip(".").split())
         assert len(facts) == (2 if kind == "hops" else 1)
         if kind == "hops":
@@ -31,14 +33,14 @@ def test_samples_are_reproducible_and_their_spans_hold_what_they_say(kind: str, 
             assert sample.evidence[0][1] <= sample.evidence[1][0]
 
 
-def _random_span_function(columns: int, prompt: int, seed):
+def _random_span_function(columns: int, prompt: int, seed: int) -> SpanFunction:
     rng = np.random.default_rng(seed)
     base = rng.random((columns - prompt, columns))
     base = np.where(np.arange(columns)[None] <= prompt + np.arange(columns - prompt)[:, None], base, 0.0)
 
-    def attribute_span(span, weights):
+    def attribute_span(span: tuple[int, int], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
         omega = np.ones(span[1] - span[0] + 1) if weights is None else weights
-        return omega @ base[span[0] : span[1] + 1]
+        return np.asarray(omega @ base[span[0] : span[1] + 1], dtype=np.float64)
 
     return attribute_span
 

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.deletion.curves import curve_from_scores
@@ -20,11 +21,14 @@ from lm_audit.audits.faithfulness.deletion.metrics import (
 )
 from tests.present import present
 
+Path = tuple[NDArray[np.float64], NDArray[np.float64], int]
+"""Attribution of each feature, the likelihood after each step of deletion, how many steps were asked for."""
+
 finite = st.floats(-50, 50, width=32)
 
 
 @st.composite
-def paths(draw: st.DrawFn):
+def paths(draw: st.DrawFn) -> Path:
     features, steps = draw(st.integers(1, 12)), draw(st.integers(0, 15))
     weights = draw(hnp.arrays(np.float64, features, elements=finite))
     count = len(deletion_groups(range(features), steps)) + 1
@@ -33,7 +37,7 @@ def paths(draw: st.DrawFn):
 
 
 @given(paths())
-def test_scores_are_finite_and_bounded(path) -> None:
+def test_scores_are_finite_and_bounded(path: Path) -> None:
     weights, scores, steps = path
     found = faithfulness_scores(scores, weights, steps)
     assert 0.0 <= found.rise <= 1.0 and 0.0 <= found.mas <= 1.0
@@ -44,7 +48,7 @@ def test_scores_are_finite_and_bounded(path) -> None:
 
 
 @given(paths(), st.floats(0.1, 10), st.floats(-100, 100))
-def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path, factor: float, shift: float) -> None:
+def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path: Path, factor: float, shift: float) -> None:
     weights, scores, steps = path
     assume(abs(scores[0] - scores[-1]) > 1e-3)
     first = faithfulness_scores(scores, weights, steps)
@@ -53,7 +57,7 @@ def test_scores_do_not_depend_on_the_unit_of_the_likelihood(path, factor: float,
 
 
 @given(paths(), st.floats(0.1, 10))
-def test_scores_do_not_depend_on_the_scale_of_the_attribution(path, factor: float) -> None:
+def test_scores_do_not_depend_on_the_scale_of_the_attribution(path: Path, factor: float) -> None:
     weights, scores, steps = path
     assume(abs(weights.sum()) > 1e-2 and deletion_order(weights * factor) == deletion_order(weights))
     first, second = (faithfulness_scores(scores, w, steps) for w in (weights, weights * factor))
@@ -61,7 +65,7 @@ def test_scores_do_not_depend_on_the_scale_of_the_attribution(path, factor: floa
 
 
 @given(paths())
-def test_the_order_is_stable_and_complete(path) -> None:
+def test_the_order_is_stable_and_complete(path: Path) -> None:
     weights, _, steps = path
     order = deletion_order(weights)
     assert sorted(order) == list(range(len(weights)))
@@ -71,7 +75,7 @@ def test_the_order_is_stable_and_complete(path) -> None:
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 5, width=32)), st.data())
-def test_strict_approximations_have_no_error(weights, data: st.DataObject) -> None:
+def test_strict_approximations_have_no_error(weights: NDArray[np.float64], data: st.DataObject) -> None:
     scores = data.draw(hnp.arrays(np.float64, len(weights) + 1, elements=finite))
     strict = curve_from_scores(weights, scores, len(weights))
     for one in approximations(strict, top=(len(weights),), chunks=(len(weights),)):
@@ -79,7 +83,7 @@ def test_strict_approximations_have_no_error(weights, data: st.DataObject) -> No
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 30), elements=finite), st.data())
-def test_recovery_is_a_share_bounded_by_what_fits(weights, data: st.DataObject) -> None:
+def test_recovery_is_a_share_bounded_by_what_fits(weights: NDArray[np.float64], data: st.DataObject) -> None:
     gold = data.draw(st.sets(st.integers(0, len(weights) - 1), min_size=1))
     fraction = data.draw(st.floats(0.01, 1.0))
     found = recovery(weights, gold, fraction)

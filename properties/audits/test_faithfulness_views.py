@@ -20,17 +20,20 @@ from lm_audit.audits.faithfulness.passage.sentences import (
 from lm_audit.audits.faithfulness.passage.spans import near_equal_ranges
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 
+Attribution = tuple[NDArray[np.float64], int]
+"""A row for each generated token, columns of all tokens; how many of these are of the prompt."""
+
 values = st.one_of(st.just(np.nan), st.floats(-10, 10, width=32))
 
 
 @st.composite
-def matrices(draw: st.DrawFn, low: float | None = 0.0):
+def matrices(draw: st.DrawFn, low: float | None = 0.0) -> Attribution:
     rows, features = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     cells = values if low is None else st.floats(low, 10, width=32)
     return draw(hnp.arrays(np.float64, (rows, features + rows), elements=cells)), features
 
 
-def _slow_rec(matrix, span: tuple[int, int]) -> NDArray[np.float64]:
+def _slow_rec(matrix: NDArray[np.float64], span: tuple[int, int]) -> NDArray[np.float64]:
     """Token by token, as the definition says it."""
     rows = normalised(matrix)
     features = rows.shape[1] - len(rows)
@@ -47,13 +50,13 @@ def _slow_rec(matrix, span: tuple[int, int]) -> NDArray[np.float64]:
 
 
 @given(matrices(low=None))
-def test_rows_are_shares(case) -> None:
+def test_rows_are_shares(case: Attribution) -> None:
     rows = normalised(case[0])
     assert (rows >= 0).all() and (rows.sum(axis=1) <= 1 + 1e-9).all() and np.isfinite(rows).all()
 
 
 @given(matrices(low=None), st.data())
-def test_rec_equals_the_token_by_token_definition(case, data: st.DataObject) -> None:
+def test_rec_equals_the_token_by_token_definition(case: Attribution, data: st.DataObject) -> None:
     matrix, features = case
     matrix[:, features:] = np.tril(np.nan_to_num(matrix[:, features:]))
     first = data.draw(st.integers(0, len(matrix) - 1))
@@ -63,7 +66,7 @@ def test_rec_equals_the_token_by_token_definition(case, data: st.DataObject) -> 
 
 
 @given(matrices(low=0.0078125))
-def test_without_a_diagonal_rec_keeps_all_mass(case) -> None:
+def test_without_a_diagonal_rec_keeps_all_mass(case: Attribution) -> None:
     matrix, features = case
     matrix[:, features:] = np.tril(matrix[:, features:], -1)
     span = (0, len(matrix) - 1)
@@ -73,7 +76,7 @@ def test_without_a_diagonal_rec_keeps_all_mass(case) -> None:
 
 
 @given(matrices(low=0.0), st.floats(0.1, 100))
-def test_views_do_not_depend_on_scale(case, factor: float) -> None:
+def test_views_do_not_depend_on_scale(case: Attribution, factor: float) -> None:
     matrix, _ = case
     matrix = matrix + 1.0
     span = (0, len(matrix) - 1)
@@ -81,7 +84,7 @@ def test_views_do_not_depend_on_scale(case, factor: float) -> None:
 
 
 @given(matrices(low=None), st.integers(1, 4))
-def test_unit_sums_add_up_to_what_lies_before_the_unit(case, size: int) -> None:
+def test_unit_sums_add_up_to_what_lies_before_the_unit(case: Attribution, size: int) -> None:
     matrix, features = case
     prompt = chunk_units(["a"] * features, size).tokens
     generation = chunk_units(["a"] * len(matrix), size).tokens

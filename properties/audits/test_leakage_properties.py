@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from lm_audit.audits.leakage import (
 from lm_audit.audits.leakage.half_option.cuts import word_cut
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.audits.leakage.items.style import follows, poisson_binomial
+from lm_audit.audits.leakage.likelihood.scores import Rounding
 
 texts = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=24)
 option_lists = st.lists(texts.filter(lambda t: t.strip()), min_size=2, max_size=10)
@@ -125,8 +127,8 @@ def test_edit_distance_obeys_the_triangle(a: str, b: str, c: str) -> None:
 
 @given(st.lists(st.floats(-50, 0), min_size=1, max_size=60), st.floats(0.01, 1))
 def test_min_k_lies_between_the_least_and_the_mean(logprobs: list[float], k: float) -> None:
-    for rounding in ("ceil", "floor"):
-        value = min_k(logprobs, k, rounding=rounding)  # type: ignore[arg-type]
+    for rounding in get_args(Rounding):
+        value = min_k(logprobs, k, rounding=rounding)
         assert value is not None
         assert min(logprobs) - 1e-9 <= value <= float(np.mean(logprobs)) + 1e-9
 

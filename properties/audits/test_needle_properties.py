@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -37,6 +39,19 @@ def haystack(source: str, kind: str) -> Haystack:
     return Haystack(SOURCES[source], small_tokenizer(kind))
 
 
+class Prompt(TypedDict):
+    """What ``build_sample`` takes."""
+
+    length: int
+    depth: float
+    seed: int
+    index: int
+    needle: NeedleTask
+    boundary: str
+    windows: str
+    tokens_to_generate: int
+
+
 prompts = st.fixed_dictionaries(
     {
         "length": st.integers(950, 5000),
@@ -61,7 +76,7 @@ haystacks = st.builds(haystack, st.sampled_from(sorted(SOURCES)), st.sampled_fro
 
 @few
 @given(haystacks, prompts)
-def test_prompt_fills_its_length_and_never_exceeds_it(hay: Haystack, prompt: dict[str, object]) -> None:
+def test_prompt_fills_its_length_and_never_exceeds_it(hay: Haystack, prompt: Prompt) -> None:
     sample = build_sample(hay, **prompt)
     tokens = len(hay.encoder.tokenizer(sample.prompt, add_special_tokens=sample.special, verbose=False).input_ids)
     assert prompt["length"] - 2 <= tokens + prompt["tokens_to_generate"] <= prompt["length"]
@@ -70,9 +85,7 @@ def test_prompt_fills_its_length_and_never_exceeds_it(hay: Haystack, prompt: dic
 
 @few
 @given(haystacks, prompts)
-def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(
-    hay: Haystack, prompt: dict[str, object]
-) -> None:
+def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(hay: Haystack, prompt: Prompt) -> None:
     sample = build_sample(hay, **prompt)
     assert all(sample.input.count(needle) == 1 for needle in sample.needles)
     assert all(sample.input.count(value) == 1 for value in sample.outputs)
@@ -84,8 +97,9 @@ def test_every_needle_stands_once_and_whole_and_in_the_order_of_depths(
 
 @few
 @given(haystacks, prompts)
-def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay: Haystack, prompt: dict[str, object]) -> None:
-    sample = build_sample(hay, **{**prompt, "needle": NeedleTask()})
+def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay: Haystack, prompt: Prompt) -> None:
+    plain: Prompt = {**prompt, "needle": NeedleTask()}
+    sample = build_sample(hay, **plain)
     start, units = sample.metadata["window_start"], sample.metadata["window_units"]
     places = hay.boundaries(start, units) if prompt["boundary"] == "sentence" else np.arange(units + 1)
     counts = hay.tokens_before(places + start) - hay.tokens_before(start)
@@ -100,16 +114,18 @@ def test_needle_is_as_near_to_its_depth_as_boundaries_allow(hay: Haystack, promp
 
 @few
 @given(haystacks, prompts)
-def test_same_seed_gives_the_same_bytes(hay: Haystack, prompt: dict[str, object]) -> None:
+def test_same_seed_gives_the_same_bytes(hay: Haystack, prompt: Prompt) -> None:
     first = json_line(build_sample(hay, **prompt))
-    build_sample(hay, **{**prompt, "index": prompt["index"] + 1})  # What came before must not matter.
+    other: Prompt = {**prompt, "index": prompt["index"] + 1}
+    build_sample(hay, **other)  # What came before must not matter.
     assert json_line(build_sample(hay, **prompt)) == first
 
 
 @few
 @given(haystacks, prompts, st.integers(1, 5))
-def test_another_index_is_another_draw(hay: Haystack, prompt: dict[str, object], step: int) -> None:
-    one, other = build_sample(hay, **prompt), build_sample(hay, **{**prompt, "index": prompt["index"] + step})
+def test_another_index_is_another_draw(hay: Haystack, prompt: Prompt, step: int) -> None:
+    later: Prompt = {**prompt, "index": prompt["index"] + step}
+    one, other = build_sample(hay, **prompt), build_sample(hay, **later)
     assert one.outputs != other.outputs
 
 
@@ -140,15 +156,15 @@ class _Stopped(Exception):
     pass
 
 
-def _stop_after(count: int):
-    def on_cell(cell, done, total) -> None:
+def _stop_after(count: int) -> Callable[[object, int, int], None]:
+    def on_cell(cell: object, done: int, total: int) -> None:
         if done == count:
             raise _Stopped
 
     return on_cell
 
 
-def _content(root: Path):
+def _content(root: Path) -> dict[Path, bytes]:
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != "metadata.json")
     return {path.relative_to(root): path.read_bytes() for path in files}
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Resampling, did_row
 from lm_audit.audits.privacy.attribution.transitions import attribute_leak, shares, stage_frames
@@ -30,7 +31,9 @@ groups = st.lists(finite, min_size=2, max_size=30).map(np.array)
 @COMMON
 @given(groups, groups)
 @example(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
-def test_p7_auc_is_antisymmetric_monotone_and_oriented(members, twins) -> None:
+def test_p7_auc_is_antisymmetric_monotone_and_oriented(
+    members: NDArray[np.float64], twins: NDArray[np.float64]
+) -> None:
     """P7: "AUC in [0, 1]" is true of a wrong sign too; these say which side is which."""
     value = auc_estimate(members, twins).value
     assert 0 <= present(value) <= 1
@@ -46,7 +49,7 @@ def test_p7_auc_is_antisymmetric_monotone_and_oriented(members, twins) -> None:
 
 @COMMON
 @given(groups)
-def test_p7_identical_groups_have_auc_one_half(values) -> None:
+def test_p7_identical_groups_have_auc_one_half(values: NDArray[np.float64]) -> None:
     """P7: the same multiset on both sides tells nothing."""
     assert math.isclose(present(auc_estimate(values, values).value), 0.5, abs_tol=1e-12)
 
@@ -167,7 +170,7 @@ def test_p12_decision_is_three_valued(low: float | None, high: float | None, eff
     def known(value: float | None) -> bool:
         return value is not None and math.isfinite(value)
 
-    assume(not (known(low) and known(high) and present(low) > high))
+    assume(not (known(low) and known(high) and present(low) > present(high)))
     found = decide(low, high, effect)
     if known(low) and known(high):
         assert found.statistically_significant == (present(low) > 0 or present(high) < 0)

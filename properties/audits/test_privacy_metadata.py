@@ -37,7 +37,7 @@ def _no_git_calls() -> Iterator[None]:
 @COMMON
 @given(st.lists(st.tuples(st.sampled_from(KINDS), entries), min_size=1, max_size=5), st.data())
 def test_p11_every_entry_reads_back_after_a_torn_line(
-    tmp_path_factory: pytest.TempPathFactory, items, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, items: list[tuple[str, dict[str, object]]], data: st.DataObject
 ) -> None:
     """P11: true of the source only for clean files; after a torn last line its next good entry is lost too."""
     path = tmp_path_factory.mktemp("p11") / "run_metadata.jsonl"
@@ -60,7 +60,7 @@ def test_p11_every_entry_reads_back_after_a_torn_line(
 @COMMON
 @given(st.sampled_from(RESERVED), entries)
 def test_p11_reserved_keys_are_refused_not_overwritten(
-    tmp_path_factory: pytest.TempPathFactory, key: str, entry
+    tmp_path_factory: pytest.TempPathFactory, key: str, entry: dict[str, object]
 ) -> None:
     """P11: the source overwrites a user's "timestamp"."""
     path = tmp_path_factory.mktemp("p11") / "run_metadata.jsonl"

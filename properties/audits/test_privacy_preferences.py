@@ -10,20 +10,21 @@ from hypothesis import strategies as st
 from lm_audit.audits.privacy.data.canaries import members, plant_canaries
 from lm_audit.audits.privacy.data.corpus import build_corpus
 from lm_audit.audits.privacy.data.families import FAMILIES
-from lm_audit.audits.privacy.data.preferences import build_preferences, same_ordinary_pairs
+from lm_audit.audits.privacy.data.preferences import Style, build_preferences, same_ordinary_pairs
 from lm_audit.models.toy.tiny_text import seeded_text
 
 TEXTS = seeded_text(600, 5)
 COMMON = settings(max_examples=100, deadline=None)
 seeds = st.integers(0, 2**40)
 families = st.sampled_from(sorted(FAMILIES))
-styles = st.sampled_from(["secret", "source"])
+STYLES: tuple[Style, ...] = ("secret", "source")
+styles = st.sampled_from(STYLES)
 
 
 @COMMON
 @given(st.integers(1, 8), st.integers(1, 4), seeds, families, styles)
 def test_p4_pairs_for_every_member_and_none_for_a_twin(
-    count: int, pairs_per_canary: int, seed: int, family: str, style: str
+    count: int, pairs_per_canary: int, seed: int, family: str, style: Style
 ) -> None:
     """P4: exactly ``pairs_per_canary`` pairs a member, told by fields, not by the prompt's text; none for a twin."""
     planted = plant_canaries([1] * count, controls=5, seed=seed, family=family)
@@ -45,7 +46,7 @@ def test_p4_pairs_for_every_member_and_none_for_a_twin(
 @COMMON
 @given(st.integers(1, 8), st.integers(20, 80), seeds, styles)
 def test_p5_ordinary_rows_are_byte_identical_and_in_one_order(
-    count: int, documents: int, seed: int, style: str
+    count: int, documents: int, seed: int, style: Style
 ) -> None:
     """P5: both variants hold the same ordinary rows; the number asked for is produced; canary rows are interleaved."""
     planted = plant_canaries([1] * count, controls=3, seed=seed)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -20,7 +22,7 @@ from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.stage_option import parse_stages
 from lm_audit.errors import DataError, HarnessError, UsageError
 
-READERS = {
+READERS: dict[str, Callable[[Path], object]] = {
     "manifest.jsonl": read_manifest,
     "corpus.jsonl": read_texts,
     "preferences.jsonl": read_preferences,
@@ -78,7 +80,7 @@ def test_texts_are_read_as_a_plain_reader_reads_them(name: str, texts: list[str]
         assert outcome(name, content) == texts
 
 
-def manifest_lines():
+def manifest_lines() -> tuple[Manifest, list[str]]:
     manifest = Manifest(tuple(plant_canaries([1, 4], controls=2, seed=3)), 3)
     with tempfile.TemporaryDirectory() as folder:
         write_manifest(manifest, Path(folder) / "m.jsonl")
@@ -96,6 +98,7 @@ def test_a_manifest_with_a_changed_value_is_refused_or_the_same(data: st.DataObj
     lines[row] = json.dumps(record)
     found = outcome("manifest.jsonl", "\n".join(lines).encode())
     if not isinstance(found, DataError):
+        assert isinstance(found, Manifest)
         assert [c.text for c in found.canaries] == [c.text for c in manifest.canaries]
         assert [c.role for c in found.canaries] == [c.role for c in manifest.canaries]
 
@@ -103,7 +106,7 @@ def test_a_manifest_with_a_changed_value_is_refused_or_the_same(data: st.DataObj
 @quick
 @given(st.data())
 @example(None)
-def test_a_config_with_a_changed_value_is_refused_or_usable(data: st.DataObject) -> None:
+def test_a_config_with_a_changed_value_is_refused_or_usable(data: st.DataObject | None) -> None:
     record = smoke_config().to_json()
     if data is not None:
         key = data.draw(st.sampled_from(sorted(record)))
@@ -147,7 +150,7 @@ def test_any_stages_option_is_parsed_or_refused(text: str) -> None:
         ({"pair_style": "other"}, "pair_style"),
     ],
 )
-def test_settings_that_cannot_be_are_named(changes, message: str) -> None:
+def test_settings_that_cannot_be_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         smoke_config(**changes)
 

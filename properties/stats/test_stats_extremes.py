@@ -45,7 +45,7 @@ def strict_json(answer: object) -> object:
     return [strict_json(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
 
-def check(call, *arguments: object, **options: object) -> None:
+def check(call: Callable[..., object], *arguments: object, **options: object) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         answer = call(*arguments, **options)
@@ -120,7 +120,7 @@ def test_one_sample(name: str, values: list[float]) -> None:
 @pytest.mark.parametrize("name", TWO_SAMPLE)
 @given(first=VECTORS, second=VECTORS)
 @settings(max_examples=60)
-def test_two_samples(name: str, first: list[float], second) -> None:
+def test_two_samples(name: str, first: list[float], second: list[float]) -> None:
     check(TWO_SAMPLE[name], first, second)
 
 
@@ -144,14 +144,14 @@ def test_tables(name: str, data: st.DataObject, rows: int, columns: int) -> None
 
 @pytest.mark.parametrize("name", COUNTED)
 @given(a=COUNTS, b=COUNTS, c=COUNTS)
-def test_counts_and_numbers(name: str, a: float | None, b, c) -> None:
+def test_counts_and_numbers(name: str, a: float | None, b: float | None, c: float | None) -> None:
     check(COUNTED[name], a, b, c)
 
 
 @pytest.mark.parametrize("function", [hs.power_paired_t, hs.power_two_sample_t, hs.power_auc])
 @given(effect=NUMBERS, n=st.one_of(NUMBERS, st.integers(0, 100)))
 @settings(max_examples=15)
-def test_power(function, effect: float, n: float) -> None:
+def test_power(function: Callable[..., object], effect: float, n: float) -> None:
     check(function, effect)
     check(function, n=n)
     check(function, effect, n=n)

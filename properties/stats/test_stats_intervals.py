@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal, TypedDict
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -28,41 +31,51 @@ SAMPLES = st.lists(st.integers(-50, 50), min_size=2, max_size=25).map(lambda xs:
 SIDES = st.lists(st.integers(-50, 50), min_size=8, max_size=14).map(lambda xs: np.array(xs, dtype=np.float64))
 SEEDS = st.integers(0, 2**32 - 1)
 METHODS = st.sampled_from(["BCa", "percentile"])
+Method = Literal["BCa", "percentile"]
 STATISTICS = st.sampled_from(["mean", "median"])
 B = 199
 
 
-def limits(estimate: Estimate):
-    return np.array([estimate.value, estimate.low, estimate.high])
+class Options(TypedDict, total=False):
+    """How a bootstrap is done."""
+
+    statistic: str
+    method: str
+    n_resamples: int
+    seed: int
+
+
+def limits(estimate: Estimate) -> NDArray[np.float64]:
+    return np.array([estimate.value, estimate.low, estimate.high], dtype=np.float64)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-1000, 1000))
 def test_translation(data: NDArray[np.float64], statistic: str, method: str, seed: int, shift: int) -> None:
-    options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
+    options: Options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     moved = bootstrap_ci(data + shift, **options)
     assert limits(moved) == pytest.approx(limits(bootstrap_ci(data, **options)) + shift, abs=1e-8)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS, st.integers(-60, 60))
 def test_scale(data: NDArray[np.float64], statistic: str, method: str, seed: int, exponent: int) -> None:
-    options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
+    options: Options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     scaled = bootstrap_ci(data * 2.0**exponent, **options)
     assert limits(scaled) == pytest.approx(limits(bootstrap_ci(data, **options)) * 2.0**exponent, rel=1e-9)
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
 def test_sign(data: NDArray[np.float64], statistic: str, method: str, seed: int) -> None:
-    options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
+    options: Options = {"statistic": statistic, "method": method, "n_resamples": B, "seed": seed}
     value, low, high = limits(bootstrap_ci(data, **options))
     assert limits(bootstrap_ci(-data, **options)) == pytest.approx([-value, -high, -low], abs=1e-8)
 
 
 @given(SAMPLES, SAMPLES, SEEDS, st.integers(-100, 100))
 def test_two_sample_differences_move_with_each_side(
-    members: NDArray[np.float64], controls, seed: int, shift: int
+    members: NDArray[np.float64], controls: NDArray[np.float64], seed: int, shift: int
 ) -> None:
     # Percentiles only: the difference of two means is rounded, and BCa counts ties with it.
-    options = {"statistic": "mean_difference", "method": "percentile", "n_resamples": B, "seed": seed}
+    options: Options = {"statistic": "mean_difference", "method": "percentile", "n_resamples": B, "seed": seed}
     here = limits(bootstrap_two_sample(members, controls, **options))
     assert limits(bootstrap_two_sample(members + shift, controls, **options)) == pytest.approx(here + shift, abs=1e-8)
     assert limits(bootstrap_two_sample(members, controls + shift, **options)) == pytest.approx(here - shift, abs=1e-8)
@@ -72,10 +85,10 @@ def test_two_sample_differences_move_with_each_side(
 def test_wider_at_higher_confidence(
     data: NDArray[np.float64], method: str, seed: int, confidence: float, more: float
 ) -> None:
-    options = {"method": method, "n_resamples": B, "seed": seed}
+    options: Options = {"method": method, "n_resamples": B, "seed": seed}
     narrow = bootstrap_ci(data, confidence=confidence, **options)
     wide = bootstrap_ci(data, confidence=confidence + more, **options)
-    assert present(wide.low) <= present(narrow.low) and narrow.high <= wide.high
+    assert present(wide.low) <= present(narrow.low) and present(narrow.high) <= present(wide.high)
 
 
 @given(st.data(), st.integers(1, 300), st.floats(0.5, 0.98), st.floats(0.001, 0.019))
@@ -83,7 +96,7 @@ def test_intervals_of_shares(data: st.DataObject, n: int, confidence: float, mor
     k = data.draw(st.integers(0, n))
     for function in (clopper_pearson, wilson):
         narrow, wide = function(k, n, confidence), function(k, n, confidence + more)
-        assert 0 <= present(wide.low) <= present(narrow.low) <= k / n <= narrow.high <= wide.high <= 1
+        assert 0 <= present(wide.low) <= present(narrow.low) <= k / n <= present(narrow.high) <= present(wide.high) <= 1
         mirrored = function(n - k, n, confidence)
         assert (mirrored.low, mirrored.high) == pytest.approx(
             (1 - present(narrow.high), 1 - present(narrow.low)), abs=1e-9
@@ -94,40 +107,41 @@ def test_intervals_of_shares(data: st.DataObject, n: int, confidence: float, mor
 def test_a_difference_of_shares_is_antisymmetric(n: int, m: int, data: st.DataObject) -> None:
     k, h = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
     forth, back = share_difference(k, n, h, m), share_difference(h, m, k, n)
-    assert present(forth.low) <= present(forth.value) <= forth.high
+    assert present(forth.low) <= present(forth.value) <= present(forth.high)
     assert (back.value, back.low, back.high) == pytest.approx(
-        (-present(forth.value), -present(forth.high), -forth.low), abs=1e-12
+        (-present(forth.value), -present(forth.high), -present(forth.low)), abs=1e-12
     )
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_same_seed_same_answer(data: NDArray[np.float64], other, method: str, seed: int) -> None:
+def test_same_seed_same_answer(data: NDArray[np.float64], other: NDArray[np.float64], method: str, seed: int) -> None:
     labels = [int(x) % 3 for x in data]
     table = np.add.outer(data, other)
-    for call in (
+    calls: tuple[Callable[[], Estimate], ...] = (
         lambda: bootstrap_ci(data, method=method, n_resamples=B, seed=seed),
         lambda: bootstrap_two_sample(data, other, "roc_auc", method=method, n_resamples=B, seed=seed),
         lambda: bootstrap_clustered(data, labels, method=method, n_resamples=B, seed=seed),
         lambda: bootstrap_crossed(table, n_resamples=B, seed=seed),
-    ):
+    )
+    for call in calls:
         assert call() == call()
 
 
 @given(SAMPLES, STATISTICS, METHODS, SEEDS)
-def test_equals_scipy(data: NDArray[np.float64], statistic: str, method: str, seed: int) -> None:
-    function = {"mean": np.mean, "median": np.median}[statistic]
+def test_equals_scipy(data: NDArray[np.float64], statistic: str, method: Method, seed: int) -> None:
+    functions: dict[str, Callable[..., NDArray[np.float64]]] = {"mean": np.mean, "median": np.median}
     ours = bootstrap_ci(data, statistic, method=method, n_resamples=B, seed=seed)
     # scipy warns and gives NaN where BCa is not defined; there ours has a note.
     assume(ours.note is None or ours.note.startswith("only"))
-    theirs = bootstrap((data,), function, method=method, n_resamples=B, rng=np.random.default_rng(seed))
+    theirs = bootstrap((data,), functions[statistic], method=method, n_resamples=B, rng=np.random.default_rng(seed))
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), rel=1e-9, abs=1e-9)
 
 
 @given(SAMPLES, SAMPLES, SEEDS)
 @settings(max_examples=30)
-def test_two_sample_bca_equals_scipy(members: NDArray[np.float64], controls, seed: int) -> None:
-    def difference(x, y, axis):
-        return x.mean(axis=axis) - y.mean(axis=axis)
+def test_two_sample_bca_equals_scipy(members: NDArray[np.float64], controls: NDArray[np.float64], seed: int) -> None:
+    def difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        return np.asarray(x.mean(axis=axis) - y.mean(axis=axis), dtype=np.float64)
 
     ours = bootstrap_two_sample(members, controls, "mean_difference", method="BCa", n_resamples=B, seed=seed)
     assume(ours.note is None or ours.note.startswith("only"))
@@ -165,7 +179,9 @@ def test_relabelled_clusters_change_nothing(data: NDArray[np.float64], seed: int
 
 
 @given(SIDES, SIDES, SEEDS)
-def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]], columns, seed: int) -> None:
+def test_named_and_callable_mean_of_a_crossed_table_agree(
+    rows: NDArray[np.float64], columns: NDArray[np.float64], seed: int
+) -> None:
     table = np.multiply.outer(rows, columns)
     named = bootstrap_crossed(table, n_resamples=49, seed=seed)
     called = bootstrap_crossed(table, lambda cells: float(cells.mean()), n_resamples=49, seed=seed)
@@ -173,8 +189,10 @@ def test_named_and_callable_mean_of_a_crossed_table_agree(rows: list[list[int]],
 
 
 @given(SAMPLES, SAMPLES, METHODS, SEEDS)
-def test_a_paired_interval_is_that_of_the_differences(a: NDArray[np.float64], b, method: str, seed: int) -> None:
+def test_a_paired_interval_is_that_of_the_differences(
+    a: NDArray[np.float64], b: NDArray[np.float64], method: str, seed: int
+) -> None:
     size = min(len(a), len(b))
     pair = a[:size], b[:size]
-    options = {"method": method, "n_resamples": B, "seed": seed}
+    options: Options = {"method": method, "n_resamples": B, "seed": seed}
     assert bootstrap_paired(*pair, **options) == bootstrap_ci(pair[1] - pair[0], **options)
