@@ -16,8 +16,9 @@ import tracemalloc
 
 import numpy as np
 
-from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.costs import CostModel
+from lm_audit.plugin.parallel.work import Work
 
 
 def simulate(options: argparse.Namespace, workers: int, cases: int) -> dict[str, float]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lm_audit.audits.leakage.items.benchmark import Benchmark, Drawn, cached_benchmark
+from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
+from lm_audit.audits.leakage.items.loading import cached_benchmark
+from lm_audit.audits.leakage.items.sampling import Drawn
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 

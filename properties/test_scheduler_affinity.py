@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.costs import CostModel
+from lm_audit.plugin.parallel.work import Work
 
 GROUPS = st.sampled_from([None, "a@cpu", "b@cpu", "c@cuda", "d@cpu"])
 

@@ -18,7 +18,7 @@ from lm_audit.audits.bias.benchmarks.wino.audit import winobias, winogender
 from lm_audit.audits.bias.generated.counterfactual import load_swap_items
 from lm_audit.audits.bias.generated.refusal import load_refusal_set
 from lm_audit.audits.leakage import completions, load_benchmark, memorisation
-from lm_audit.audits.leakage.items.benchmark import cached_benchmark
+from lm_audit.audits.leakage.items.loading import cached_benchmark
 from lm_audit.audits.privacy.measure.membership_scored import MemberText, scored_membership, texts_of_files
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.evidence import Evidence

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lm_audit.audits import bias, leakage
-from lm_audit.audits.leakage.items.benchmark import load_benchmark
+from lm_audit.audits.leakage.items.loading import load_benchmark
 from lm_audit.audits.privacy import plant_canaries, scored_membership
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure.membership_scored import MemberText, texts_of, texts_of_files

@@ -16,11 +16,12 @@ from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.bbq.written import choice_of
 from lm_audit.audits.bias.generated.continuations import changed
 from lm_audit.audits.leakage import completions
-from lm_audit.audits.leakage.items.benchmark import load_benchmark
+from lm_audit.audits.leakage.items.loading import load_benchmark
 from lm_audit.audits.needle import evaluate
 from lm_audit.audits.needle.answers.answerers import ModelAnswerer
 from lm_audit.audits.needle.haystack.text import Haystack
-from lm_audit.audits.needle.samples.building import NeedleTask, build_sample
+from lm_audit.audits.needle.samples.building import build_sample
+from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.audits.privacy.data.canaries import plant_canaries
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure.extraction_generated import generated_extraction

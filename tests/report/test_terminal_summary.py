@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lm_audit.evidence import Control
-from lm_audit.report.in_pytest.terminal import MOST, summary_lines
+from lm_audit.report.in_pytest.terminal import summary_lines
+from lm_audit.report.in_pytest.terminal_layout import MOST
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, findings_cases, preference, share, write_run
 

@@ -9,7 +9,8 @@ from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered
 from lm_audit.audits.needle.answers.answerers import beyond_context
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.generation.shared_prefix import Reader, complete
+from lm_audit.models.generation.prefix_reader import Reader
+from lm_audit.models.generation.shared_prefix import complete
 from tests.present import present
 
 

@@ -17,7 +17,7 @@ import lm_audit.audits.needle.samples.building as building
 import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
 from lm_audit.audits.needle.controls.planted import planted_model
-from lm_audit.audits.needle.samples.building import NeedleTask
+from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer

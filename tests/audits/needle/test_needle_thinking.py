@@ -13,8 +13,8 @@ from lm_audit.audits.needle.answers.evaluation import grid_evidence
 from lm_audit.audits.needle.answers.outputs import score_outputs
 from lm_audit.audits.needle.answers.scores import precision
 from lm_audit.audits.needle.grid.cells import score_sample
-from lm_audit.audits.needle.samples.building import NeedleTask
 from lm_audit.audits.needle.samples.sample import json_line
+from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer

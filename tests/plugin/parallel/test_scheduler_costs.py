@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from lm_audit.plugin.audit_cases.grouping import group_of
-from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.costs import DEFAULT_CASE_S, DEFAULT_LOAD_S, CostModel
 from lm_audit.plugin.parallel.durations import DurationRecorder, read_durations
+from lm_audit.plugin.parallel.work import Work
 from tests.plugin.toy_run import run_pytest, write_project
 from tests.present import present
 

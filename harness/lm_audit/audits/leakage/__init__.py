@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from lm_audit.audits.leakage.half_option.scores import dataset_score, mitigation, mitigation_share
     from lm_audit.audits.leakage.half_option.similarity import edit_distance, edit_similarity, rouge_l
     from lm_audit.audits.leakage.items.anchors import anchored_slots, is_order_dependent
-    from lm_audit.audits.leakage.items.benchmark import Benchmark, load_benchmark
+    from lm_audit.audits.leakage.items.benchmark import Benchmark
     from lm_audit.audits.leakage.items.item import Item, full_text, shuffle_options
+    from lm_audit.audits.leakage.items.loading import load_benchmark
     from lm_audit.audits.leakage.items.style import is_sorted, style_shares
     from lm_audit.audits.leakage.likelihood.scores import min_k, min_k_plus, ngram_accuracy, start_points
     from lm_audit.audits.leakage.likelihood.texts import text_likelihood

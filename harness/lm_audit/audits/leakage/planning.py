@@ -7,8 +7,9 @@ from typing import Any
 
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.leakage.averages import FEWEST_FILES
-from lm_audit.audits.leakage.items.benchmark import Drawn, cached_benchmark
 from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS
+from lm_audit.audits.leakage.items.loading import cached_benchmark
+from lm_audit.audits.leakage.items.sampling import Drawn
 
 ORDER_EFFECT_SD = 0.35
 """Of a question's order effect, in nats a byte: SmolLM2 on the shipped questions, 0.34 in English, 0.13 in Chinese."""

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from lm_audit.audits.needle.haystack.sentences import split_sentences
     from lm_audit.audits.needle.haystack.text import Haystack
     from lm_audit.audits.needle.haystack.windows import nearest_boundary
-    from lm_audit.audits.needle.samples.building import BuildOptions, NeedleTask, build_sample
+    from lm_audit.audits.needle.samples.building import build_sample
     from lm_audit.audits.needle.samples.config import NeedleConfig
     from lm_audit.audits.needle.samples.presets import PRESETS
     from lm_audit.audits.needle.samples.sample import Sample
     from lm_audit.audits.needle.samples.sequences import basis_points, depth_sequence, length_sequence, spread_depths
+    from lm_audit.audits.needle.samples.task import BuildOptions, NeedleTask
     from lm_audit.audits.needle.samples.wording import Needle, needle_sentence, task_wording
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)

@@ -15,8 +15,8 @@ import pytest
 
 from lm_audit.plugin.cluster.member import Attempt, Member, reporting_node
 from lm_audit.plugin.parallel.affinity import AffinityQueue
+from lm_audit.plugin.parallel.affinity_scheduling import unrun_report
 from lm_audit.plugin.parallel.crashes import planned_ids, record_end, recorded_end
-from lm_audit.plugin.parallel.scheduler import unrun_report
 from lm_audit.plugin.record.audit_session import AuditSession
 from lm_audit.plugin.session.case_timeout import traces_file
 

@@ -22,9 +22,10 @@ from lm_audit.plugin.cluster.kinds import kinds_of
 from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.cluster.parcel.packing import Parcel, pack
 from lm_audit.plugin.options.model_choice import spelt
-from lm_audit.plugin.parallel.affinity import AffinityQueue, Work
+from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.durations import recorded_costs
 from lm_audit.plugin.parallel.threads import worker_threads
+from lm_audit.plugin.parallel.work import Work
 from lm_audit.plugin.parallel.worker_notes import item_cost
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.resume import stands

@@ -19,93 +19,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Hashable, Iterable
-from dataclasses import dataclass, field
 
 from lm_audit.plugin.parallel.costs import CostModel
+from lm_audit.plugin.parallel.work import Dropped, Lost, Node, Stretch, Work
 
 DEFAULT_MAX_CRASHES = 3
 """After so many crashes of one model the rest of its cases is not run."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """One case: the transport's handle for it, its id, and what must be loaded for it (``MODEL@DEVICE``)."""
-
-    key: Hashable
-    case: str
-    group: str | None
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """A case that will not run, and why."""
-
-    work: Work
-    reason: str
-
-
-@dataclass(frozen=True)
-class Lost:
-    """What a lost node leaves: the case that it was running, if any, and how many others went back into the queue."""
-
-    killer: Work | None
-    requeued: int
-
-
-@dataclass
-class _Node:
-    held: deque[Work] = field(default_factory=deque)
-    group: str | None = None
-    helps: bool = False
-    firsts: set[Hashable] = field(default_factory=set)
-    refuses: Container[str] = ()
-    modelless: bool = True
-    place: Hashable = None
-
-    def accepts(self, work: Work) -> bool:
-        return self.modelless if work.group is None else work.group not in self.refuses
-
-
-class _Stretch:
-    """The queued cases of one model, and what they are expected to take in all."""
-
-    def __init__(self, costs: CostModel) -> None:
-        self._costs = costs
-        self.works: deque[Work] = deque()
-        self._known = self._units = 0.0
-
-    def __len__(self) -> int:
-        return len(self.works)
-
-    def append(self, work: Work) -> None:
-        self.works.append(work)
-        self._count(work, 1)
-
-    def appendleft(self, work: Work) -> None:
-        self.works.appendleft(work)
-        self._count(work, 1)
-
-    def pop(self) -> Work:
-        return self._out(self.works.pop())
-
-    def popleft(self) -> Work:
-        return self._out(self.works.popleft())
-
-    def seconds(self) -> float:
-        """Expected seconds of all cases. A running sum: adding them up at every question grows with their square."""
-        return self._known + self._units * self._costs.rate()
-
-    def _out(self, work: Work) -> Work:
-        if self.works:
-            self._count(work, -1)
-        else:
-            self._known = self._units = 0.0
-        return work
-
-    def _count(self, work: Work, sign: int) -> None:
-        known, units = self._costs.parts(work.case)
-        self._known += sign * known
-        self._units += sign * units
 
 
 class AffinityQueue:
@@ -122,8 +41,8 @@ class AffinityQueue:
         self.max_crashes = max_crashes
         self.dropped: list[Dropped] = []
         self.crashes: dict[str, int] = {}
-        self._nodes: dict[Hashable, _Node] = {}
-        self._groups: dict[str, _Stretch] = {}
+        self._nodes: dict[Hashable, Node] = {}
+        self._groups: dict[str, Stretch] = {}
         self._free: deque[Work] = deque()
         self._again: list[tuple[Work, Hashable]] = []
         self._works = {work.key: work for work in works}
@@ -155,11 +74,11 @@ class AffinityQueue:
 
         ``place`` is where it lies: a case that is tried again goes elsewhere.
         """
-        self._nodes[node] = _Node(refuses=refuses, modelless=modelless, place=place)
+        self._nodes[node] = Node(refuses=refuses, modelless=modelless, place=place)
 
     def wants(self, *, refuses: Container[str] = (), modelless: bool = True) -> bool:
         """Whether one more node, like :meth:`add_node` has it, would be given a case now."""
-        probe = _Node(refuses=refuses, modelless=modelless)
+        probe = Node(refuses=refuses, modelless=modelless)
         if (modelless and self._free) or any(probe.accepts(work) for work, _ in self._again):
             return True
         return bool(self._waiting(probe)) or any(self._surplus(group) > 0 for group in self._open_to(probe))
@@ -268,12 +187,12 @@ class AffinityQueue:
             f"model unhealthy: workers crashed in {self.crashes[group]} cases of {group}, its other cases were not run"
         )
 
-    def _stretch(self, group: str) -> _Stretch:
+    def _stretch(self, group: str) -> Stretch:
         if group not in self._groups:
-            self._groups[group] = _Stretch(self.costs)
+            self._groups[group] = Stretch(self.costs)
         return self._groups[group]
 
-    def _repeat(self, state: _Node, *, own: bool = False) -> Work | None:
+    def _repeat(self, state: Node, *, own: bool = False) -> Work | None:
         for index, (work, place) in enumerate(self._again):
             if (own and work.group != state.group) or not state.accepts(work):
                 continue
@@ -288,35 +207,35 @@ class AffinityQueue:
     def _elsewhere(self, work: Work, place: Hashable) -> bool:
         return any(other.place != place and other.accepts(work) for other in self._nodes.values())
 
-    def _own(self, state: _Node) -> Work | None:
+    def _own(self, state: Node) -> Work | None:
         queue = self._groups.get(state.group) if state.group is not None else None
         return _next(state, queue) if queue else None
 
-    def _open_to(self, state: _Node) -> list[str]:
+    def _open_to(self, state: Node) -> list[str]:
         return [group for group, queue in self._groups.items() if queue and group not in state.refuses]
 
-    def _waiting(self, state: _Node) -> list[str]:
+    def _waiting(self, state: Node) -> list[str]:
         owned = {other.group for other in self._nodes.values()}
         return [group for group in self._open_to(state) if group not in owned]
 
-    def _unstarted(self, state: _Node) -> Work | None:
+    def _unstarted(self, state: Node) -> Work | None:
         waiting = self._waiting(state)
         if not waiting:
             return None
         state.helps = False
         return self._enter(state, max(waiting, key=self._remaining)).popleft()
 
-    def _modelless(self, state: _Node) -> Work | None:
+    def _modelless(self, state: Node) -> Work | None:
         return self._free.popleft() if self._free and state.modelless else None
 
-    def _share(self, state: _Node) -> Work | None:
+    def _share(self, state: Node) -> Work | None:
         worth = [group for group in self._open_to(state) if self._surplus(group) > 0]
         if not worth:
             return None
         state.helps = True
         return self._enter(state, max(worth, key=self._surplus)).pop()
 
-    def _enter(self, state: _Node, group: str) -> _Stretch:
+    def _enter(self, state: Node, group: str) -> Stretch:
         state.group = group
         return self._groups[group]
 
@@ -333,7 +252,7 @@ class AffinityQueue:
         return self._groups[group].seconds() / max(1, owners) - self.costs.load(group)
 
 
-def _next(state: _Node, queue: _Stretch) -> Work:
+def _next(state: Node, queue: Stretch) -> Work:
     """The case of its model that a node takes next.
 
     A helper works from the tail towards the owner, so that each keeps a stretch of neighbouring cases, and with it what

@@ -11,9 +11,10 @@ from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
 from lm_audit.audits.needle.grid.cells import Scored, by_cell, share
 from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.haystack.text import Haystack
-from lm_audit.audits.needle.samples.building import NeedleTask, build_sample
+from lm_audit.audits.needle.samples.building import build_sample
 from lm_audit.audits.needle.samples.lookup import lookup
 from lm_audit.audits.needle.samples.sample import Sample
+from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
 

@@ -29,10 +29,11 @@ from lm_audit.audits.needle.grid.folder import (
 )
 from lm_audit.audits.needle.haystack.named import haystack_of
 from lm_audit.audits.needle.haystack.text import Haystack
-from lm_audit.audits.needle.samples.building import SEAMS_FROM, build_sample
+from lm_audit.audits.needle.samples.building import build_sample
 from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive
 from lm_audit.audits.needle.samples.sample import GENERATOR_VERSION, Sample, json_line
+from lm_audit.audits.needle.samples.task import SEAMS_FROM
 from lm_audit.errors import DataError, HarnessError
 from lm_audit.models.text.tokenizer import Tokenizer
 

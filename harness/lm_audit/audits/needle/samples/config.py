@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lm_audit.audits.needle.haystack.sources import KINDS
-from lm_audit.audits.needle.samples.building import BuildOptions, NeedleTask
 from lm_audit.audits.needle.samples.drawing import ITEM_TYPES
 from lm_audit.audits.needle.samples.presets import preset
 from lm_audit.audits.needle.samples.sequences import depth_sequence, length_sequence
+from lm_audit.audits.needle.samples.task import BuildOptions, NeedleTask
 from lm_audit.audits.needle.samples.wording import check_language
 from lm_audit.errors import UsageError
 

@@ -1,0 +1,229 @@
+"""A benchmark's rows read one by one: what is kept, what repeats, what is left out and why, and the seeded sample."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import chain, islice
+from typing import Literal
+
+from lm_audit.audits.leakage.items.answers import CONTRADICTION, AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.benchmark import LISTED, Benchmark, Exclusion
+from lm_audit.audits.leakage.items.cells import Unusable
+from lm_audit.audits.leakage.items.columns import (
+    Candidate,
+    Columns,
+    answer_base,
+    candidate_of,
+    find_columns,
+    flattened,
+)
+from lm_audit.audits.leakage.items.item import Item
+from lm_audit.audits.leakage.items.reading import Row, Source
+from lm_audit.errors import DataError
+
+Drawn = Literal["items", "pairs"]
+"""What a sample is drawn of: single items, or pairs of neighbouring rows."""
+
+
+class Reading:
+    """One pass over a benchmark: counts, exclusions, the sample, and what the set as a whole says of its answers."""
+
+    def __init__(self, mapping: Mapping[str, str], sample: Sample):
+        self._mapping, self._sample = mapping, sample
+        self._rows = self._stripped = self._repeated = 0
+        self._seen: set[int] = set()
+        self._reasons: Counter[str] = Counter()
+        self._listed: list[Exclusion] = []
+        self._forms = AnswerForms()
+        self._by_file: Counter[str] = Counter()
+        self._unread: dict[tuple[str, frozenset[str]], list[Exclusion]] = {}
+        self._unread_counts: Counter[tuple[str, frozenset[str]]] = Counter()
+        self._positional: list[str] = []
+
+    def read(self, source: Source, number_of_file: int) -> None:
+        """All rows of one file."""
+        rows = iter(source.rows)
+        first = [(number, flattened(row)) for number, row in islice(rows, LOOKED_AT)]
+        columns = self._columns(source, [row for _, row in first])
+        for number, row in chain(first, ((number, flattened(row)) for number, row in rows)):
+            assert columns is not None  # there is a row
+            candidate, reason = None, ""
+            try:
+                candidate = candidate_of(row, columns, file=source.stem, number=number)
+            except Unusable as why:
+                reason = str(why)
+            except DataError as error:
+                raise DataError(str(error), file=source.file, row=number) from error
+            if self._is_repeat(repr(row) if candidate is None else repr(_asked(candidate.item))):
+                self._repeated += 1
+                continue
+            self._rows += 1
+            if candidate is None:
+                self._exclude(Exclusion(source.file, number, reason))
+            else:
+                self._keep(candidate, source.file, number_of_file, number)
+
+    def _is_repeat(self, content: str) -> bool:
+        """Whether the content was there before; what is kept of each is eight bytes."""
+        digest = int.from_bytes(blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+        before = len(self._seen)
+        self._seen.add(digest)
+        return len(self._seen) == before
+
+    def _columns(self, source: Source, rows: Sequence[Row]) -> Columns | None:
+        """The columns, by the names and values of the first rows: a JSON object may lack what the next one has."""
+        table = source.table
+        names = list(dict.fromkeys(name for row in rows for name in row)) or (table.names if table else [])
+        if not rows and not names:
+            return None
+        mapping = dict(self._mapping)
+        if table is not None and table.positional:
+            self._positional.append(source.stem)
+            width = len(names)
+            if "question" not in mapping and all(str(row.get("1") or "").strip().isdigit() for row in rows):
+                raise DataError(
+                    "has no header, and its first column holds numbers, not questions; name columns by position, as "
+                    "in --leakage-columns header=no,question=2,options=3|4|5|6,answer=7",
+                    file=source.file,
+                )
+            mapping.setdefault("question", "1")
+            mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
+            mapping.setdefault("answer", str(width))
+        filled = {name for row in rows for name, value in row.items() if _holds_something(value)}
+        return find_columns(names, mapping, file=source.file, filled=filled)
+
+    def _exclude(self, exclusion: Exclusion) -> None:
+        self._reasons[_kind(exclusion.reason)] += 1
+        if len(self._listed) < LISTED:
+            self._listed.append(exclusion)
+
+    def _keep(self, candidate: Candidate, file: str, number_of_file: int, number: int) -> None:
+        self._forms.add(candidate.answers)
+        self._stripped += candidate.stripped
+        subject, forms = candidate.item.file, frozenset(candidate.answers)
+        place = self._by_file[subject]
+        self._by_file[subject] += 1
+        # Whether these rows can be read is known at the end; the first of them are remembered for the list.
+        key = (subject, forms)
+        self._unread_counts[key] += 1
+        remembered = self._unread.setdefault(key, [])
+        if len(remembered) < LISTED // 10:
+            remembered.append(Exclusion(file, number, _UNREAD))
+        self._sample.add(candidate, number_of_file, number, place)
+
+    def result(self, source: str, name: str, files: Sequence[str]) -> Benchmark:
+        """The benchmark, its answers read as the set as a whole says."""
+        form = self._forms.decide(answer_base(self._mapping), file=source, main=self._mapping.get("answer-as"))
+        for (subject, forms), count in self._unread_counts.items():
+            if form.of(dict.fromkeys(forms, "A")) is None:
+                self._by_file[subject] -= count
+                self._reasons[_UNREAD] += count
+                self._listed += self._unread[subject, forms][: max(0, LISTED - len(self._listed))]
+        kept = [(candidate.item, form.of(candidate.answers), place) for candidate, place in self._sample.kept()]
+        items = [replace(item, answer=answer) for item, answer, _ in kept if answer is not None]
+        if not items:
+            why = f": {dict(self._reasons)}" if self._reasons else ""
+            raise DataError(f"has no usable item in {self._rows} rows{why}", file=source)
+        if 2 * sum(self._reasons.values()) > self._rows:
+            first = self._listed[0]
+            raise DataError(
+                f"more than half of the rows cannot be used: {dict(self._reasons)} of {self._rows}; the first is row "
+                f"{first.row} of {first.file}: {first.reason}",
+                file=source,
+            )
+        subjects = [subject for subject, count in self._by_file.items() if count]
+        named = (
+            list(files) if set(subjects) <= set(files) else list(dict.fromkeys([*_without(files, subjects), *subjects]))
+        )
+        return Benchmark(
+            name,
+            tuple(unique(items)),
+            tuple(named),
+            self._rows,
+            sum(self._by_file.values()),
+            dict(self._reasons),
+            tuple(self._listed),
+            {subject: self._by_file[subject] for subject in named},
+            tuple(self._guesses(form)),
+            tuple(place for _, answer, place in kept if answer is not None),
+            self._repeated,
+        )
+
+    def _guesses(self, form: AnswerForm) -> Iterator[str]:
+        if self._positional:
+            yield (
+                f"{', '.join(self._positional[:5])}: no header, read by position as question, options, answer: "
+                "`--leakage-columns header=yes` to change"
+            )
+        note = form.note()
+        if note:
+            yield note
+        if self._stripped:
+            yield (
+                f"labels such as (A) were taken off the options of {self._stripped} questions: they would give the "
+                "order away"
+            )
+
+
+LOOKED_AT = 200
+"""So many rows of a file say which columns there are and which of them hold values."""
+
+_UNREAD = "the answer cannot be read in the way of the others"
+
+
+def _asked(item: Item) -> tuple[str, tuple[str, ...]]:
+    """What a model is asked by an item, whatever its id, subject and answer."""
+    return item.question, item.options
+
+
+def _holds_something(value: object) -> bool:
+    return value is not None and value != "" and value == value  # NaN is not itself
+
+
+def _kind(reason: str) -> str:
+    """The reason without its values, so that counts stay few."""
+    if reason.startswith(CONTRADICTION):
+        return CONTRADICTION
+    return "the answer is none of the options" if reason.startswith("the answer is ") else reason
+
+
+class Sample:
+    """The ``limit`` items whose hashed places are smallest: a sample that needs no second pass and little memory."""
+
+    def __init__(self, limit: int | None, seed: int, drawn: Drawn):
+        self._limit, self._seed, self._drawn = limit, seed, drawn
+        self._kept: list[tuple[int, int, int, int, Candidate]] = []
+
+    def add(self, candidate: Candidate, file: int, row: int, place: int) -> None:
+        """One item: the ``row`` of its file, at ``place`` among the usable ones."""
+        unit = place // 2 if self._drawn == "pairs" else row
+        entry = (-self._priority(file, unit), -file, -place, row, candidate)
+        if self._limit is None or len(self._kept) < self._limit:
+            heapq.heappush(self._kept, entry)
+        elif entry[:3] > self._kept[0][:3]:
+            heapq.heapreplace(self._kept, entry)
+
+    def kept(self) -> list[tuple[Candidate, int]]:
+        """The sample in the files' order, each with its place."""
+        return [(entry[4], -entry[2]) for entry in sorted(self._kept, key=lambda entry: (-entry[1], -entry[2]))]
+
+    def _priority(self, file: int, unit: int) -> int:
+        digest = blake2b(f"{self._seed}:{file}:{unit}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big")
+
+
+def unique(items: Sequence[Item]) -> Iterator[Item]:
+    """Items whose keys differ: an id that a file uses twice gets a number behind it."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        seen[item.key] += 1
+        yield item if seen[item.key] == 1 else replace(item, id=f"{item.id}#{seen[item.key]}")
+
+
+def _without(files: Sequence[str], subjects: Sequence[str]) -> list[str]:
+    """The files, unless their rows name subjects of their own, which then stand in their place."""
+    return [file for file in files if file in subjects]
