@@ -73,7 +73,7 @@ class Captures:
     """Seconds that steps took which were launched and captured, by the thread's clock."""
 
     def __init__(self) -> None:
-        from lm_audit.models.generation.step_graph import Stepper
+        from lm_audit.models.generation.in_slots.step_graph import Stepper
 
         self.seconds = {"_plain": 0.0, "_capture": 0.0}
         for name in self.seconds:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from lm_audit.models.checks.causality import prove_causal
-from lm_audit.models.generation import memory, slot_decoding
+from lm_audit.models.generation import memory
+from lm_audit.models.generation.in_slots import slot_decoding
 from lm_audit.models.generation.memory import Budget
 from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.language_model import LanguageModel

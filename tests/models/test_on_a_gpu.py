@@ -13,7 +13,7 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel
-from lm_audit.models.generation.step_graph import Stepper, disagreement
+from lm_audit.models.generation.in_slots.step_graph import Stepper, disagreement
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import architecture

@@ -31,8 +31,8 @@ from lm_audit.shared.progress import OnProgress
 if TYPE_CHECKING:
     from lm_audit.models.endpoint.traffic import Traffic
     from lm_audit.models.generation.continuation import Generation
+    from lm_audit.models.generation.in_slots.slot_check import Slots
     from lm_audit.models.generation.shared_prefix import Completion
-    from lm_audit.models.generation.slot_check import Slots
     from lm_audit.models.generation.stepping import Stepping
     from lm_audit.models.text.thinking import ThoughtMarkers
 
@@ -170,7 +170,7 @@ class LanguageModel:
     @cached_property
     def slots(self) -> Slots | None:
         """The model over preallocated keys and values, found on first use; ``None`` where it cannot be decoded so."""
-        from lm_audit.models.generation.slot_check import find_slots
+        from lm_audit.models.generation.in_slots.slot_check import find_slots
 
         proofs = Proofs(self)
         known = proofs.get("slots")

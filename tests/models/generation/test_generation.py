@@ -13,11 +13,12 @@ import torch
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
-from lm_audit.models.generation import memory, slot_decoding
+from lm_audit.models.generation import memory
+from lm_audit.models.generation.in_slots import slot_decoding
+from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
+from lm_audit.models.generation.in_slots.table import Work
 from lm_audit.models.generation.sampling import Picker
-from lm_audit.models.generation.slot_decoding import decode_in_slots
 from lm_audit.models.generation.stopping import Continuation, Room
-from lm_audit.models.generation.table import Work
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.pretrained import as_causal, llama, pretrained_tokenizer
 from tests.models.small_models import small_llama

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lm_audit.models import LanguageModel
-from lm_audit.models.generation import memory, seats, slot_decoding
+from lm_audit.models.generation import memory
+from lm_audit.models.generation.in_slots import seats, slot_decoding
 from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama

@@ -7,9 +7,9 @@ import copy
 import pytest
 import torch
 
-from lm_audit.models.generation.slot_check import find_slots
-from lm_audit.models.generation.slot_model import Part, SlotModel
-from lm_audit.models.generation.step_graph import Stepper
+from lm_audit.models.generation.in_slots.slot_check import find_slots
+from lm_audit.models.generation.in_slots.slot_model import Part, SlotModel
+from lm_audit.models.generation.in_slots.step_graph import Stepper
 from lm_audit.models.kernels.grouped_rows import GroupedRows
 from tests.models.architectures import architecture
 from tests.models.kernels.plain_kernels import PlainKernels

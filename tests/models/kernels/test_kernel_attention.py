@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from lm_audit.models import LanguageModel
-from lm_audit.models.generation.slot_check import find_slots
-from lm_audit.models.generation.slot_model import Part
-from lm_audit.models.generation.step_graph import Stepper, disagreement
+from lm_audit.models.generation.in_slots.slot_check import find_slots
+from lm_audit.models.generation.in_slots.slot_model import Part
+from lm_audit.models.generation.in_slots.step_graph import Stepper, disagreement
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit
 from lm_audit.models.scoring.runner import Way

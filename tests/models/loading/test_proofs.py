@@ -10,7 +10,7 @@ import torch
 
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.checks import proofs
-from lm_audit.models.generation import slot_check
+from lm_audit.models.generation.in_slots import slot_check
 from lm_audit.models.scoring import engine
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama

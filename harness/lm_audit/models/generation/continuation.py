@@ -12,11 +12,11 @@ import torch
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.context import context_window, uniform_rotation
 from lm_audit.models.generation.decoding import StepModel
+from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
+from lm_audit.models.generation.in_slots.table import Work
 from lm_audit.models.generation.sampling import Picker
-from lm_audit.models.generation.slot_decoding import decode_in_slots
 from lm_audit.models.generation.stepping import Stepping
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
-from lm_audit.models.generation.table import Work
 from lm_audit.models.text.chat import template_source
 from lm_audit.models.text.prompts import EncodedPrompt, Prompt, encode_prompts
 from lm_audit.models.text.thinking import Reply, ThoughtMarkers, may_think, split_reply

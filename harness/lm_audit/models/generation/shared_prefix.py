@@ -16,11 +16,11 @@ import torch
 from lm_audit.errors import UsageError
 from lm_audit.models.context import context_window
 from lm_audit.models.generation.continuation import columns
+from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
+from lm_audit.models.generation.in_slots.table import NotANumber, Work
 from lm_audit.models.generation.prefix_reader import Reader, outcome, target_scores
 from lm_audit.models.generation.sampling import Picker
-from lm_audit.models.generation.slot_decoding import decode_in_slots
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
-from lm_audit.models.generation.table import NotANumber, Work
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.text_ids import check_ids
 from lm_audit.models.text.thinking import ThoughtMarkers, split_reply

@@ -11,7 +11,7 @@ import torch
 
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import text_config
-from lm_audit.models.generation.slots import KeyShape, SlotCache, Write
+from lm_audit.models.generation.in_slots.slots import KeyShape, SlotCache, Write
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit, RowAttention, attending, no_mask
 from lm_audit.models.kernels.fused_parts import FusedParts

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from lm_audit.errors import ModelError
+from lm_audit.models.generation.in_slots.seats import Loop
+from lm_audit.models.generation.in_slots.slot_check import Slots
+from lm_audit.models.generation.in_slots.table import NotANumber, Overflow, Work
 from lm_audit.models.generation.memory import Group, budget, free_bytes, groups
-from lm_audit.models.generation.seats import Loop
-from lm_audit.models.generation.slot_check import Slots
 from lm_audit.models.generation.stopping import Continuation
-from lm_audit.models.generation.table import NotANumber, Overflow, Work
 from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.limits import is_out_of_memory

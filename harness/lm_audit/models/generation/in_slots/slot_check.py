@@ -11,8 +11,8 @@ import torch
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful
 from lm_audit.models.context import attention_reach, uniform_rotation
-from lm_audit.models.generation.slot_model import Part, SlotModel
-from lm_audit.models.generation.slots import key_shape
+from lm_audit.models.generation.in_slots.slot_model import Part, SlotModel
+from lm_audit.models.generation.in_slots.slots import key_shape
 from lm_audit.models.scoring.limits import TRIED_WINDOW, is_out_of_memory
 
 _LOG = logging.getLogger(__name__)

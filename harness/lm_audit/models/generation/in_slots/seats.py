@@ -7,11 +7,20 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.generation.in_slots.slot_model import Part, SlotModel
+from lm_audit.models.generation.in_slots.step_graph import Stepper
+from lm_audit.models.generation.in_slots.table import (
+    NOT_A_NUMBER,
+    Launch,
+    NotANumber,
+    Overflow,
+    Seat,
+    Table,
+    Work,
+    runs_beside,
+)
 from lm_audit.models.generation.memory import Budget
 from lm_audit.models.generation.prefix_plan import common, shared_parts
-from lm_audit.models.generation.slot_model import Part, SlotModel
-from lm_audit.models.generation.step_graph import Stepper
-from lm_audit.models.generation.table import NOT_A_NUMBER, Launch, NotANumber, Overflow, Seat, Table, Work, runs_beside
 
 
 class Loop:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lm_audit.models.generation.slot_model import SlotModel
+from lm_audit.models.generation.in_slots.slot_model import SlotModel
 
 _LOG = logging.getLogger(__name__)
 _TOLERANCE = 1e-3  # of log-probabilities (nats), float32

@@ -1,0 +1,1 @@
+"""Decoding many rows at once: each has a slot of one cache, and joins as others leave."""
