@@ -14,6 +14,7 @@ import lm_audit.audits.needle.controls.stubs as controls
 import lm_audit.audits.needle.grid.cells as cells
 import lm_audit.audits.needle.haystack.fitting as fitting
 import lm_audit.audits.needle.samples.building as building
+import lm_audit.models.generation.prefix_reader as prefix_reader
 import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
 from lm_audit.audits.needle.controls.planted import planted_model
@@ -94,8 +95,9 @@ def _targets_one_late(sound: Any, model: Any, prompts: Any, targets: Any, **name
 
 def _score(change: Callable[[Any], Any]) -> Fault:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        sound = shared_prefix.target_scores
-        patch.setattr(shared_prefix, "target_scores", lambda *given: change(sound(*given)))
+        sound = prefix_reader.target_scores
+        for reads in (prefix_reader, shared_prefix):
+            patch.setattr(reads, "target_scores", lambda *given: change(sound(*given)))
 
     return apply
 
