@@ -178,10 +178,19 @@ def test_completion(
 
 def text_cases(options: RunOptions) -> list[Case]:
     """One case a benchmark; the clean set is read here too, before any model loads."""
-    clean = options.option("leakage_clean")
-    if clean is not None:
-        read(clean, options)
+    for source in sources(options).values():
+        clean_items(source, options)
     return benchmark_cases(options)
+
+
+def clean_items(source: str, options: RunOptions) -> Benchmark | None:
+    """The items of ``--leakage-clean`` that the benchmark does not ask; ``None`` where none are named."""
+    named = options.option("leakage_clean")
+    if named is None:
+        return None
+    from lm_audit.audits.leakage.items.clean import clean_of
+
+    return clean_of(read(named, options), source, options.option("leakage_columns"))
 
 
 @cases(text_cases, needs=FULL)
@@ -191,8 +200,7 @@ def test_text_likelihood(
     """n-gram accuracy, perplexity and Min-K%, against clean items where ``--leakage-clean`` names some."""
     from lm_audit.audits.leakage import text_likelihood
 
-    source = run_options.option("leakage_clean")
-    clean = None if source is None else read(source, run_options)
+    clean = clean_items(case.params["source"], run_options)
     benchmark = read(case.params["source"], run_options)
     evidence.record(text_likelihood(language_model, benchmark, clean=clean, seed=audit_seed, on_rows=evidence.rows))
 

@@ -130,9 +130,17 @@ def membership_cases(options: RunOptions) -> list[Case]:
             if not os.path.exists(where):
                 raise UsageError(f"{option} {where[:200]}: there is no such file or folder")
             read_documents(Path(where))
+        check_sides(members, held_out, options.seed)
         found.append(Case("texts", {"members": members, "held_out": held_out}, cost=3.0))
     reason = "needs --extraction-manifest FILE, or --member-texts FILE and --held-out-texts FILE"
     return found or [Case("texts", skip=reason)]
+
+
+def check_sides(members: str, held_out: str, seed: int) -> None:
+    """Refuse texts that stand on both sides, before any model loads."""
+    from lm_audit.audits.privacy.measure.membership_scored import texts_of_files
+
+    texts_of_files(members, held_out, limit=None, seed=seed)
 
 
 @cases(membership_cases, needs=[Capability.LOGLIKELIHOOD])

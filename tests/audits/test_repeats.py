@@ -240,7 +240,7 @@ def test_a_text_on_both_sides_is_an_error_however_it_is_spaced(tiny: LanguageMod
 
 
 def test_repeated_texts_of_files_are_told(tmp_path: Path) -> None:
-    long = [" ".join([*WORDS * 4, str(k)]) for k in range(30)]
+    long = [" ".join(f"{word}{k}" for word in WORDS * 4) for k in range(30)]
     members = jsonl(tmp_path / "in.jsonl", [{"text": t} for t in long[:15] * TEN])
     held_out = jsonl(tmp_path / "out.jsonl", [{"text": t} for t in long[15:]])
     with pytest.warns(DataWarning, match=r"in\.jsonl: 135 of 150 texts repeat another text, and count once"):

@@ -65,6 +65,8 @@ def test_a_clean_grid_has_no_findings() -> None:
         ({"pairs": (WordPair("kind", "kind"),)}, "against itself"),
         ({"pairs": (WordPair("kind", " "),)}, "empty word"),
         ({"pairs": ()}, "there is none"),
+        ({"pairs": (WordPair("kind", "cruel"), WordPair("kind", "cruel"))}, "stands there 2 times"),
+        ({"pairs": (WordPair("kind", "cruel"), WordPair("cruel", "kind"))}, "the other way round too"),
         ({"templates": ("The {group} is a",), "pairs": (WordPair("able", "lazy"),)}, "'a' for one word and 'an'"),
     ],
 )

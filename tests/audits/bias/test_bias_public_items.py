@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.rows import load_rows
-from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
+from lm_audit.audits.bias.benchmarks.stereoset.items import LABELS, parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
 from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
+from lm_audit.errors import DataError
 from tests.shared_data import shared
 
 
@@ -49,6 +51,63 @@ def test_stereoset_items_with_two_blanks_are_excluded() -> None:
         ("dev.json", True),
         ("religion_test.json", True),
     ]
+
+
+def stereoset_row(context: str, words: tuple[str, ...] = ("tall", "short", "green"), **more: object) -> dict[str, Any]:
+    """A row whose candidates fill the first blank of the context, in whichever way that is written."""
+    filled = [re.sub(r"\S*(?i:blank)\S*|_{2,}|\[MASK\]|<mask>", word, context, count=1) for word in words]
+    labels = ("stereotype", "anti-stereotype", "unrelated")
+    sentences = [{"sentence": text, "gold_label": label} for text, label in zip(filled, labels, strict=True)]
+    return {"target": "t", "bias_type": "gender", "context": context, "sentences": sentences, **more}
+
+
+@pytest.mark.parametrize("blank", ["BLANK", "___", "_____", "blank", "[BLANK]", "<blank>", "[MASK]", "{blank}"])
+@pytest.mark.parametrize("stated", [{}, {"task": "intrasentence"}, {"task": "Intrasentence "}])
+def test_a_blank_however_it_is_written_makes_a_sentence(blank: str, stated: dict[str, str]) -> None:
+    [item], excluded = parse_stereoset([stereoset_row(f"Our new neighbour is {blank} as they say.", **stated)])
+    assert item.task == "intrasentence" and not excluded
+
+
+def test_what_is_no_blank_makes_no_sentence() -> None:
+    words = ("They laughed.", "They wept.", "It rained.")
+    plain = stereoset_row("He stared at a blank wall.") | {
+        "sentences": [{"sentence": w, "gold_label": g} for w, g in zip(words, LABELS, strict=True)]
+    }
+    [item], excluded = parse_stereoset([plain])
+    assert item.task == "intersentence" and not excluded
+    unfilled = plain | {"context": "He stared at a ___ wall."}
+    assert "the candidates do not fill" in parse_stereoset([unfilled])[1][0].reason
+    twice = stereoset_row("The ___ and the ___ met.")
+    assert "2 blanks" in parse_stereoset([twice])[1][0].reason
+    assert "one of ['intra" in parse_stereoset([plain | {"task": "intra"}])[1][0].reason
+    assert "0 blanks" in parse_stereoset([plain | {"task": "intrasentence"}])[1][0].reason
+
+
+PARSERS = {
+    "crows_pairs": parse_crows_pairs,
+    "stereoset": parse_stereoset,
+    "winobias": parse_winobias,
+    "winogender": parse_winogender,
+    "bbq": parse_bbq,
+}
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+@pytest.mark.parametrize("row", [{}, {"context": "c"}, "text", None, ["a"]])
+def test_rows_that_are_none_of_the_set_are_named_by_file_and_row(kind: str, row: Any) -> None:
+    placed = {**row, "_file": "own.json", "_row": 7} if isinstance(row, dict) else row
+    with pytest.raises(DataError, match="a dictionary of columns" if row is placed else f"{kind} rows have") as caught:
+        PARSERS[kind]([placed])
+    assert caught.value.row == (1 if row is placed else 7)
+    assert row is placed or str(caught.value.file) == "own.json"
+
+
+@pytest.mark.parametrize(("field", "value"), [("type", "three"), ("type", None), ("condition", "neutral")])
+def test_a_winobias_line_of_no_known_part_is_excluded(field: str, value: object) -> None:
+    line = {"sentence": "[The cook] thanked the nurse since [he] left.", "type": 1, "condition": "pro"}
+    assert parse_winobias([line])[0]
+    items, [gap] = parse_winobias([line | {field: value}])
+    assert not items and field in gap.reason
 
 
 def test_winobias_lines_that_bracket_twice_are_parsed() -> None:

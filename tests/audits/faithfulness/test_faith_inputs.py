@@ -36,6 +36,14 @@ def test_a_prompt_of_no_tokens(small: LanguageModel, prompt: str) -> None:
         attribute(small, prompt, "abc", "ifr")
 
 
+@pytest.mark.parametrize("blank", [" ", "\n\t ", "\u00a0", "\u200b\u2060", "\u3164"])
+def test_a_prompt_or_generation_of_white_space(small: LanguageModel, blank: str) -> None:
+    with pytest.raises(UsageError, match="the prompt is blank"):
+        attribute(small, blank, "abc", "ifr")
+    with pytest.raises(UsageError, match="the generation is blank"):
+        attribute(small, "abc", blank, "ifr")
+
+
 @pytest.mark.parametrize(
     ("span", "message"),
     [

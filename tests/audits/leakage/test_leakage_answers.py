@@ -55,6 +55,33 @@ def test_forms_of_answers(tmp_path: Path, given: list[Any], right: list[str]) ->
     assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
 
 
+SIGNS = ["-1", "0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (["-1", "0", "1", "2"], ["A", "B", "C", "D"]),
+        ([-1, -1.0], ["A", "A"]),
+        (["A", "-1", "D"], ["A", "", "D"]),
+        ([["1", "-1"], ["0"], ["2"]], ["A,C", "B", "D"]),
+    ],
+)
+def test_minus_one_is_an_answer_where_the_set_answers_by_texts(
+    tmp_path: Path, given: list[Any], right: list[str]
+) -> None:
+    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given, options=SIGNS))) == right
+
+
+def test_minus_one_is_no_answer_where_other_rows_cannot_say_it(tmp_path: Path) -> None:
+    hidden = [*ask(-1, -1, options=SIGNS), *ask(-1, options=FOUR)]
+    assert answers(jsonl(tmp_path / "hidden.jsonl", *hidden)) == ["", "", ""]
+    numbered = [*ask(-1, options=SIGNS), *ask(0, 3, -1, options=FOUR)]
+    assert answers(jsonl(tmp_path / "numbered.jsonl", *numbered)) == ["", "A", "D", ""]
+    padded = ask([2, -1, -1], [0, 3, -1], options=FOUR)
+    assert answers(jsonl(tmp_path / "padded.jsonl", *padded)) == ["C", "A,D"]
+
+
 @pytest.mark.parametrize(
     ("given", "right"),
     [

@@ -14,6 +14,8 @@ from threading import Thread
 
 import pytest
 
+from tests.plugin.toy_run import write_project
+
 COMMIT = "a" * 40
 PROGRAM = """
 import sys
@@ -132,3 +134,29 @@ def test_what_cannot_be_fetched_is_one_line(hub: dict[str, str], spec: str, says
 
     assert answer.startswith("ModelError") and says in answer
     assert "\n" not in answer
+
+
+LONG = """
+import pytest
+from lm_audit.plugin import Case, cases
+
+@pytest.mark.bias
+@cases([Case("short", tokens=9), Case("long", tokens=40), Case("plain")])
+def test_a(case, language_model):
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_a_context_that_is_not_known_before_the_fetch_is_told_once(hub: dict[str, str], tmp_path: Path) -> None:
+    project, told = write_project(tmp_path, test_a=LONG), "how long a text it reads is known when it has been fetched"
+    call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "new", "--model", "new=org/small"]
+
+    def run() -> str:
+        return subprocess.run(
+            call, env=hub | {"PYTHONPATH": os.pathsep.join(sys.path)}, cwd=project, capture_output=True, text=True
+        ).stdout
+
+    first, again = run(), run()
+    assert first.count(told) == 1 and f"new: {told}; cases of up to 40 tokens are planned" in first, first
+    assert "3 passed" in first and "3 passed" in again and told not in again

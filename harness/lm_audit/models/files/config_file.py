@@ -101,6 +101,12 @@ def check_plausible(config: Mapping[str, Any], entries: Sequence[TensorEntry], f
             )
 
 
+def embeddings_of(config: Mapping[str, Any]) -> int | None:
+    """How many tokens the embeddings of a config have, ``None`` where it states no number; the most of nested ones."""
+    stated = [part.get("vocab_size") for part in _parts(config)]
+    return max((number for number in stated if isinstance(number, int)), default=None)
+
+
 def check_remote_code(folder: Path, *, trust_remote_code: bool) -> None:
     """``ModelError`` where a config in ``folder`` names code of its own and that is not allowed."""
     for name in ("config.json", "tokenizer_config.json"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lm_audit.models.endpoint.settings import EndpointSettings
+from lm_audit.models.files.config_file import embeddings_of
 from lm_audit.models.files.source import Spec, find_source
 from lm_audit.models.loading.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.loading.placement import DeviceMap, check_device_map
@@ -43,9 +44,13 @@ def load_model(
     source = find_source(spec, trust_remote_code=trust_remote_code)
     target = resolve_device(device)
     name = resolve_dtype(dtype, target, source.checkpoint.dtype)
+    from lm_audit.models.checks.vocabulary_fit import check_vocabulary
     from lm_audit.models.loading.module import load_module, load_tokenizer_from, wrap
 
     tokenizer = load_tokenizer_from(source.tokenizer_folder, trust_remote_code)
+    rows = embeddings_of(source.checkpoint.config)
+    if rows is not None and source.adapter is None:  # an adapter may add tokens
+        check_vocabulary(tokenizer, rows, source.spec.text)
     module = load_module(
         source.checkpoint, source.adapter, source.spec.text, target, name, trust_remote_code, device_map
     )

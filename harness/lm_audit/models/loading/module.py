@@ -14,6 +14,7 @@ import torch
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.checks.vocabulary_fit import check_vocabulary
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
 from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
 from lm_audit.models.files.checkpoint import Adapter, Checkpoint
@@ -112,6 +113,7 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.loading.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
 
+    check_vocabulary(tokenizer, module.get_input_embeddings().num_embeddings, source.spec.text)
     weights = weights_digest(source.checkpoint.weights)
     if source.adapter is not None:
         weights += f" {weights_digest([source.adapter.weights])} {source.adapter.settings}"

@@ -20,6 +20,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
     table,
     winobias_lines,
 )
+from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, UsageError
@@ -28,15 +29,7 @@ from lm_audit.shared.textfiles import is_file, is_folder, is_there, json_lines, 
 
 Row = dict[str, Any]
 
-_COLUMNS = {
-    "crows_pairs": ("sent_more", "sent_less", "stereo_antistereo", "bias_type"),
-    "stereoset": ("target", "bias_type", "context", "sentences"),
-    "winobias": ("sentence", "condition", "type"),
-    "winogender": ("sentid", "sentence"),
-    "bbq": ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "ans2", "label"),
-    "cbbq": ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "ans2", "label"),
-}
-KINDS = tuple(_COLUMNS)
+KINDS = tuple(COLUMNS)
 
 _OTHER_NAMES = {"bbq": {"answer_label": "label"}, "cbbq": {"answer_label": "label"}}
 """Columns that copies of a set call otherwise."""
@@ -63,7 +56,7 @@ def load_rows(source: str | Path, kind: str) -> list[Row]:
     ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an unknown kind,
     ``DataError`` for a file that is absent, broken or lacks a column.
     """
-    if kind not in _COLUMNS:
+    if kind not in COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
     path, hub = Path(source), hub_set(source)
     if is_folder(path):
@@ -173,9 +166,9 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
                 row.setdefault("task", config)
         if kind == "winobias":
             row.update(_winobias(row, config, file, number))
-        missing = [column for column in _COLUMNS[kind] if row.get(column) is None]
+        missing = [column for column in COLUMNS[kind] if row.get(column) is None]
         if missing:
-            raise DataError(f"lacks {missing}; {kind} rows have {list(_COLUMNS[kind])}", file=file, row=number)
+            raise DataError(f"lacks {missing}; {kind} rows have {list(COLUMNS[kind])}", file=file, row=number)
         yield {**row, "_file": name, "_row": number}
 
 

@@ -44,6 +44,8 @@ _LIST = re.compile(r"[0-9]{1,2}(?:\s*[,，、;；/|]\s*[0-9]{1,2})+")
 CONTRADICTION = "the words of the answer are not those of the option that its letter names"
 _HIDDEN = ("-1", "-1.0")
 """How sets that keep their answers secret write that."""
+SECRET = "secret"
+"""The reading of such a number: no answer. Where it is an option's text too, the set decides."""
 
 
 def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
@@ -58,14 +60,24 @@ def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[
     )
     if marked is not None:
         return dict.fromkeys(FORMS, ",".join(LETTERS[k] for k in marked)) if marked else {}
-    parts = [part for part in _parts(value) if (text := text_of(part).strip()) and text not in _HIDDEN]
+    parts = [part for part in _parts(value) if text_of(part).strip()]
+    open_parts = [part for part in parts if not _is_hidden(part)]
+    found = [_of_part(part, options, labels) for part in open_parts]
+    if len(found) == 1 and not found[0] and (listed := _LIST.fullmatch(text_of(open_parts[0]).strip())):
+        found = [_of_part(part, options, labels) for part in re.findall(r"[0-9]+", listed.group())]
+    for part in filter(_is_hidden, parts):
+        # -1 says nothing beside other numbers, and is a text or a label beside others of these.
+        own = {form: places for form, places in _of_part(part, options, labels).items() if form in (LABELS, TEXTS)}
+        found.append({form: own.get(form, []) for form in FORMS} if open_parts else own)
     if not parts:
         return {}
-    found = [_of_part(part, options, labels) for part in parts]
-    if len(found) == 1 and not found[0] and (listed := _LIST.fullmatch(text_of(parts[0]).strip())):
-        found = [_of_part(part, options, labels) for part in re.findall(r"[0-9]+", listed.group())]
     shared = [form for form in FORMS if all(form in part for part in found)]
-    return {form: ",".join(sorted({x for part in found for x in part[form]})) for form in shared} or None
+    read = {form: ",".join(sorted({x for part in found for x in part[form]})) for form in shared}
+    return read | ({} if open_parts else {SECRET: ""}) or None
+
+
+def _is_hidden(part: Any) -> bool:
+    return text_of(part).strip() in _HIDDEN
 
 
 def _parts(value: Any) -> list[Any]:
@@ -204,14 +216,14 @@ class AnswerForms:
         ``base`` (0 or 1) says where numbers count from, ``main`` ("texts", "letters", "labels") what the answers are.
         Raises ``DataError`` where the answers are numbers that could count from 0 and from 1 alike, or from neither.
         """
-        answered = {forms: count for forms, count in self._seen.items() if forms}
+        answered = {forms: count for forms, count in self._seen.items() if forms and SECRET not in forms}
         reads = {form: sum(count for forms, count in answered.items() if form in forms) for form in FORMS}
         best = max(FORMS, key=lambda form: reads[form])
-        if not answered:
-            return AnswerForm(None, None)
         numbers = None if base is None else (FROM_0, FROM_1)[base]
         if main is not None:
             return AnswerForm(main, numbers)
+        if not answered:
+            return AnswerForm(self._of_secrets(), None)
         if numbers is not None and best == TEXTS and reads[numbers] == reads[best]:
             return AnswerForm(numbers, numbers)
         if best not in (FROM_0, FROM_1):
@@ -221,6 +233,11 @@ class AnswerForms:
             return AnswerForm(best, numbers, rivals=rivals)
         chosen = self._base(answered, base, file)
         return AnswerForm(chosen, chosen, guessed=base is None)
+
+    def _of_secrets(self) -> str | None:
+        """What -1 is where no answer is anything else: a text or a label if it is one in every row, else no answer."""
+        rows = [forms for forms in self._seen if forms]
+        return next((form for form in (TEXTS, LABELS) if rows and all(form in forms for forms in rows)), None)
 
     @staticmethod
     def _base(answered: Mapping[frozenset[str], int], base: int | None, file: str) -> str:
@@ -253,7 +270,7 @@ class AnswerForm:
 
     def of(self, row: Readings) -> str | None:
         """The answer's letters; "" where there is none, ``None`` where this form cannot read it."""
-        if not row:
+        if not row or (SECRET in row and self.main not in row):
             return ""
         order = (self.main, LABELS, TEXTS, LETTER, self.numbers)
         return next((row[form] for form in order if form is not None and form in row), None)

@@ -10,7 +10,7 @@ from lm_audit.audits.leakage.items.columns import (
     parse_mapping,
 )
 from lm_audit.audits.leakage.items.reading import sources
-from lm_audit.audits.leakage.items.sampling import Drawn, Reading, Sample
+from lm_audit.audits.leakage.items.sampling import Drawn, OnItem, Reading, Sample
 from lm_audit.errors import DataWarning
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.shared.number_checks import check_whole
@@ -26,10 +26,11 @@ def load_benchmark(
     seed: int = 0,
     name: str | None = None,
     drawn: Drawn = "items",
+    on_item: OnItem | None = None,
 ) -> Benchmark:
-    """Read a benchmark row by row and keep at most ``limit`` items, drawn by ``seed``.
+    """Read a benchmark row by row and keep at most ``limit`` items, drawn by ``seed``; ``on_item`` sees every one.
 
-    Memory grows with that, and by a few bytes a row, by which one that stands there again is known: it counts once.
+    Memory grows with that, and by a hundred bytes a row, by which one that stands there again is known: it counts once.
 
     ``columns`` maps fields to columns, as ``question=Q,options=A|B|C|D,answer=Answer``; common names are found without.
     A row that is no usable item is left out, counted and listed. Raises ``DataError`` with file and row for what makes
@@ -39,7 +40,7 @@ def load_benchmark(
     if limit is not None:
         check_whole("limit", limit, 1)
     mapping = parse_mapping(columns)
-    reading = Reading(mapping, Sample(limit, seed, drawn))
+    reading = Reading(mapping, Sample(limit, seed, drawn), on_item)
     files = []
     for one in sources(source, header=mapping.get("header")):
         files.append(one.stem)

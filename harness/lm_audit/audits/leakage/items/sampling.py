@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -27,13 +27,15 @@ from lm_audit.errors import DataError
 
 Drawn = Literal["items", "pairs"]
 """What a sample is drawn of: single items, or pairs of neighbouring rows."""
+OnItem = Callable[[Item], None]
+"""Sees every item that has a question and options, its answer left out."""
 
 
 class Reading:
     """One pass over a benchmark: counts, exclusions, the sample, and what the set as a whole says of its answers."""
 
-    def __init__(self, mapping: Mapping[str, str], sample: Sample):
-        self._mapping, self._sample = mapping, sample
+    def __init__(self, mapping: Mapping[str, str], sample: Sample, on_item: OnItem | None = None):
+        self._mapping, self._sample, self._on_item = mapping, sample, on_item
         self._rows = self._stripped = self._repeated = 0
         self._seen: set[int] = set()
         self._reasons: Counter[str] = Counter()
@@ -102,6 +104,8 @@ class Reading:
             self._listed.append(exclusion)
 
     def _keep(self, candidate: Candidate, file: str, number_of_file: int, number: int) -> None:
+        if self._on_item is not None:
+            self._on_item(candidate.item)
         self._forms.add(candidate.answers)
         self._stripped += candidate.stripped
         subject, forms = candidate.item.file, frozenset(candidate.answers)

@@ -14,6 +14,7 @@ from lm_audit.audits.leakage.evidence.describing import describe
 from lm_audit.audits.leakage.evidence.figures import distribution, forest
 from lm_audit.audits.leakage.half_option.passes import OnRows, fitting
 from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.clean import SHARED, asked, without
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text, letters_of
 from lm_audit.audits.leakage.likelihood.scores import ngram_accuracy
 from lm_audit.errors import DataError
@@ -46,8 +47,11 @@ def text_likelihood(
     """n-gram accuracy, perplexity, Min-K% and Min-K%++ of each item's text; one forward pass an item.
 
     With ``clean``, items that the model cannot have seen, each membership score has its AUC (benchmark above clean),
-    DeLong's interval and a Mann-Whitney p-value; without them no threshold is offered, since none is known.
+    DeLong's interval and a Mann-Whitney p-value; without them no threshold is offered, since none is known. Clean items
+    that the benchmark asks too are left out with a note; ``DataError`` where that is more than half of them.
     """
+    if clean is not None:
+        clean = without(clean, {asked(item) for item in benchmark.items}, benchmark.name)
     rows = _scored(model, benchmark.items, n, "benchmark", on_rows)
     if not rows:
         raise DataError("every item is longer than the model reads", file=benchmark.name)
@@ -59,6 +63,8 @@ def text_likelihood(
     else:
         evidence.notes.append("No clean items were given (--leakage-clean): membership scores have no AUC.")
     evidence.finding(*text_findings(evidence, benchmark.name))
+    if clean is not None and (shared := clean.excluded.get(SHARED)):
+        evidence.notes.append(f"Warning: {shared} clean items were left out: {SHARED}.")
     describe(evidence, benchmark, {}, {"n": n, "clean": None if clean is None else clean.name})
     evidence.rows = [] if on_rows is not None else [*rows, *reference]
     return evidence

@@ -21,6 +21,7 @@ from lm_audit.audits.privacy.attribution.directions import RISK
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.documents import read_documents, sample_documents
 from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.data.shared_runs import shared_runs
 from lm_audit.audits.privacy.evidence.conclusions import scored_findings
 from lm_audit.audits.privacy.measure.blind import separation
 from lm_audit.audits.privacy.measure.membership import (
@@ -80,8 +81,9 @@ def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | No
     """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order.
 
     A text is called by its content, so that another run pairs it with itself, whatever was drawn beside it. One that
-    stands there several times counts once, with a warning where more than 5% do. ``DataError`` names a text that stands
-    on both sides, before any is drawn.
+    stands there several times counts once, with a warning where more than 5% do; so is told where more than 5% of the
+    held-out ones share a long run of words with any member. ``DataError`` names a text that stands on both sides,
+    before any is drawn.
     """
     sides = [(Path(where), member) for where, member in ((members, True), (held_out, False))]
     documents = {member: _distinct(where) for where, member in sides}
@@ -91,7 +93,16 @@ def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | No
         some = sample_documents(texts.values(), min(len(texts), limit or len(texts)), seed=seed)
         side = "member" if member else "held-out"
         found += [MemberText(f"{side}-{_name(text)}", text, member) for text in some]
+    shared = _told_runs(documents[True].values(), [one.text for one in found if not one.member])
+    if shared:
+        warnings.warn(f"{members} and {held_out}: {shared}", DataWarning, stacklevel=2)
     return found
+
+
+def _told_runs(members: Iterable[str], held_out: Sequence[str]) -> str | None:
+    """What is to be said of runs that both sides share: nothing of a few, as a licence's or a letter's opening."""
+    shared = shared_runs(members, held_out)
+    return None if shared is None or shared.sharing <= MANY * shared.held_out else str(shared)
 
 
 def _distinct(where: Path) -> dict[str, str]:
@@ -151,6 +162,9 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     if given > len(texts):
         evidence.parameters["repeated"] = given - len(texts)
         evidence.notes.append(f"{given - len(texts)} texts repeat another text of their side, and count once.")
+    if all(one.secret is None for one in texts):  # canaries and their twins share their wording, and not the secret
+        shared = _told_runs(*([one.text for one in texts if one.member is side] for side in (True, False)))
+        evidence.notes += [f"Warning: {shared}"] if shared else []
     evidence.extend_rows(rows)
     members, twins = _sides(rows, primary)
     evidence.metric("privacy.scored.roc_auc", auc_estimate(members, twins), _source("auc", primary))

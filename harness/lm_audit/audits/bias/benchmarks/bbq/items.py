@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from lm_audit.audits.bias.benchmarks.bbq.groups import ANSWERS, stereotyped_answer, stereotyped_answer_chinese
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
 from lm_audit.audits.bias.benchmarks.text_fields import label_field, text_field
 from lm_audit.errors import DataError
@@ -74,7 +75,7 @@ class BBQItem:
 
 def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each."""
-    rows = list(rows)
+    rows = published_rows(rows, "bbq")
     names = unique_items(("", f"{row.get('_file', 'row')}:{row.get('_row', i)}") for i, row in enumerate(rows, start=1))
     folded = _targets_follow_polarity(rows)
     return parse_each(rows, lambda row, number: _item(row, number, names[number - 1], folded), _content)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
+from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
 from lm_audit.audits.bias.benchmarks.text_fields import is_label
 from lm_audit.errors import DataError
@@ -48,7 +49,7 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
 
     Raises ``DataError`` for a direction that is neither "stereo" nor "antistereo": by it results are divided.
     """
-    rows = list(rows)
+    rows = published_rows(rows, "crows_pairs")
     names = unique_items(
         (str(row.get("idx", row.get("id", ""))), ":".join(map(str, place_of(row, i)))) for i, row in enumerate(rows, 1)
     )

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
+from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.errors import DataError
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
+TASKS = ("intrasentence", "intersentence")
+
+_DRAWN = re.compile(r"BLANK|_{2,}|\[mask\]|<mask>|\.{3,}|…", re.IGNORECASE)
+"""What may stand for the word left out, as sets of other origin write it; "blank" is an ordinary word too."""
+_CERTAIN = re.compile(r"BLANK|_{2,}|(?i:\[mask\]|<mask>|\[blank\]|<blank>|\{blank\})")
+"""What is nothing else: a row of a sentence alone, whatever its candidates are."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class StereoSetItem:
 
 def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each (two blanks, a candidate missing)."""
-    rows = list(rows)
+    rows = published_rows(rows, "stereoset")
     names = unique_items(
         (str(row.get("id") or ""), ":".join(map(str, place_of(row, number))))
         for number, row in enumerate(rows, start=1)
@@ -48,9 +56,6 @@ def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetIt
 
 def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
     context = text_field(row, "context")
-    task = str(row.get("task") or ("intrasentence" if "BLANK" in context else "intersentence"))
-    if task == "intrasentence" and context.count("BLANK") != 1:
-        raise DataError(f"has {context.count('BLANK')} blanks; exactly one is expected", field="context")
     candidates: dict[str, str] = {}
     if not isinstance(row["sentences"], list) or not all(isinstance(s, Mapping) for s in row["sentences"]):
         raise DataError(f"are {row['sentences']!r:.60}; a list of records is expected", field="sentences")
@@ -66,11 +71,42 @@ def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
         raise DataError(f"lacks the candidates {missing}", field="sentences")
     return StereoSetItem(
         item=name,
-        task=task,
+        task=_task(row, context, list(candidates.values())),
         target=text_field(row, "target"),
         bias_type=text_field(row, "bias_type"),
         context=context,
         stereotype=candidates["stereotype"],
         anti_stereotype=candidates["anti-stereotype"],
         unrelated=candidates["unrelated"],
+    )
+
+
+def _task(row: Mapping[str, Any], context: str, candidates: Sequence[str]) -> str:
+    """The task that the row states, or that its context and candidates show; raises where they contradict each other.
+
+    Candidates of one sentence repeat the context around its blank, however that is written.
+    """
+    stated = str(row.get("task") or "").strip().lower()
+    if stated and stated not in TASKS:
+        raise DataError(f"is {row['task']!r:.60}; one of {list(TASKS)} is expected", field="task")
+    blanks = len(_CERTAIN.findall(context))
+    filled = any(_fill(context, blank.span(), candidates) for blank in _DRAWN.finditer(context))
+    if stated == "intersentence" or (not stated and not blanks and not filled):
+        return "intersentence"
+    if blanks > 1 or (not blanks and not filled):
+        raise DataError(f"has {blanks} blanks; exactly one is expected", field="context")
+    if not stated and not filled and "BLANK" not in context:
+        raise DataError(
+            "has a blank that the candidates do not fill; name the task of each row in a column task", field="context"
+        )
+    return "intrasentence"
+
+
+def _fill(context: str, blank: tuple[int, int], candidates: Sequence[str]) -> bool:
+    """Whether every candidate is the context with something in place of the blank, by case and gaps apart."""
+    before, after = (" ".join(part.split()).casefold() for part in (context[: blank[0]], context[blank[1] :]))
+    texts = [" ".join(text.split()).casefold() for text in candidates]
+    before, after = before.rstrip("[<{ "), after.lstrip("]>} ")
+    return any(map(str.isalnum, before + after)) and all(
+        text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after) for text in texts
     )

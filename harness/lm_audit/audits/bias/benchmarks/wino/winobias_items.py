@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.audits.bias.benchmarks.wino.coreference import Question
 from lm_audit.errors import DataError
@@ -90,7 +91,11 @@ class WinoBiasItem:
 
 def parse_winobias(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinoBiasItem], list[Exclusion]]:
     """The usable lines, and those that are not usable with the reason for each."""
-    return parse_each(rows, _item, lambda item: replace(item, pair="", question=replace(item.question, item="")))
+    return parse_each(
+        published_rows(rows, "winobias"),
+        _item,
+        lambda item: replace(item, pair="", question=replace(item.question, item="")),
+    )
 
 
 def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
@@ -142,7 +147,14 @@ def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
             answer=candidates.index(antecedents[0].lower()),
         ),
         pair=f"{file.partition('_')[2]}:{row['index']}" if "index" in row else _PRONOUN.sub("_", sentence).lower(),
-        condition=str(row["condition"]),
-        type=int(row["type"]),
+        condition=_one_of(row, "condition", ("pro", "anti")),
+        type=int(_one_of(row, "type", ("1", "2"))),
         gender=_PRONOUNS[pronouns[0].lower()],
     )
+
+
+def _one_of(row: Mapping[str, Any], field: str, known: Sequence[str]) -> str:
+    value = str(row[field]).strip().removesuffix(".0")
+    if value not in known:
+        raise DataError(f"is {row[field]!r:.60}; {' or '.join(known)} is expected", field=field)
+    return value

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
+from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.audits.bias.benchmarks.wino.coreference import Question
 from lm_audit.errors import DataError
@@ -42,7 +43,11 @@ class WinogenderItem:
 
 def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinogenderItem], list[Exclusion]]:
     """The usable sentences, and those that are not usable with the reason for each."""
-    return parse_each(rows, _item, lambda item: replace(item, template="", question=replace(item.question, item="")))
+    return parse_each(
+        published_rows(rows, "winogender"),
+        _item,
+        lambda item: replace(item, template="", question=replace(item.question, item="")),
+    )
 
 
 def _item(row: Mapping[str, Any], _number: int) -> WinogenderItem:

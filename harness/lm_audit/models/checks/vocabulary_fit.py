@@ -1,0 +1,29 @@
+"""Whether a tokenizer's tokens are the model's: each that ordinary text is made of has an embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import listed
+from lm_audit.models.text.tokenizer import Tokenizer
+
+
+def check_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> None:
+    """``ModelError`` naming tokens without one of the ``rows`` embeddings of model ``name``.
+
+    Fewer tokens than embeddings are common (padding). Added tokens beyond the end (a ``[PAD]`` of fine-tuning) are let
+    pass, since no text holds them unless it spells them out, which is refused where it is scored; BOS and EOS are not.
+    """
+    vocabulary = tokenizer.get_vocab()
+    beyond = {token: number for token, number in vocabulary.items() if number >= rows}
+    if not beyond:
+        return
+    added: dict[str, Any] = getattr(tokenizer, "get_added_vocab", dict)()
+    framing = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    needed = {token: number for token, number in beyond.items() if token not in added or number in framing}
+    if needed:
+        raise ModelError(
+            f"model {name}: its tokenizer has {len(needed)} tokens beyond its {rows} embeddings, as of another model: "
+            f"{listed([f'{token!r:.40} ({number})' for token, number in sorted(needed.items(), key=lambda x: x[1])])}"
+        )
