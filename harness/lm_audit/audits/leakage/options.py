@@ -18,8 +18,9 @@ OPTIONS = (
     AuditOption(
         "--leakage-columns",
         "columns of the sets where they are not called question, A, B, C, ... (or options) and answer: "
-        "question=Q,options=A1|A2|A3,answer=Key,id=No,subject=Topic; answer-base=0 or 1 says where numbers as answers "
-        "count from, answer-as=letters, texts or labels what answers are; header=no reads a table by position "
+        "question=Q,context=Passage,options=A1|A2|A3,answer=Key,id=No,subject=Topic; answer-base=0 or 1 says where "
+        "numbers as answers count from, answer-as=letters, texts or labels what answers are; header=no reads a table "
+        "by position "
         "(columns 1, 2, ...)",
         type=filled,
     ),

@@ -17,18 +17,22 @@ from lm_audit.shared.visible import is_blank
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "题目", "问题",
 )  # fmt: skip
-OPTION_LISTS = ("options", "choices", "endings", "candidates", "选项")
+CONTEXTS = ("context", "passage", "article", "premise", "flores_passage", "材料")
+"""What is read before the question: without it, questions such as "What follows?" ask nothing."""
+OPTION_LISTS = ("options", "choices", "endings", "candidates", "mc1_targets", "选项")
 OPTION_FORMS = (
     "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
-    "ending{}", "sol{}", "op{}", "选项{}",
+    "mc_answer{}", "ending{}", "sol{}", "op{}", "选项{}",
 )  # fmt: skip
 ANSWERS = (
     "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
-    "answer_idx", "answer_index", "gold", "gold_label", "cop", "答案",
+    "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop", "答案",
 )  # fmt: skip
 IDS = ("id", "item_id", "question_id", "uid", "编号")
-_FIELDS = ("question", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
+_FIELDS = ("question", "context", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
 
+NO_CONTEXT = "none"
+"""What ``context=`` is where the question is to stand alone."""
 _VALUES = {"answer-base": ("0", "1"), "answer-as": (TEXTS, LETTER, LABELS), "header": ("yes", "no")}
 
 
@@ -36,7 +40,8 @@ _VALUES = {"answer-base": ("0", "1"), "answer-as": (TEXTS, LETTER, LABELS), "hea
 class Columns:
     """The columns of a set. ``options`` is one column that holds a list, or one a letter; ``answer`` may be absent.
 
-    ``subject`` names the file of an item where one file holds several subjects.
+    ``subject`` names the file of an item where one file holds several subjects, ``context`` a passage that stands
+    before the question.
     """
 
     question: str
@@ -44,6 +49,7 @@ class Columns:
     answer: str | None = None
     id: str | None = None
     subject: str | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def find_columns(
     known = _known(names)
     for field, column in mapping.items():
         absent = [part for part in column.split("|") if part not in names]
-        if absent and field in Columns.__dataclass_fields__:
+        if absent and field in Columns.__dataclass_fields__ and (field, column) != ("context", NO_CONTEXT):
             raise DataError(
                 f"has no column {absent[0]!r}, which {field} was mapped to; it has {list(names)}", file=file
             )
@@ -125,7 +131,9 @@ def find_columns(
         )
     # "answer_a" may be an option, and is then no answer.
     answers = [name for name in ANSWERS if not set(known.get(name, [])) & set(options)]
-    return Columns(question, options, found("answer", answers), found("id", IDS), mapping.get("subject"))
+    answer, name = found("answer", answers), found("id", IDS)
+    context = found("context", [one for one in CONTEXTS if not {question, answer, *options} & set(known.get(one, []))])
+    return Columns(question, options, answer, name, mapping.get("subject"), None if context == NO_CONTEXT else context)
 
 
 def has_known_columns(names: Sequence[str]) -> bool:
@@ -174,18 +182,36 @@ def candidate_of(row: Mapping[str, Any], columns: Columns, *, file: str, number:
     question = text_of(row.get(columns.question)).strip("\r\n")
     if is_blank(question):
         raise Unusable("the question is empty")
+    context = context_of(row.get(columns.context)) if columns.context else ""
     options = options_of(row, columns.options)
     name = text_of(row.get(columns.id)).strip() if columns.id else ""
     subject = text_of(row.get(columns.subject)).strip() if columns.subject else ""
-    whole_characters(question, *options.texts, name, subject)
+    whole_characters(context, question, *options.texts, name, subject)
     if _lists_its_options(question, options.texts):
         raise Unusable("the question itself lists the options, so that their order could be copied from it")
     value = row.get(columns.answer) if columns.answer else None
+    if value is None and options.marks:
+        value = list(options.marks)
     answers = readings(value, options.texts, options.labels)
     if answers is None:
         last = LETTERS[len(options.texts) - 1]
         raise Unusable(f"the answer is {str(value)!r:.40}, which is none of the options {LETTERS[0]} to {last}")
-    return Candidate(Item(name or str(number), subject or file, question, options.texts), answers, options.stripped)
+    asked = f"{context}\n{question}" if context else question
+    return Candidate(Item(name or str(number), subject or file, asked, options.texts), answers, options.stripped)
+
+
+def context_of(value: Any) -> str:
+    """The passage in a column: a text, or several (PubMedQA's list); "" where a row has none.
+
+    Raises :class:`Unusable` for what is no text.
+    """
+    if value is None or value != value:
+        return ""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(part, str) for part in parts):
+        raise Unusable("the passage before the question is no text")
+    text = "\n".join(part.strip("\r\n") for part in parts)
+    return "" if is_blank(text) else text
 
 
 def _lists_its_options(question: str, options: Sequence[str]) -> bool:

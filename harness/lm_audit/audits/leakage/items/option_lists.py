@@ -22,11 +22,15 @@ from lm_audit.shared.visible import is_blank
 
 @dataclass(frozen=True)
 class Options:
-    """Texts of the options and the set's own names of them (none: empty); ``stripped`` where labels were taken off."""
+    """Texts of the options and the set's own names of them (none: empty); ``stripped`` where labels were taken off.
+
+    ``marks`` say of each option whether it is right (1) or not (0), where the list of options does.
+    """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
     stripped: bool = False
+    marks: tuple[int, ...] = ()
 
 
 def options_of(row: Mapping[str, Any], columns: Sequence[str]) -> Options:
@@ -47,7 +51,12 @@ def options_of(row: Mapping[str, Any], columns: Sequence[str]) -> Options:
     if empty:
         raise Unusable(f"option {empty[0]} is empty")
     bare = without_labels(texts)
-    return Options(tuple(bare or texts), tuple(labels[: len(texts)]), bare is not None)
+    names: tuple[str, ...] = tuple(labels[: len(texts)])
+    marks: tuple[int, ...] = ()
+    if len(columns) == 1 and set(names) in ({"0", "1"}, {"0"}, {"1"}, {"True", "False"}):
+        marks = tuple(int(name in ("1", "True")) for name in names)
+        names = names if len(set(names)) == len(names) else ()  # of two options, these may be names
+    return Options(tuple(bare or texts), names, bare is not None, marks)
 
 
 @cache

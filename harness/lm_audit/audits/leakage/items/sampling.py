@@ -45,6 +45,8 @@ class Reading:
         self._unread: dict[tuple[str, frozenset[str]], list[Exclusion]] = {}
         self._unread_counts: Counter[tuple[str, frozenset[str]]] = Counter()
         self._positional: list[str] = []
+        self._contexts: dict[str, None] = {}
+        self._alike = 0
 
     def read(self, source: Source, number_of_file: int) -> None:
         """All rows of one file."""
@@ -96,7 +98,13 @@ class Reading:
             mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
             mapping.setdefault("answer", str(width))
         filled = {name for row in rows for name, value in row.items() if _holds_something(value)}
-        return find_columns(names, mapping, file=source.file, filled=filled)
+        columns = find_columns(names, mapping, file=source.file, filled=filled)
+        if "context" not in mapping:
+            if columns.context is not None:
+                self._contexts[columns.context] = None
+            elif len(rows) >= ENOUGH and 2 * len({str(row.get(columns.question)) for row in rows}) < len(rows):
+                self._alike += 1
+        return columns
 
     def _exclude(self, exclusion: Exclusion) -> None:
         self._reasons[_kind(exclusion.reason)] += 1
@@ -163,6 +171,13 @@ class Reading:
                 f"{', '.join(self._positional[:5])}: no header, read by position as question, options, answer: "
                 "`--leakage-columns header=yes` to change"
             )
+        for column in self._contexts:
+            yield f"{column!r} is read before each question: `--leakage-columns context=none` to change"
+        if self._alike:
+            yield (
+                "most rows share their question with another; if a passage belongs to each, name its column: "
+                "`--leakage-columns context=COLUMN`"
+            )
         note = form.note()
         if note:
             yield note
@@ -172,6 +187,9 @@ class Reading:
                 "order away"
             )
 
+
+ENOUGH = 10
+"""So many rows with few questions among them are no accident."""
 
 LOOKED_AT = 200
 """So many rows of a file say which columns there are and which of them hold values."""
