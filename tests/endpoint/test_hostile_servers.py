@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -146,3 +147,14 @@ def test_a_model_that_the_server_does_not_know_is_told_in_its_words() -> None:
         with pytest.raises(HarnessError, match="The model `made` does not exist") as raised:
             load_model(made.spec, endpoint=settings())
     assert "\n" not in str(raised.value)
+
+
+def test_a_server_that_leaves_a_greeting_in_tls_unanswered_is_given_up_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        with pytest.raises(ServerError, match=r"no connection within 0\.5 s; .* should the URL begin with http://\?"):
+            load_model(f"openai:m@https://127.0.0.1:{port}/v1", endpoint=settings(timeout_s=0.5, retries=6))
+        mute.setblocking(False)
+        mute.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            mute.accept()

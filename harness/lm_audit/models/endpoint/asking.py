@@ -122,7 +122,7 @@ def _listed(client: Client) -> Mapping[str, Any]:
     near = get_close_matches(client.address.model, names, 1, 0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UsageError(
-        f"openai:{client.address.model} at {client.url}: no such model there{hint} It serves "
+        f"openai:{client.address.model} at {client.url}: no such model there{hint or ';'} it serves "
         f"{', '.join(map(repr, names[:10]))}{' and more' if len(names) > 10 else ''}"
     )
 

@@ -20,6 +20,10 @@ from lm_audit.models.endpoint.client.secrets import Key
 from lm_audit.models.endpoint.settings import EndpointSettings
 
 _LONGEST_MESSAGE = 400
+_CONNECT_S = 10.0
+"""Seconds for a connection: a server of plain http may leave a greeting in TLS unanswered for ever."""
+_AGAIN = (408, 409, 429)
+"""Below 500, what the client tries again."""
 
 
 class Transport:
@@ -37,6 +41,7 @@ class Transport:
         self._key = Key()
         self._runner: asyncio.Runner | None = None
         self._openai: Any = None
+        self._met = False
 
     def close(self) -> None:
         """Close the connections."""
@@ -96,7 +101,7 @@ class Transport:
     async def _connect(self) -> Any:
         try:
             import httpx2
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
         except ImportError:
             raise UsageError(
                 f"openai:{self.address.model} needs the package openai: pip install 'pytest-lm-audit[endpoint]'"
@@ -114,7 +119,7 @@ class Transport:
             api_key=self._key.reveal(),
             base_url=self.url,
             max_retries=self.settings.retries,
-            timeout=self.settings.timeout_s,
+            timeout=Timeout(self.settings.timeout_s, connect=min(_CONNECT_S, self.settings.timeout_s)),
             http_client=http,
             default_headers=HEADERS,
         )
@@ -135,22 +140,47 @@ class Transport:
 
     async def request(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         """The response of a route; the ``HarnessError`` that a refusal or a lost connection stands for."""
-        import httpx2
         import openai
 
         try:
-            if method == "GET":
-                return await self._openai.get(path, cast_to=httpx2.Response)
-            return await self._openai.post(path, body=body, cast_to=httpx2.Response)
+            return await self._send(method, path, body)
         except openai.APIStatusError as error:
             raise self._refused(error.response, path) from None
-        except openai.APITimeoutError:
+        except openai.APITimeoutError as error:
+            if _without_connection(error):
+                raise self._unconnected() from None
             raise ServerError(
                 f"{self.who}: no answer within {self.settings.timeout_s:g} s, {self.settings.retries + 1} times; "
                 "give it more with --request-timeout, or ask less at once with --concurrency"
             ) from None
         except openai.APIConnectionError as error:
             raise self._unreachable(error) from None
+
+    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        """The client's answer. It tries again, but for a first look at the server that gets no connection."""
+        import httpx2
+        import openai
+
+        first = method == "GET" and not self._met
+        client = self._openai.with_options(max_retries=0) if first else self._openai
+        try:
+            if method == "GET":
+                return await client.get(path, cast_to=httpx2.Response)
+            return await client.post(path, body=body, cast_to=httpx2.Response)
+        except (openai.APIConnectionError, openai.APIStatusError) as error:
+            if not first or _without_connection(error):
+                raise
+            if isinstance(error, openai.APIStatusError) and error.status_code not in _AGAIN and error.status_code < 500:
+                raise
+        finally:
+            self._met = True
+        return await self._send(method, path, body)
+
+    def _unconnected(self) -> ServerError:
+        """The error of a server that leaves a connection without an answer."""
+        seconds = min(_CONNECT_S, self.settings.timeout_s)
+        way = ", and should the URL begin with http://?" if self.url.startswith("https:") else "?"
+        return ServerError(f"{self.who}: no connection within {seconds:g} s; is a server running there{way}")
 
     def _refused(self, response: Any, path: str) -> HarnessError:
         """The error that a status stands for, in words."""
@@ -209,6 +239,12 @@ async def _cancel_others() -> None:
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task.cancel()
+
+
+def _without_connection(error: BaseException) -> bool:
+    import httpx2
+
+    return any(isinstance(one, httpx2.ConnectTimeout) for one in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
