@@ -5,6 +5,7 @@ HarnessError
 ├── ModelError   a model that cannot be loaded, or that answers with NaN
 │   └── ServerError  a server that is not there, or does not answer as one should
 ├── DataError    an input file or row that breaks its format
+│   └── ContextError  a text that is longer than its model reads
 ├── BudgetError  tokens ran out that a run may spend
 ├── GateError    a gates file that cannot be read or names what does not exist
 └── StoreError   a run store that cannot be written or read
@@ -59,6 +60,23 @@ class DataError(HarnessError):
         shown = self.file if self.file is None or len(self.file) <= 300 else f"{self.file[:100]}...{self.file[-100:]}"
         where = [part for part in (shown, f"row {row}" if row is not None else None, field) if part]
         super().__init__(f"{', '.join(where)}: {message}" if where else message)
+
+
+class ContextError(DataError):
+    """A text that is longer than its model reads; :func:`beyond_context` has the words, wherever it is met."""
+
+
+def beyond_context(what: str, tokens: int, model: str, limit: int, advice: str) -> str:
+    """Why ``what`` is not given to ``model``: it needs so many ``tokens``, and ``limit`` is its context window.
+
+    One wording for errors (:class:`ContextError`), cases that are skipped and items that are left out. ``advice`` says
+    what to do.
+    """
+    return f"{what} needs {tokens} tokens, and {model} reads at most {limit} (its context window): {advice}"
+
+
+TOO_LONG = "longer than the model reads"
+"""The same as a reason by which rows that were left out are counted."""
 
 
 class GateError(HarnessError):

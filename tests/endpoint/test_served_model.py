@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import ContextError, ModelError, UsageError
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.model import EndpointModel
@@ -78,7 +78,7 @@ def test_samples_differ_by_seed_and_by_repeat_and_come_again(model: EndpointMode
 
 
 def test_a_prompt_beyond_the_context_is_told_in_one_line(model: EndpointModel) -> None:
-    with pytest.raises(ModelError, match=r"exceeds the available context size"):
+    with pytest.raises(ContextError, match=r"prompt 0 needs 2502 tokens, and smollm2-served reads at most 2048"):
         model.generate(["word " * 2500], max_new_tokens=1)
 
 

@@ -186,7 +186,7 @@ def test_a_case_longer_than_the_server_s_context_is_skipped_at_collection(tmp_pa
         made.context = 400
         done = audit(tmp_path, made.spec, "-rs", "-k", "asks")
     assert done.counts == {"passed": 1, "skipped": 1, "deselected": 2}, done.output
-    assert "needs 500 tokens with its answer, beyond the context of 400 tokens of model made" in done.output
+    assert "the case with its answer needs 500 tokens, and model made reads at most 400" in done.output
 
 
 def test_stages_behind_a_server_are_refused_before_anything_is_asked(tmp_path: Path) -> None:

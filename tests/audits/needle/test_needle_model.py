@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
-from lm_audit.audits.needle.answers.answerers import beyond_context
-from lm_audit.errors import DataError, UsageError
+from lm_audit.audits.needle.answers.answerers import too_long
+from lm_audit.errors import ContextError, DataError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.prefix_reader import Reader
 from lm_audit.models.generation.shared_prefix import complete
@@ -102,7 +102,7 @@ def test_enough_ends_a_continuation(tiny: LanguageModel) -> None:
 
 def test_prompt_beyond_the_context_is_an_error(tiny: LanguageModel) -> None:
     context = tiny.module.config.max_position_embeddings
-    with pytest.raises(UsageError, match=f"holds {context}"):
+    with pytest.raises(ContextError, match=f"reads at most {context}"):
         complete(tiny, [[40] * context], [[50, 51]], max_new_tokens=2)
 
 
@@ -140,10 +140,10 @@ def test_samples_made_for_another_tokenizer_are_refused(tiny: LanguageModel, smo
 
 def test_samples_beyond_the_context_are_refused_with_both_numbers(tiny: LanguageModel) -> None:
     context = tiny.module.config.max_position_embeddings
-    reason = beyond_context(tiny, context + 1)
+    reason = too_long(tiny, context + 1)
     assert str(context + 1) in present(reason)
-    assert f"context of {context} tokens" in present(reason)
-    assert beyond_context(tiny, context) is None
+    assert f"reads at most {context} (its context window)" in present(reason)
+    assert too_long(tiny, context) is None
 
 
 @pytest.mark.slow

@@ -89,7 +89,9 @@ def test_a_thought_that_does_not_fit_the_context_is_named() -> None:
     model = LanguageModel(small_llama(context=950), tokenizer_that_opens(), name="small")
     model.chat_settings = ChatSettings({}, 100)
 
-    with pytest.raises(DataError, match=r"needs 900 tokens with its answer and 100 for its thought .* context of 950"):
+    with pytest.raises(
+        DataError, match=r"900 tokens, answer included, and its thought of 100 needs 1000 .* at most 950"
+    ):
         ModelAnswerer(model).answer([sample()])
 
 

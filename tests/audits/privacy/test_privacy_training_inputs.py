@@ -17,7 +17,7 @@ from lm_audit.audits.privacy.training.dpo import train_preferences
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
-from lm_audit.errors import DataError, ModelError, UsageError
+from lm_audit.errors import ContextError, DataError, ModelError, UsageError
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
@@ -136,10 +136,12 @@ def test_rows_longer_than_the_context_say_what_to_set() -> None:
     module = small("gpt2")
     module.config.n_positions = 128
     long = [*TEXTS[:3], "a" * 140]
-    with pytest.raises(DataError, match=r"row 4: .* 142 tokens, and GPT2LMHeadModel reads 128: .*--sft max_length=128"):
+    with pytest.raises(
+        ContextError, match=r"row 4: .* 142 tokens, and GPT2LMHeadModel reads at most 128 .*--sft max_length=128"
+    ):
         train_texts(module, byte_tokenizer(256), long, SETTINGS, seed=0, stage="sft")
     pairs = [*PAIRS[:1], {"prompt": "b" * 130, "chosen": "yes", "rejected": "no"}]
-    with pytest.raises(DataError, match=r"row 2: .*preference pair.* reads 128: .*--dpo max_length=128"):
+    with pytest.raises(DataError, match=r"row 2: .*preference pair.* reads at most 128 .*--dpo max_length=128"):
         train_preferences(
             module, byte_tokenizer(256), pairs, replace(SETTINGS), beta=0.1, seed=0, stage="dpo_no_canary"
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import ContextError, ModelError, UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation import memory
 from lm_audit.models.generation.in_slots import slot_decoding
@@ -218,7 +218,7 @@ class TestContext:
         assert len(model.generate(["b" * 63], max_new_tokens=50)[0].token_ids) == 1
 
     def test_a_prompt_that_is_too_long_is_named(self, model: LanguageModel) -> None:
-        with pytest.raises(UsageError, match="prompt 1 has 65 tokens; the context of model small holds 64"):
+        with pytest.raises(ContextError, match="prompt 1 needs 65 tokens, and small reads at most 64"):
             model.generate(["a", "b" * 64], max_new_tokens=1)
 
 

@@ -91,7 +91,7 @@ def test_without_anything_before_it_the_first_token_is_left_out(model: LanguageM
 def test_the_context_window_is_checked_before_anything_runs(model: LanguageModel) -> None:
     longest = [3] * 97  # the last token is predicted, never read
     assert len(model.loglikelihood([(longest[:1], longest[1:])])[0]) == 96
-    with pytest.raises(DataError, match=r"request 1: 98 tokens, but small-llama reads at most 96"):
+    with pytest.raises(DataError, match=r"request 1 needs 97 tokens, and small-llama reads at most 96"):
         model.loglikelihood([([1], [2]), ([3] * 90, [4] * 8)])
 
 

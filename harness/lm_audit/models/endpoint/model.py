@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.errors import HarnessError, ModelError, UsageError
+from lm_audit.errors import ContextError, HarnessError, ModelError, UsageError, beyond_context
 from lm_audit.models.capabilities import Capability, Offers
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.endpoint.asking import request_of
@@ -127,7 +127,8 @@ class EndpointModel(LanguageModel):
         With ``chat`` the server's own template is used. A server cannot be made to close a thought: where the model
         thinks, its thought has room for ``thinking_tokens`` beside ``max_new_tokens``, and a reply that uses all of it
         up inside the thought has no answer. Raises ``ModelError`` for a route that the server does not have, and where
-        the tokens of a prompt are other than its tokenizer counts.
+        the tokens of a prompt are other than its tokenizer counts, ``ContextError`` for one that is longer than its
+        context, where its tokens are counted here.
         """
         if chat and thinking_tokens is None:
             thinking_tokens = self.chat_settings.thinking_tokens
@@ -142,9 +143,13 @@ class EndpointModel(LanguageModel):
         if stop:
             settings["stop"] = list(stop)
         seen: Counter[str] = Counter()
-        questions, counts = [], []
+        questions: list[Question] = []
+        counts: list[int | None] = []
         for prompt in prompts:
             body, count = (self._chat_body(prompt), None) if chat else self._text_body(prompt)
+            if count is not None and self._window is not None and count > self._window:
+                what = f"prompt {len(questions)}"
+                raise ContextError(beyond_context(what, count + 1, self.name, self._window + 1, "shorten it"))
             key = json.dumps(body, sort_keys=True)
             number, own = seen[key], {}
             seen[key] += 1

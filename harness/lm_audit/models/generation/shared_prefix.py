@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import ContextError, UsageError, beyond_context
 from lm_audit.models.context import context_window
 from lm_audit.models.generation.continuation import columns
 from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
@@ -146,7 +146,5 @@ def _check(
             check_ids(part, vocabulary, f"{what} {index}", model.name)
         needed = len(prompt) + max(len(target), max_new_tokens) - 1
         if context is not None and needed > context:
-            raise UsageError(
-                f"prompt {index} has {len(prompt)} tokens and needs {needed} with its answer; "
-                f"the context of model {model.name} holds {context}"
-            )
+            what = f"prompt {index} with its answer"
+            raise ContextError(beyond_context(what, needed, model.name, context, "shorten it or lower max_new_tokens"))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import ContextError, DataError, UsageError, beyond_context
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.text.text_ids import added
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -128,10 +128,8 @@ def check_sizes(encoded: Sequence[Encoded], *, window: int | None, vocabulary: i
     if window is not None:
         for index, item in enumerate(encoded):
             if item.inputs > window:
-                raise DataError(
-                    f"{len(item.ids)} tokens, but {name} reads at most {window} (its context window) and predicts one",
-                    field=f"request {index}",
-                )
+                # The last token is predicted and never read.
+                raise ContextError(beyond_context(f"request {index}", item.inputs, name, window, "shorten it"))
     if vocabulary is not None and encoded:
         _check_vocabulary(encoded, vocabulary, name)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import ContextError, UsageError, beyond_context
 from lm_audit.models.context import context_window, window_hint
 from lm_audit.models.text.text_ids import check_ids, prompt_ids
 from lm_audit.models.text.thinking import ThoughtMarkers, opened_thought
@@ -32,7 +32,8 @@ _TAIL = 24
 
 
 def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: bool) -> list[EncodedPrompt]:
-    """The ids of each prompt; ``UsageError`` naming the index of one that is empty, malformed or too long.
+    """The ids of each prompt; ``UsageError`` naming the index of one that is empty or malformed, ``ContextError`` of
+    one that is too long.
 
     With ``chat`` also what :class:`lm_audit.models.text.chat.ChatTemplate` raises.
     """
@@ -45,9 +46,7 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
             raise UsageError(f"prompt {index} has no token, and the tokenizer adds no BOS; expected at least one token")
         if context is not None and len(ids) > context:
             hint = window_hint(model.module.config)
-            raise UsageError(
-                f"prompt {index} has {len(ids)} tokens; the context of model {model.name} holds {context}{hint}"
-            )
+            raise ContextError(beyond_context(f"prompt {index}", len(ids), model.name, context, f"shorten it{hint}"))
         check_ids(ids, int(model.module.get_input_embeddings().num_embeddings), f"prompt {index}", model.name)
     template = model.chat_template if chat and encoded else None
     return [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from lm_audit.errors import HarnessError
+from lm_audit.errors import HarnessError, beyond_context
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.audit_marker import missing_audit_marker, require_marker
@@ -74,7 +74,7 @@ def _parameter(selection: Selection, session: AuditSession, audit: str | None) -
     lacking = missing_capability(selection, session)
     if lacking:
         marks.append(pytest.mark.skip(reason=lacking))
-    beyond = beyond_context(selection, session)
+    beyond = too_long(selection, session)
     if beyond:
         marks.append(pytest.mark.skip(reason=beyond))
     gone = missing_device(selection, session)
@@ -92,22 +92,22 @@ def missing_capability(selection: Selection, session: AuditSession) -> str | Non
     return None if lacking is None else f"model {selection.model.name} does not offer: {lacking}"
 
 
-def beyond_context(selection: Selection, session: AuditSession) -> str | None:
+def too_long(selection: Selection, session: AuditSession) -> str | None:
     """Why the case is too long for its model, as its files or its server say; None where it fits or nobody says."""
     case, model = selection.case, selection.model
     if case is None or case.tokens is None or model is None:
         return None
     facts = facts_of(session, model)
     if facts is not None:
-        context, kind = facts.context, "context"
+        context = facts.context
     else:
         from lm_audit.models.files.stated_context import stated_context  # imports no torch
 
         context = stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
-        kind = "trained context"
     if context is None or case.tokens <= context:
         return None
-    return f"needs {case.tokens} tokens with its answer, beyond the {kind} of {context} tokens of model {model.name}"
+    advice = "leave it out, or ask a model that reads more"
+    return beyond_context("the case with its answer", case.tokens, f"model {model.name}", context, advice)
 
 
 def missing_device(selection: Selection, session: AuditSession) -> str | None:

@@ -19,7 +19,7 @@ from lm_audit.audits.faithfulness.deletion.metrics import (
 )
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
 from lm_audit.audits.faithfulness.passage.sentences import Units
-from lm_audit.audits.faithfulness.passage.tokens import Passage, Prompt, encode_passage
+from lm_audit.audits.faithfulness.passage.tokens import Passage, Prompt, passage_of
 from lm_audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -165,6 +165,6 @@ def deletion_curve(
     "chunk". ``baseline``: what overwrites a token, "eos", "pad", "mean" (mean embedding) or "random" (by ``seed``), one
     for one. ``view``: which view of an Attribution gives the weights. Every user token is a feature, for every method.
     """
-    passage = encode_passage(model.tokenizer, prompt, generation, chat=chat, chat_args=model.chat_settings.arguments)
+    passage = passage_of(model, prompt, generation, chat=chat)
     test = DeletionTest(model, passage, unit=unit, steps=steps, baseline=baseline, seed=seed)
     return test.curve(attribution, view)

@@ -14,7 +14,7 @@ from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
 from lm_audit.audits.faithfulness.methods.hops import Hops
 from lm_audit.audits.faithfulness.methods.method_options import Options
 from lm_audit.audits.faithfulness.passage.spans import Span
-from lm_audit.audits.faithfulness.passage.tokens import Passage, Prompt, encode_passage
+from lm_audit.audits.faithfulness.passage.tokens import Passage, Prompt, passage_of
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.methods.trace import Trace
@@ -42,10 +42,7 @@ class TracedPassage:
     def __init__(
         self, model: LanguageModel, prompt: Prompt, generation: str | Sequence[int], *, chat: bool = False
     ) -> None:
-        self._begin(
-            model,
-            encode_passage(model.tokenizer, prompt, generation, chat=chat, chat_args=model.chat_settings.arguments),
-        )
+        self._begin(model, passage_of(model, prompt, generation, chat=chat))
 
     @classmethod
     def of(cls, model: LanguageModel, passage: Passage) -> Self:

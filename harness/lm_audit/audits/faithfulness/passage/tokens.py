@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.faithfulness.passage.sentences import Units, chunk_units, sentence_units, word_units
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import ContextError, DataError, UsageError, beyond_context
 from lm_audit.models.text.chat import ChatTemplate
 from lm_audit.models.text.token_spans import encode_texts, tells_offsets
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.visible import is_blank
+
+if TYPE_CHECKING:
+    from lm_audit.models.language_model import LanguageModel
 
 Offsets = tuple[tuple[int, int], ...]
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
@@ -129,6 +132,19 @@ def encode_passage(
         eos_id=eos,
         ends_with_eos=eos is not None,
     )
+
+
+def passage_of(model: LanguageModel, prompt: Prompt, generation: str | Sequence[int], *, chat: bool) -> Passage:
+    """The passage as ``model`` reads it: its tokenizer, its chat settings, its context window.
+
+    Raises what :func:`encode_passage` raises, and ``ContextError`` for a passage that is longer than the model reads.
+    """
+    passage = encode_passage(model.tokenizer, prompt, generation, chat=chat, chat_args=model.chat_settings.arguments)
+    window, tokens = model.context_window, len(passage.ids)
+    if window is not None and tokens > window:
+        what = "the prompt with its generation"
+        raise ContextError(beyond_context(what, tokens, model.name, window, "shorten the prompt"))
+    return passage
 
 
 def _encode_prompt(

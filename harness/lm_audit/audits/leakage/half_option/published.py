@@ -18,7 +18,7 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.memory import share_source
 from lm_audit.audits.leakage.signs import paired_sign_flip
-from lm_audit.errors import DataError
+from lm_audit.errors import TOO_LONG, ContextError
 from lm_audit.evidence import Evidence, Figure
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
@@ -45,11 +45,9 @@ def published_memorisation(
     """
     fits = fitting(model, benchmark.items)
     items = [item for item, fit in zip(benchmark.items, fits, strict=True) if fit]
-    excluded = {
-        item.key: "longer than the model reads" for item, fit in zip(benchmark.items, fits, strict=True) if not fit
-    }
+    excluded = {item.key: TOO_LONG for item, fit in zip(benchmark.items, fits, strict=True) if not fit}
     if not items:
-        raise DataError("every item is longer than the model reads", file=benchmark.name)
+        raise ContextError(f"every item is {TOO_LONG}", file=benchmark.name)
     rows: list[dict[str, Any]] = []
     keep = on_rows or (lambda some: rows.extend(map(dict, some)))
     files = [item.file for item in items]

@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.items.item import Item, duplicate_options, shuffle_options
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
+from lm_audit.errors import TOO_LONG
 
 ORIGINAL, SHUFFLED = "original", "shuffled"
 OTHER_QUESTION, OTHER_ITEM = "other_question", "other_item"
@@ -35,7 +36,7 @@ def exclude(items: Sequence[Item], fits: Sequence[bool]) -> tuple[list[Item], di
     for item, fit in zip(items, fits, strict=True):
         twins = duplicate_options(item)
         if not fit:
-            out[item.key] = "longer than the model reads"
+            out[item.key] = TOO_LONG
         elif twins:
             out[item.key] = f"options {twins[0]} and {twins[1]} are equal"
         else:

@@ -17,7 +17,7 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.clean import SHARED, asked, without
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text, letters_of
 from lm_audit.audits.leakage.likelihood.scores import ngram_accuracy
-from lm_audit.errors import DataError
+from lm_audit.errors import TOO_LONG, ContextError
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, mann_whitney_p, roc_auc
@@ -54,7 +54,7 @@ def text_likelihood(
         clean = without(clean, {asked(item) for item in benchmark.items}, benchmark.name)
     rows = _scored(model, benchmark.items, n, "benchmark", on_rows)
     if not rows:
-        raise DataError("every item is longer than the model reads", file=benchmark.name)
+        raise ContextError(f"every item is {TOO_LONG}", file=benchmark.name)
     reference = _scored(model, clean.items, n, "clean", on_rows) if clean is not None else []
     evidence = Evidence("leakage", headline="leakage.ngram_accuracy")
     _record(evidence, rows, seed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import FEWEST
 from lm_audit.audits.leakage.signs import unreachable
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import ContextError, DataError, UsageError, beyond_context
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ def _totals(model: LanguageModel, rows: Sequence[str], orders: Sequence[Sequence
     window = model.context_window or 10**9
     longest = max(range(len(ids)), key=lambda i: len(ids[i]))
     if len(ids[longest]) >= window:
-        raise DataError(f"{len(ids[longest])} tokens; {model.name} reads {window}", row=longest + 1)
+        reason = beyond_context("this row", len(ids[longest]) + 1, model.name, window, "shorten it or leave it out")
+        raise ContextError(reason, row=longest + 1)
     pieces = [_windows(ids, order, window - 1) for order in orders]
     scores = iter(model.loglikelihood([([], piece) for some in pieces for piece in some]))
     return [sum(next(scores).total for _ in some) for some in pieces]

@@ -12,7 +12,7 @@ from lm_audit.audits.needle.haystack.token_offsets import Encoder
 from lm_audit.audits.needle.samples.frame import MESSAGES
 from lm_audit.audits.needle.samples.sample import Sample, hash_ids
 from lm_audit.audits.needle.samples.wording import join_keys
-from lm_audit.errors import DataError
+from lm_audit.errors import ContextError, DataError, beyond_context
 from lm_audit.models.text.thinking import MARKERS, Reply, opened_thought, split_reply
 
 if TYPE_CHECKING:
@@ -88,12 +88,13 @@ class ModelAnswerer:
         """Greedy answers of at most ``tokens_to_generate`` tokens, and the values' log-probability in the same pass.
 
         A thought has the room of the model's ``chat_settings`` beside that.
-        Raises ``DataError`` for a sample that is longer than the model's context or made for another tokenizer.
+        Raises ``ContextError`` for a sample that is longer than the model reads, ``DataError`` for one made for another
+        tokenizer.
         """
         for sample in samples:
-            reason = beyond_context(self._model, sample.actual_length, self._thought_room(sample))
+            reason = too_long(self._model, sample.actual_length, self._thought_room(sample))
             if reason:
-                raise DataError(reason, field=sample.id)
+                raise ContextError(reason, field=sample.id)
         if self._by_text:
             return self._asked_by_text(samples)
         found: dict[int, Completion] = {}
@@ -195,7 +196,7 @@ def context_of(model: LanguageModel) -> int | None:
     return model.context_window
 
 
-def beyond_context(model: LanguageModel, tokens: int, thought: int = 0) -> str | None:
+def too_long(model: LanguageModel, tokens: int, thought: int = 0) -> str | None:
     """Why a prompt of so many tokens, answer included, is not given to the model; ``None`` where it fits.
 
     ``thought``: tokens that the model may think besides.
@@ -203,11 +204,9 @@ def beyond_context(model: LanguageModel, tokens: int, thought: int = 0) -> str |
     context = context_of(model)
     if context is None or tokens + thought <= context:
         return None
-    besides = f" and {thought} for its thought (--thinking-tokens)" if thought else ""
-    return (
-        f"needs {tokens} tokens with its answer{besides}, beyond the trained context of {context} tokens of model "
-        f"{model.name}"
-    )
+    what = f"a prompt of {tokens} tokens, answer included" + (f", and its thought of {thought}" if thought else "")
+    advice = "ask for shorter lengths" + (" or fewer --thinking-tokens" if thought else "")
+    return beyond_context(what, tokens + thought, model.name, context, advice)
 
 
 def _by_budget(samples: Sequence[Sample]) -> list[list[Sample]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.needle.answers.answerers import ModelAnswerer, beyond_context
+from lm_audit.audits.needle.answers.answerers import ModelAnswerer, too_long
 from lm_audit.audits.needle.answers.evaluation import grid_evidence
 from lm_audit.audits.needle.grid.adaptive import Place, find_cliff
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
@@ -79,8 +79,7 @@ def measurable(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
     """The plan's lengths that this model reads, its thought included, and the task fits in; why others are left out."""
     thought = _thought_room(model, plan)
     reasons = {
-        length: beyond_context(model, length, thought) or too_short(plan, model.tokenizer, length)
-        for length in plan.lengths
+        length: too_long(model, length, thought) or too_short(plan, model.tokenizer, length) for length in plan.lengths
     }
     return [n for n, reason in reasons.items() if not reason], [reason for reason in reasons.values() if reason]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
-from lm_audit.errors import DataError
+from lm_audit.errors import ContextError, DataError, beyond_context
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.training import TrainingSettings, pad_rows, shuffled_batches
@@ -25,17 +25,14 @@ def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> 
 
 
 def require_context(module: CausalModule, lengths: Sequence[int], what: str, setting: str) -> None:
-    """``DataError`` for the first row that is longer than the model's context, with what to set; lengths in tokens."""
+    """``ContextError`` for the first row that the model cannot read, with what to set; lengths in tokens."""
     from lm_audit.models.context import context_window
 
     window = context_window(module.config)
     for number, length in enumerate(lengths, 1):
         if window is not None and length > window:
-            raise DataError(
-                f"{what} has {length} tokens, and {type(module).__name__} reads {window}: shorten it, or cut rows with "
-                f"{setting} max_length={window}",
-                row=number,
-            )
+            advice = f"shorten it, or cut rows with {setting} max_length={window}"
+            raise ContextError(beyond_context(what, length, type(module).__name__, window, advice), row=number)
 
 
 def end_ids(tokenizer: Tokenizer) -> Ids:
