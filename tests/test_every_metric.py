@@ -95,6 +95,21 @@ def test_every_headline_is_paired_with_itself(smoke: Run) -> None:
     assert [change.metric for change in decided if change.basis != "paired" or not change.identical] == []
 
 
+SAID_BY_NAME = ("::test_preference_grid[", "::test_refusal[")
+"""Cases whose items bear their whole text as names."""
+
+
+@pytest.mark.slow
+def test_every_row_says_what_its_item_is(smoke: Run) -> None:
+    """Else other data under the same names would be taken for the same items."""
+    lacking = {}
+    for case in (case for case in smoke.cases if not case.is_control):
+        rows = [row["item"] for row in read_rows(smoke.folder, case.last.row_files) if row.get("content") is None]
+        if rows and not any(name in case.case_id for name in SAID_BY_NAME):
+            lacking[case.case_id] = rows[:3]
+    assert lacking == {}
+
+
 @pytest.mark.slow
 def test_every_value_lies_in_the_range_of_its_metric(smoke: Run) -> None:
     beyond = []

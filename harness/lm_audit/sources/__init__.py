@@ -12,6 +12,7 @@ from lm_audit.sources.record import MetricSource, Term
 
 if TYPE_CHECKING:
     from lm_audit.sources.checking import undirected, unreproduced, unsourced
+    from lm_audit.sources.content import content_digest
     from lm_audit.sources.functions import register_statistic
     from lm_audit.sources.recomputing import recompute
 else:
@@ -20,6 +21,7 @@ else:
 __all__ = [
     "MetricSource",
     "Term",
+    "content_digest",
     "recompute",
     "register_statistic",
     "undirected",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from lm_audit.sources.clusters import Clustering, clusterings, sides_of
+from lm_audit.sources.content import CONTENT, OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
 from lm_audit.sources.record import MetricSource
@@ -41,7 +42,8 @@ class Change:
     """``difference`` is b minus a in the metric's unit; ``p`` is ``None`` where too little is known for a test.
 
     ``floor`` is the smallest p that these data could have given. ``pairs`` counts the units of both runs, ``clusters``
-    what was exchanged or resampled. ``error`` and ``df``: standard error of the difference, degrees of freedom.
+    what was exchanged or resampled. ``others`` counts units of one name that hold another item in each run: they are no
+    pairs. ``error`` and ``df``: standard error of the difference, degrees of freedom.
     """
 
     difference: Estimate
@@ -53,6 +55,7 @@ class Change:
     only_b: int
     clusters: int
     identical: bool = False
+    others: int = 0
     error: float | None = None
     df: float | None = None
 
@@ -73,21 +76,29 @@ def change_between(
     target: float | None = None,
     resolution: float = 0.001,
     seed: int = 0,
-) -> Change | str:
+    redrawn: bool = False,
+) -> Change | OtherData | str:
     """The change from run ``a`` to run ``b``, or why there is none; with ``target`` the distance from it is tested.
 
-    ``resolution`` is the smallest p-value that matters to the caller. Raises ``DataError`` for a source that the rows
-    do not know.
+    ``resolution`` is the smallest p-value that matters to the caller. Units of one name that hold another item are
+    never paired; where that leaves too few, the data are others, unless they were ``redrawn`` (by another seed): then
+    they are two samples. Raises ``DataError`` for a source that the rows do not know.
     """
     units_a, units_b = gathered(source, a), gathered(source, b)
     if not len(units_a) or not len(units_b):
         return f"no row of {'the first' if not len(units_a) else 'the second'} run has a value"
     place = {key: index for index, key in enumerate(units_b.keys)}
-    both = [(i, place[key]) for i, key in enumerate(units_a.keys) if key in place]
+    named = [(i, place[key]) for i, key in enumerate(units_a.keys) if key in place]
+    moved = differing([units_a.rows[i] for i, _ in named], [units_b.rows[j] for _, j in named])
+    both = [pair for pair, other in zip(named, moved, strict=True) if not other]
+    others = len(named) - len(both)
     work = _Work(source, target, resolution, seed)
-    if 2 * len(both) >= min(len(units_a), len(units_b)):
+    if both and 2 * len(both) >= min(len(units_a), len(units_b)):
         first, second = units_a.take([i for i, _ in both]), units_b.take([j for _, j in both])
-        return _paired(work, first, second, len(units_a) - len(both), len(units_b) - len(both))
+        found = _paired(work, first, second, len(units_a) - len(named), len(units_b) - len(named))
+        return replace(found, others=others) if isinstance(found, Change) else found
+    if others and not redrawn:
+        return OtherData(others, len(named), str(units_a.keys[named[moved.index(True)][0]]))
     return _independent(work, units_a, units_b)
 
 
@@ -234,7 +245,8 @@ def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clus
 def _moved(source: MetricSource, a: Units, b: Units) -> Mask:
     """Units that differ between the runs in anything that the statistic reads."""
     if source.statistic not in STATISTICS:
-        return np.array([dict(x) != dict(y) for x, y in zip(a.rows, b.rows, strict=True)], dtype=bool)
+        without = [[{k: v for k, v in row.items() if k != CONTENT} for row in side.rows] for side in (a, b)]
+        return np.array([x != y for x, y in zip(*without, strict=True)], dtype=bool)
     moved = a.values != b.values
     for name in BESIDE:
         if name in source.options:

@@ -8,8 +8,11 @@ import pytest
 
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.evaluation import cell_evidence, grid_evidence
-from lm_audit.audits.needle.grid.cells import Scored
+from lm_audit.audits.needle.grid.cells import Scored, score_sample
+from lm_audit.audits.needle.haystack.text import Haystack
+from lm_audit.audits.needle.samples.building import NeedleTask, build_sample
 from lm_audit.sources import unreproduced, unsourced
+from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 
 
 def scored(count: int = 8, lengths: tuple[int, ...] = (256, 512), *, shared: bool = False) -> list[Scored]:
@@ -77,3 +80,16 @@ def test_what_this_size_can_never_show_is_said_in_the_case() -> None:
     assert "can show no cliff" not in notes(grid_evidence(scored(30)))
     assert "no verdict on this cell alone" in notes(cell_evidence(scored(1, (256,))))
     assert "no verdict on this cell alone" not in notes(cell_evidence(scored(30, (256,))))
+
+
+def content(tokenizer: str = "byte-level", haystack: str = "essay", seed: int = 0) -> str | None:
+    sample = build_sample(
+        Haystack(haystack, small_tokenizer(tokenizer)), length=400, depth=50.0, needle=NeedleTask(), seed=seed
+    )
+    return score_sample(sample, Answer("x", "eos", 1, None, None, False)).content
+
+
+def test_an_item_is_what_was_hidden_in_which_text_whatever_the_tokenizer_makes_of_it() -> None:
+    same = content()
+    assert same is not None and content("tiktoken") == same
+    assert len({same, content(haystack="noise"), content(seed=1)}) == 3

@@ -55,7 +55,7 @@ def test_controls_share_nothing_of_it_and_the_seed_reaches_every_test(
     monkeypatch.setattr(runs, "Comparing", comparing)
     cases = [control(), measured("1"), measured("2"), measured("3")]
     compared(tmp_path, cases, cases, seed=7)
-    assert told == [{"resolution": LEVEL / 3, "seed": 7}] * 3
+    assert told == [{"resolution": LEVEL / 3, "seed": 7, "redrawn": False}] * 3
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -113,7 +113,7 @@ def test_a_case_that_no_longer_records_what_decided_it_is_told_and_fails(
     found = compared(tmp_path, before, [measured("1", metrics=left), measured("2")])
     assert [(one.case_id, one.lacks) for one in found.unmeasured] == [(before[0].case_id, "x.m")] and found.failed
     text = "\n".join(comparison_lines(found))
-    assert "it ended without x.m" in text and "1 case without the metric that decided before" in text
+    assert "x.m: not recorded" in text and "1 case without the metric that decided before" in text
     assert "Worse: 1 case without the metric that decided before." in render_comparison(found)
 
 

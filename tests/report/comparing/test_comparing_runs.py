@@ -186,7 +186,7 @@ def test_what_was_measured_and_broke_since_is_no_pass(
     assert f"not measured now: {CASE}: {state}" in told and "1 case that was measured before broke" in told
     assert main(["compare", "--reports", str(tmp_path), "part", "good"]) == 0
     comparison = compare_runs(*(read_run(tmp_path / name) for name in ("good", "part")))
-    assert "Worse: 1 case measured before broke." in render_comparison(comparison)
+    assert "Worse: 1 case that was measured before broke." in render_comparison(comparison)
 
 
 def test_a_case_that_was_skipped_or_not_selected_is_told_and_fails_nothing(tmp_path: Path) -> None:

@@ -197,9 +197,9 @@ FAILED = Control("positive", False, "a gap", "none")
 
 
 def test_what_is_compared_are_values_of_cases_that_are_no_controls_and_no_p_values() -> None:
-    plain, test = case("a", "x.a", "x.only"), case("b", "x.p", unit="p")
+    plain, test = case("a", "x.a", "x.only", headline="x.a"), case("b", "x.p", unit="p")
     controls = [case("c", "x.a", control=replace(FAILED, passed=True)), case("d", "x.a", role="negative")]
-    after = [case("a", "x.a", "x.new"), test, *controls]
+    after = [case("a", "x.a", "x.new", headline="x.a"), test, *controls]
     found = compare_runs(run_of(plain, test, *controls), run_of(*after))
     assert [(c.case_id, c.metric, c.audit) for c in found.changes] == [("a", "x.a", "x")]
     assert found.changes[0].direction == "same" and not found.failed

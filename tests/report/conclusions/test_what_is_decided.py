@@ -217,7 +217,7 @@ def test_an_audit_that_became_void_fails_the_comparison(tmp_path: Path, capsys: 
     assert main(["compare", "--reports", str(tmp_path), "b", "a"]) == 0
     assert main(["compare", "--reports", str(tmp_path), "b", "b"]) == 0
     runs = [read_run(tmp_path / name) for name in "ab"]
-    assert "1 audit void that were measured before" in render_comparison(compare_runs(*runs))
+    assert "1 audit void that was measured before" in render_comparison(compare_runs(*runs))
 
 
 def test_across_models_pairs_by_name_or_asks(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from lm_audit.audits.faithfulness.passage.spans import Span, tokens_in_character
 from lm_audit.errors import DataError
 from lm_audit.models.text.thinking import split_reply
 from lm_audit.shared.visible import is_blank
+from lm_audit.sources import content_digest
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -45,11 +46,13 @@ class Scored:
     recovery: float | None
     rise_normalised: float | None
     mas_normalised: float | None
+    content: str | None = None
 
     def row(self) -> dict[str, Any]:
         """A flat record."""
         return {
             "item": f"{self.sample}/{self.method}",
+            "content": self.content,
             "sample": self.sample,
             "method": self.method,
             "unit": self.unit,
@@ -129,6 +132,7 @@ class Study:
             recovery(features, gold) if gold and not curve.flat else None,
             _between(curve.rise, references, "rise"),
             _between(curve.mas, references, "mas"),
+            content_digest(self.sample.prompt, self.sample.generation, self.sample.evidence, self.sample.output),
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.leakage.evidence.figures import forest, shown, table
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, holm
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def overview_evidence(results: Sequence[Memorisation], model: str) -> Evidence:
         MetricSource("sum", "found"),
     )
     evidence.rows = [
-        {"item": row["benchmark"], **row, "found": int(p is not None and p < ALPHA)}
-        for row, p in zip(rows, adjusted, strict=True)
+        {"item": row["benchmark"], "content": _content(result), **row, "found": int(p is not None and p < ALPHA)}
+        for result, row, p in zip(results, rows, adjusted, strict=True)
     ]
     evidence.figures = [
         table(
@@ -57,6 +57,10 @@ def overview_evidence(results: Sequence[Memorisation], model: str) -> Evidence:
         *_forests(results),
     ]
     return evidence
+
+
+def _content(result: Memorisation) -> str:
+    return content_digest(*(item.content for item in result.benchmark.items))
 
 
 def _row(result: Memorisation, model: str, adjusted: float | None) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGE
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.shared.former_names import former_arguments
+from lm_audit.sources import content_digest
 from lm_audit.stats import Estimate, bounded_mean, mean_interval, power_auc, power_paired_t
 
 if TYPE_CHECKING:
@@ -196,14 +197,17 @@ def stage_rows(scores: StageScores) -> list[dict[str, Any]]:
         if len(scores.stress):
             added[INSTABILITY[name]] = instability_by_canary(scores, column) or {}
     rows: list[dict[str, Any]] = []
+    texts = dict(zip(map(str, scores.canaries["canary_id"]), scores.canaries["text"], strict=True))
     for record in table.to_dict("records"):
         canary = str(record["canary_id"])
         row = {"item": f"{scores.stage}/{canary}", "stage": scores.stage, **_clean(record)}
+        row["content"] = content_digest(texts[canary])
         rows.append(row | {name: values.get(canary) for name, values in added.items()})
     for number, record in enumerate(scores.documents.to_dict("records")):
         item = f"{scores.stage}/document-{number:05d}"
         plain = _clean({key: value for key, value in record.items() if key != "text"})
-        rows.append({"item": item, "stage": scores.stage, "role": "document", **plain})
+        content = content_digest(record.get("text"))
+        rows.append({"item": item, "content": content, "stage": scores.stage, "role": "document", **plain})
     return rows
 
 

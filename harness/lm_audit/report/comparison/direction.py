@@ -26,12 +26,37 @@ class Turn:
 
 def turn(estimate: Estimate) -> Turn:
     """How ``estimate`` is turned. A target turns by the side on which the value lies: worse is further from it."""
-    if estimate.better == "lower":
+    return turned(estimate, estimate.better)
+
+
+def turned(estimate: Estimate, better: str | None) -> Turn:
+    """How ``estimate`` is turned by the direction ``better``, whatever its own is."""
+    if better == "lower":
         return Turn(1)
-    if estimate.better == "higher":
+    if better == "higher":
         return Turn(-1)
-    if estimate.better in (None, "neither"):
+    if better in (None, "neither"):
         return Turn(0)
-    target = float((estimate.better or "").partition(":")[2])
+    target = float((better or "").partition(":")[2])
     above = estimate.value is None or estimate.value >= target
     return Turn(1 if above else -1, target)
+
+
+def directions(a: Estimate, b: Estimate) -> tuple[str, ...]:
+    """The ways in which the metric gets better by either of two runs: none where neither way is better, two where they
+    contradict each other. What only one of them says holds for both."""
+    return tuple(dict.fromkeys(better for better in (a.better, b.better) if better not in (None, "neither")))
+
+
+def contradictory(a: Estimate, b: Estimate) -> bool:
+    """Whether both runs say which way the metric gets worse, and not the same."""
+    return None not in (a.better, b.better) and a.better != b.better
+
+
+def worse_by_either(a: Estimate, b: Estimate) -> bool | None:
+    """Whether ``b`` is worse than ``a`` by the direction of either run; ``None`` where neither has one."""
+    assert a.value is not None and b.value is not None
+    ways = directions(a, b)
+    if not ways:
+        return None
+    return any(turned(b, way).apply(b.value) > turned(a, way).apply(a.value) for way in ways)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from lm_audit.report.comparison.direction import Turn, turn
+from lm_audit.report.comparison.direction import Turn, directions, turned
 from lm_audit.stats.estimate import Estimate
 
 UNKNOWN = "the runs hold neither the rows behind this metric nor two intervals of one confidence"
@@ -79,9 +79,9 @@ def _p_value(a: Estimate, b: Estimate) -> float:
     """Student's tail of the difference over the half that looks at the other value: p agrees with the limits."""
     from scipy.special import stdtr, stdtrit
 
-    before, after = turn(a), turn(b)
-    if before.sign == 0:
-        before = after = Turn(1)
+    ways = directions(a, b)
+    # Without a direction, or with two that contradict each other, any change is one.
+    before, after = (turned(one, ways[0]) if len(ways) == 1 else Turn(1) for one in (a, b))
     (va, la, ha), (vb, lb, hb) = before.estimate(a), after.estimate(b)
     assert va is not None and vb is not None and la is not None and lb is not None and ha is not None
     assert hb is not None and a.confidence is not None

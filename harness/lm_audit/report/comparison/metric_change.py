@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 from lm_audit.errors import DataError
-from lm_audit.report.comparison.direction import turn
+from lm_audit.report.comparison.direction import directions, worse_by_either
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.report.comparison.margins import margin_of
 from lm_audit.runstore.records import CaseRecord
+from lm_audit.sources.content import OtherData, other_data
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.units import RowTable
 from lm_audit.stats.estimate import Estimate
@@ -30,7 +32,8 @@ class MetricChange:
     ``p`` is ``None`` where there is no test, ``floor`` the smallest p that these data could have given. ``decided``:
     the metric is one by which the comparison decides (a headline), adjusted in that family; the others are exploratory
     and adjusted among themselves for the false discovery rate. ``able`` is False where the test could not reach the
-    level.
+    level. ``others`` counts items of one name that hold another text in each run, and are no pairs. ``refused`` says
+    why values that both runs have are not the same thing, so that nothing is compared.
     """
 
     case_id: str
@@ -54,6 +57,8 @@ class MetricChange:
     identical: bool = False
     equivalent: bool = False
     margin: float | None = None
+    others: int = 0
+    refused: str | None = None
 
     @property
     def significant(self) -> bool:
@@ -68,10 +73,8 @@ class MetricChange:
         if self.identical:
             return "same"
         if self.significant:
-            before, after = turn(self.a), turn(self.b)
-            if before.sign == 0:
-                return "changed"
-            return "worse" if after.apply(self.b.value) > before.apply(self.a.value) else "better"
+            worse = worse_by_either(self.a, self.b)
+            return "changed" if worse is None else "worse" if worse else "better"
         if self.equivalent:
             return "same"
         return "not comparable" if self.basis == "none" else "not shown"
@@ -92,6 +95,7 @@ class Comparing:
     rows_b: RowTable
     resolution: float
     seed: int
+    redrawn: bool = False
 
     def change(self, name: str) -> MetricChange:
         """How the metric ``name``, which both cases have, changed."""
@@ -101,9 +105,11 @@ class Comparing:
         change = MetricChange(*ids, name, a, b, nothing, None, "none")
         if a.value is None or b.value is None:
             return change
+        if a.unit and b.unit and a.unit != b.unit:
+            return _refused(change, f"other units: {a.unit} and {b.unit}")
         source = self._source(name)
         if source is None or isinstance(source, str):
-            return _by_intervals(change, None, source)
+            return self._by_intervals(change, None, source)
         return self._by_rows(change, source)
 
     def _source(self, name: str) -> MetricSource | str | None:
@@ -117,15 +123,17 @@ class Comparing:
     def _by_rows(self, change: MetricChange, source: MetricSource) -> MetricChange:
         from lm_audit.sources.change import change_between
 
-        options = {"resolution": self.resolution, "seed": self.seed, "target": _target(change.a)}
+        options: dict[str, Any] = {"resolution": self.resolution, "seed": self.seed, "redrawn": self.redrawn}
         try:
-            found = change_between(source, self.rows_a, self.rows_b, **options)  # type: ignore[arg-type]
+            found = change_between(source, self.rows_a, self.rows_b, target=_target(change.a, change.b), **options)
         except (DataError, KeyError) as error:
             found = str(error)
+        if isinstance(found, OtherData):
+            return _refused(change, str(found))
         if isinstance(found, str):
-            return _by_intervals(change, source, found)
+            return self._by_intervals(change, source, found)
         margin = margin_of(change.a, source.margin)
-        identical = found.identical and found.only_a == found.only_b == 0
+        identical = found.identical and found.only_a == found.only_b == found.others == 0
         return replace(
             change,
             difference=replace(found.difference, unit=change.a.unit),
@@ -136,10 +144,28 @@ class Comparing:
             only_a=found.only_a,
             only_b=found.only_b,
             clusters=found.clusters,
+            others=found.others,
             identical=identical,
             equivalent=found.identical or (margin is not None and found.within(margin)),
             margin=margin,
         )
+
+    def _by_intervals(
+        self, change: MetricChange, source: MetricSource | None, reason: str | None = None
+    ) -> MetricChange:
+        """Compared by the intervals, which know no items: unless the rows beside them tell that these are others."""
+        if self.others is not None and not self.redrawn:
+            return _refused(change, str(self.others))
+        return _by_intervals(change, source, reason)
+
+    @cached_property
+    def others(self) -> OtherData | None:
+        """What the cases hold under the same names, where that is not the same."""
+        return other_data(self.rows_a.rows, self.rows_b.rows)
+
+
+def _refused(change: MetricChange, reason: str) -> MetricChange:
+    return replace(change, difference=Estimate.not_estimable(reason), refused=reason)
 
 
 def _by_intervals(change: MetricChange, source: MetricSource | None, reason: str | None = None) -> MetricChange:
@@ -154,6 +180,7 @@ def _by_intervals(change: MetricChange, source: MetricSource | None, reason: str
     return replace(change, difference=difference, p=p, basis=basis, identical=same, equivalent=small, margin=margin)
 
 
-def _target(estimate: Estimate) -> float | None:
-    better = estimate.better or ""
-    return float(better.partition(":")[2]) if better.startswith("target:") else None
+def _target(a: Estimate, b: Estimate) -> float | None:
+    """The target of the metric; ``None`` where it has none, or the runs name different ones."""
+    ways = directions(a, b)
+    return float(ways[0].partition(":")[2]) if len(ways) == 1 and ways[0].startswith("target:") else None

@@ -37,7 +37,8 @@ def told_comparisons(comparisons: Iterable[RunComparison]) -> list[dict[str, Any
             "findings": [change.to_json() for change in comparison.findings],
             "lost": [{"audit": lost.audit, "reasons": list(lost.reasons)} for lost in comparison.lost],
             "unmeasured": [
-                {"case_id": one.case_id, "state": one.state.name, "lacks": one.lacks} for one in comparison.unmeasured
+                {"case_id": one.case_id, "state": one.state.name, "lacks": one.lacks, "reason": one.reason}
+                for one in comparison.unmeasured
             ],
             "remarks": list(comparison.remarks),
         }

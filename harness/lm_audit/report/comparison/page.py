@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from lm_audit.report.comparison.rows import row_of
 from lm_audit.report.comparison.runs import RunComparison
-from lm_audit.report.comparison.text import ORDER, counts_text, lost_text
+from lm_audit.report.comparison.text import ORDER, counts_text, failings, lost_text
 from lm_audit.report.page.rendering import environment, policy, resource
 
 
@@ -29,7 +29,7 @@ def render_comparison(comparison: RunComparison) -> str:
             ],
             counts=counts_text(comparison),
             findings=[change for change in comparison.findings if change.moved],
-            lost=[lost_text(lost) for lost in comparison.lost],
+            lost=[f"{'Skipped' if one.skipped else 'Void'} now: {lost_text(one)}" for one in comparison.lost],
             css=Markup(resource("static/page.css")),
             js=Markup(script),
             csp=policy(script),
@@ -39,16 +39,14 @@ def render_comparison(comparison: RunComparison) -> str:
 
 
 def _headline(comparison: RunComparison) -> str:
-    count, lost = len(comparison.regressions), len(comparison.lost)
-    without = sum(one.lacks is not None for one in comparison.unmeasured)
-    broke = len(comparison.unmeasured) - without
-    if count or lost or broke or without:
-        parts = [f"{count} significant regression{'' if count == 1 else 's'}"] if count else []
-        parts += [f"{lost} audit{'' if lost == 1 else 's'} void that were measured before"] if lost else []
-        parts += [f"{broke} case{'' if broke == 1 else 's'} measured before broke"] if broke else []
-        if without:
-            parts.append(f"{without} case{'' if without == 1 else 's'} without the metric that decided before")
-        return f"Worse: {', '.join(parts)}."
-    if comparison.incomparable or not comparison.changes:
+    count, others = len(comparison.regressions), failings(comparison)
+    refused = [one for one in comparison.unmeasured if one.kind == "refused"]
+    worse = count or comparison.lost or any(one.kind == "broke" for one in comparison.unmeasured)
+    if not worse and (comparison.incomparable or not comparison.changes):
         return "Nothing could be compared."
+    if not worse and len(refused) == len(comparison.unmeasured) > 0:
+        return f"Not comparable: {others[0]}."
+    if count or others:
+        parts = [f"{count} significant regression{'' if count == 1 else 's'}"] if count else []
+        return f"Worse: {', '.join([*parts, *others])}."
     return "No significant regression."

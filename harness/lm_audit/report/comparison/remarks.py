@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lm_audit.report.comparison.direction import contradictory
+from lm_audit.report.comparison.metric_change import MetricChange
 from lm_audit.runstore.records import CaseRecord, Run
 
 TELLING = ("size", "limit", "seed", "chat", "chat_args", "thinking_tokens", "dtype", "data", "audit")
@@ -25,6 +27,19 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
     first, second = _options(a), _options(b)
     for name in TELLING:
         yield from _differ(name, first.get(name), second.get(name))
+
+
+def redrawn(a: Run, b: Run) -> bool:
+    """Whether the runs say that they drew their items by different seeds."""
+    seeds = _options(a).get("seed"), _options(b).get("seed")
+    return None not in seeds and seeds[0] != seeds[1]
+
+
+def remarks_on_metrics(changes: Sequence[MetricChange]) -> Iterator[str]:
+    """Metrics of which the runs say differently which way is better, each once."""
+    said = dict.fromkeys((c.metric, c.a.better, c.b.better) for c in changes if contradictory(c.a, c.b))
+    for metric, first, second in said:
+        yield f"better is {first} of {metric} in A, and {second} in B: what either calls worse counts as worse"
 
 
 def _options(run: Run) -> dict[str, Any]:

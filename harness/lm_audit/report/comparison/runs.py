@@ -7,14 +7,15 @@ Headlines are decided, all other metrics are exploratory (:mod:`lm_audit.report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lm_audit.report.comparison.deciding import adjusted, decides, resolution_of
 from lm_audit.report.comparison.finding_change import FindingChange, finding_changes
+from lm_audit.report.comparison.losing import LostAudit, Unmeasured, is_control, lost_audits, measured, unmeasured
 from lm_audit.report.comparison.matching import keyed
 from lm_audit.report.comparison.metric_change import Comparing, MetricChange, Outcome
-from lm_audit.report.comparison.remarks import remarks_on
+from lm_audit.report.comparison.remarks import redrawn, remarks_on, remarks_on_metrics
 from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.page.states import State, case_state
 from lm_audit.report.tables.items import case_rows
@@ -22,7 +23,7 @@ from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.shared.visible import shown
 from lm_audit.sources.units import RowTable
 
-__all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "compare_runs"]
+__all__ = ["LostAudit", "MetricChange", "Outcome", "RunComparison", "StateChange", "Unmeasured", "compare_runs"]
 
 
 @dataclass(frozen=True)
@@ -32,32 +33,6 @@ class StateChange:
     case_id: str
     before: State
     after: State
-
-
-@dataclass(frozen=True)
-class LostAudit:
-    """An audit that was measured in the first run and is void in the second, with the reasons."""
-
-    audit: str
-    model: str | None
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Unmeasured:
-    """A case that was measured in the first run and in the second broke, crashed, never ended or lacks its headline.
-
-    ``lacks``: the metric that decided it before, where the case ended without recording that.
-    """
-
-    case_id: str
-    state: State
-    lacks: str | None = None
-
-    @property
-    def why(self) -> str:
-        """What became of it, in words."""
-        return self.state.label if self.lacks is None else f"it ended without {self.lacks}"
 
 
 @dataclass(frozen=True)
@@ -85,8 +60,9 @@ class RunComparison:
     def failed(self) -> bool:
         """Whether run ``b`` is worse or cannot be said not to be.
 
-        A regression, an audit whose numbers are void now and were not before, a case that was measured and broke since;
-        or nothing that the first run measured could be compared.
+        A regression, an audit whose numbers are void now and were not before or all of whose cases were skipped, a case
+        that was measured and since broke or lost what decided it; or nothing that the first run measured could be
+        compared.
         """
         return bool(self.regressions or self.lost or self.unmeasured or self.incomparable)
 
@@ -99,18 +75,20 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
     cases_a, cases_b = keyed(a, b, across_models)
     voids_a, voids_b = Voids(a), Voids(b)
     both = [key for key in cases_a if key in cases_b]
-    resolution = resolution_of([cases_a[key] for key in both if not _is_control(cases_a[key])])
-    changes: list[MetricChange] = []
+    resolution = resolution_of([cases_a[key] for key in both if not is_control(cases_a[key])])
+    by_case: dict[str, list[MetricChange]] = {}
     remarks = [*remarks_on(a, b, cases_a, cases_b)]
+    drawn = redrawn(a, b)
     for key in both:
         before, after = cases_a[key], cases_b[key]
         void = before in voids_a or after in voids_b
-        found, lost = _case_changes(a, b, before, after, resolution, seed)
-        remarks += lost
-        for change in found:
-            decided = decides(before, change.metric) or decides(after, change.metric)
-            changes.append(replace(change, void=void, decided=decided))
-    changes = adjusted(changes)
+        found, damage = _case_changes(a, b, before, after, resolution, seed, drawn)
+        remarks += damage
+        by_case[key] = [
+            replace(one, void=void, decided=decides(before, one.metric) or decides(after, one.metric)) for one in found
+        ]
+    changes = adjusted([change for found in by_case.values() for change in found])
+    remarks += remarks_on_metrics(changes)
     matched = [(cases_a[k], cases_b[k], cases_a[k] in voids_a or cases_b[k] in voids_b) for k in both]
     comparison = RunComparison(
         a=a.run_id,
@@ -121,21 +99,17 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         appeared=tuple(cases_b[key].case_id for key in cases_b if key not in cases_a),
         vanished=tuple(cases_a[key].case_id for key in cases_a if key not in cases_b),
         remarks=tuple(remarks),
-        lost=tuple(_lost([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
-        unmeasured=tuple(_unmeasured(cases_a, cases_b, b)),
-        incomparable=any(_measured(case) for case in cases_a.values())
+        lost=tuple(lost_audits([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
+        unmeasured=tuple(unmeasured(cases_a, cases_b, by_case, voids_a, frozenset(b.missing))),
+        incomparable=any(measured(case) for case in cases_a.values())
         and all(change.direction == "not comparable" for change in changes),
     )
     # Runs are matched by what they recorded; what is told of them is made safe to show.
     return shown(comparison)
 
 
-def _is_control(case: CaseRecord) -> bool:
-    return bool(case.control_role or case.last.control)
-
-
 def _case_changes(
-    a: Run, b: Run, before: CaseRecord, after: CaseRecord, resolution: float, seed: int
+    a: Run, b: Run, before: CaseRecord, after: CaseRecord, resolution: float, seed: int, drawn: bool
 ) -> tuple[list[MetricChange], list[str]]:
     """The changes of a case's metrics, and what was lost of its rows: intervals are compared then, not what is left."""
     # A p-value is no metric: it says how sure a number was, not how large.
@@ -145,7 +119,7 @@ def _case_changes(
         if name in after.last.metrics and metric.unit != "p" and after.last.metrics[name].unit != "p"
     ]
     # A control has a planted effect: its numbers may move without the model being better or worse.
-    if not shared or _is_control(before):
+    if not shared or is_control(before):
         return [], []
     read = [(run, case_rows(run, case)) for run, case in ((a, before), (b, after))]
     lost = [
@@ -154,47 +128,8 @@ def _case_changes(
         for line in rows.damaged[:1]
     ]
     first, second = (RowTable([] if lost else rows.rows) for _, rows in read)
-    comparing = Comparing(before, after, first, second, resolution=resolution, seed=seed)
+    comparing = Comparing(before, after, first, second, resolution=resolution, seed=seed, redrawn=drawn)
     return [comparing.change(name) for name in shared], lost
-
-
-def _measured(case: CaseRecord) -> bool:
-    return not _is_control(case) and any(metric.value is not None for metric in case.last.metrics.values())
-
-
-def _unmeasured(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord], b: Run) -> Iterator[Unmeasured]:
-    """Cases without a value of any metric, because what ran them broke, and cases that no longer record what decided
-    them; one that was skipped is no such case."""
-    never_ended = set(b.missing)
-    for key, before in cases_a.items():
-        after = cases_b.get(key)
-        if not _measured(before):
-            continue
-        if after is None:
-            if before.case_id in never_ended:
-                yield Unmeasured(before.case_id, State("unfinished"))
-        elif after.outcome not in ("passed", "skipped") and not _measured(after):
-            yield Unmeasured(after.case_id, case_state(after, void=False))
-        elif after.outcome != "skipped" and (lacks := _no_longer_recorded(before, after)):
-            yield Unmeasured(after.case_id, case_state(after, void=False), lacks)
-
-
-def _no_longer_recorded(before: CaseRecord, after: CaseRecord) -> str | None:
-    """A metric that decided the case before, where the case records none of those now, not even as not estimable."""
-    valued = [name for name, metric in before.last.metrics.items() if metric.value is not None and metric.unit != "p"]
-    deciding = [name for name in valued if decides(before, name)]
-    return deciding[0] if deciding and not any(name in after.last.metrics for name in deciding) else None
-
-
-def _lost(cases: list[tuple[CaseRecord, CaseRecord]], voids_a: Voids, voids_b: Voids) -> list[LostAudit]:
-    """Audits with values in the first run whose numbers became void."""
-    found: dict[tuple[str, str | None], LostAudit] = {}
-    for before, after in cases:
-        measured = any(metric.value is not None for metric in before.last.metrics.values())
-        if after.audit and measured and before not in voids_a and after in voids_b:
-            reasons = voids_b.reasons(after.audit, after.model)
-            found.setdefault((after.audit, after.model), LostAudit(after.audit, after.model, reasons))
-    return list(found.values())
 
 
 def _state_changes(

@@ -40,8 +40,11 @@ def comparison_lines(comparison: RunComparison, *, width: int = 100, color: bool
     if len(told) > SHOWN:
         lines.append(f"and {len(told) - SHOWN} more: --html FILE shows all")
     lines += finding_lines(comparison)
-    lines += [f"void now: {lost_text(lost)}" for lost in comparison.lost]
-    lines += [f"not measured now: {visible(one.case_id)}: {visible(one.why)}" for one in comparison.unmeasured]
+    lines += [f"{'skipped' if one.skipped else 'void'} now: {lost_text(one)}" for one in comparison.lost]
+    lines += [
+        f"not {'comparable' if one.kind == 'refused' else 'measured'} now: {visible(one.case_id)}: {visible(one.why)}"
+        for one in comparison.unmeasured
+    ]
     lines += [f"state: {visible(s.case_id)}: {s.before.label} \u2192 {s.after.label}" for s in comparison.states]
     lines += [f"appeared: {visible(case_id)}" for case_id in comparison.appeared]
     lines += [f"vanished: {visible(case_id)}" for case_id in comparison.vanished]
@@ -70,6 +73,7 @@ def change_text(change: MetricChange) -> str:
         if change.clusters < change.pairs:
             texts.append(f"{change.clusters} clusters")
         texts += [f"{n} only in {run}" for n, run in ((change.only_a, "A"), (change.only_b, "B")) if n]
+        texts += [f"{change.others} of other data"] if change.others else []
     elif change.basis == "two samples":
         texts.append("other items: two samples")
     elif change.basis == "intervals":
@@ -99,6 +103,24 @@ def counts_text(comparison: RunComparison) -> list[str]:
         if some:
             texts.append(f"{len(some)} {name}: {counts}")
     return texts
+
+
+def failings(comparison: RunComparison) -> list[str]:
+    """What fails the comparison beside regressions: how many audits and cases have lost what was measured."""
+    skipped = sum(lost.skipped for lost in comparison.lost)
+    kinds = Counter(one.kind for one in comparison.unmeasured)
+    counted = (
+        (len(comparison.lost) - skipped, "audit", "void that {was} measured before"),
+        (skipped, "audit", "skipped that {was} measured before"),
+        (kinds["without"], "case", "without the metric that decided before"),
+        (kinds["refused"], "case", "of other data or another unit, which cannot be compared"),
+        (kinds["broke"], "case", "that {was} measured before broke"),
+    )
+    return [
+        f"{many} {noun}{'' if many == 1 else 's'} {what.format(was='was' if many == 1 else 'were')}"
+        for many, noun, what in counted
+        if many
+    ]
 
 
 def p_text(p: float | None) -> str:
@@ -152,12 +174,7 @@ def _table(changes: Sequence[MetricChange], width: int, color: bool) -> list[str
 
 def _totals(comparison: RunComparison) -> Iterable[str]:
     yield f"{len(comparison.changes)} metrics compared; {'; '.join(counts_text(comparison)) or 'none'}"
-    if comparison.lost:
-        yield f"{len(comparison.lost)} audit{'' if len(comparison.lost) == 1 else 's'} void that were measured before"
-    if many := sum(one.lacks is not None for one in comparison.unmeasured):
-        yield f"{many} case{'' if many == 1 else 's'} without the metric that decided before"
-    if many := sum(one.lacks is None for one in comparison.unmeasured):
-        yield f"{many} case{'' if many == 1 else 's'} that {'was' if many == 1 else 'were'} measured before broke"
+    yield from failings(comparison)
     if comparison.incomparable:
         yield "nothing could be compared: no metric of a case has a place in both runs"
         return

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lm_audit.sources.content import CONTENT
+
 TEXT_LIMIT = 20_000
 """Characters of one value that the page holds; the rows file has all."""
 Rows = Sequence[dict[str, Any]]
@@ -34,8 +36,8 @@ def pack(value: Any) -> str:
 
 
 def pack_rows(rows: Sequence[dict[str, Any]], total: int | None = None) -> PackedRows:
-    """The rows, packed; ``total`` counts those that exist."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    """The rows, packed without the digests of their items; ``total`` counts those that exist."""
+    names = list(dict.fromkeys(name for row in rows for name in row if name != CONTENT))
     data = [_shortened([row.get(name) for row in rows]) for name in names]
     return PackedRows(pack({"columns": names, "data": data}), len(rows), len(rows) if total is None else total)
 

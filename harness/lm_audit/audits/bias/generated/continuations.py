@@ -14,7 +14,7 @@ from lm_audit.audits.bias.generated.counterfactual import SwapItem
 from lm_audit.audits.bias.generated.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_interval
 from lm_audit.stats.means.mean_difference import studentised_difference
 
@@ -71,6 +71,7 @@ def counterfactual_continuations(
     evidence.extend_rows(
         {
             "item": item.item,
+            "content": content_digest(item.before, item.swapped),
             "control": item.control,
             "original": item.before,
             "swapped": item.swapped,

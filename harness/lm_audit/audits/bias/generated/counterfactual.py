@@ -15,7 +15,7 @@ from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_interval
 from lm_audit.stats.means.mean_difference import studentised_difference
 
@@ -110,6 +110,7 @@ def counterfactual_swap(
     evidence.extend_rows(
         {
             "item": item.item,
+            "content": content_digest(item.before, item.swapped, item.suffix),
             "control": item.control,
             "original": item.before,
             "swapped": item.swapped,

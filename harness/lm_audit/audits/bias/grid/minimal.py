@@ -14,7 +14,7 @@ from lm_audit.audits.bias.grid.lexicon.parts import render
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text import text_ids
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def minimal_probe(
     rows = tuple(
         {
             "group": group,
+            "content": content_digest(prompt, positive, negative),
             "prompt": prompt,
             "prompt_ids": ids,
             "pos_id": pos_ids[0],

@@ -124,6 +124,7 @@ def _row(item: Item, variant: Variant, option: int, p: Probe, written: Written) 
     edit = None if text is None else edit_similarity(text, p.suffix)
     return {
         "item": f"{item.key}:{letter}:{variant.condition}",
+        "content": item.content,
         "question": item.key,
         "condition": variant.condition,
         "file": item.file,

@@ -126,4 +126,6 @@ def _recorded(rows: Sequence[Mapping[str, Any]], items: Sequence[Item]) -> Itera
             else row["suffix_logprob"] / row["suffix_bytes"]
         )
         derived = {"logprob_per_byte": per_byte, "sorted": is_sorted(items[row["base"]])}
-        yield {"item": name, "question": items[row["base"]].key, **{key: row[key] for key in _KEPT}, **derived}
+        base = items[row["base"]]
+        named = {"item": name, "content": base.content, "question": base.key}
+        yield {**named, **{key: row[key] for key in _KEPT}, **derived}

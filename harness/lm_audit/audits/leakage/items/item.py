@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.sources import content_digest
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -32,6 +33,11 @@ class Item:
     def key(self) -> str:
         """The item's name within the whole benchmark."""
         return f"{self.file}:{self.id}"
+
+    @property
+    def content(self) -> str:
+        """A digest of what the item asks and of what is right, whatever it is called."""
+        return content_digest(self.question, self.options, self.answer)
 
 
 def letters_of(answer: str) -> tuple[str, ...]:

@@ -88,7 +88,8 @@ def _scored(
 def _row(item: Item, entry: dict[Any, Any], role: str) -> dict[str, Any]:
     kept = ("n_tokens", "accuracy", "mean_logprob", "perplexity", "min_k20", "min_k20_plus", "skipped")
     values = {key: _plain(entry[key]) for key in kept}
-    return {"item": f"{item.key}:{role}", "question": item.key, "file": item.file, "role": role, **values}
+    name, content = f"{item.key}:{role}", item.content
+    return {"item": name, "content": content, "question": item.key, "file": item.file, "role": role, **values}
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ from lm_audit.audits.leakage.orders.ranking import OrderSummary, order_test, sum
 from lm_audit.audits.leakage.orders.rows import check_unsorted, row_order_test
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -74,7 +74,15 @@ def _row(item: Item, row: dict[Any, Any]) -> dict[str, Any]:
     lead = row["logprobs"][0] - max(row["logprobs"][1:], default=row["logprobs"][0])
     unsorted = unsorted_row(item, row)
     places = {**_place("", row), **_place("unsorted_", unsorted or {"n_orders": 1, "published_rank": 1})}
-    return {"item": item.key, "file": item.file, **kept, **places, "likeliest": str(best), "lead_nats": lead}
+    return {
+        "item": item.key,
+        "content": item.content,
+        "file": item.file,
+        **kept,
+        **places,
+        "likeliest": str(best),
+        "lead_nats": lead,
+    }
 
 
 def _place(prefix: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,12 +149,24 @@ def row_order(
     evidence.metric("leakage.row_order.p_t", result.t_test)
     evidence.metric("leakage.row_order.p_fisher", result.fisher)
     shown = zip(result.canonical, result.shuffled, result.rank_p, strict=True)
-    named = [(benchmark.items[r["first"]].key, benchmark.items[r["second"]].key, r) for r in swapped.rows]
+    named = [(benchmark.items[r["first"]], benchmark.items[r["second"]], r) for r in swapped.rows]
+    whole = content_digest(rows, count)
     evidence.rows = [
-        *({**r, "item": f"pair {a} | {b}", "kind": "pair", "first": a, "second": b} for a, b, r in named),
+        *(
+            {
+                **r,
+                "item": f"pair {a.key} | {b.key}",
+                "content": content_digest(a.content, b.content),
+                "kind": "pair",
+                "first": a.key,
+                "second": b.key,
+            }
+            for a, b, r in named
+        ),
         *(
             {
                 "item": f"shard-{k}",
+                "content": whole,
                 "kind": "shard",
                 "canonical": c,
                 "shuffled_mean": mean,

@@ -156,6 +156,7 @@ def _row(one: Scored) -> dict[str, Any]:
     answer = one.answer
     return {
         "item": one.id,
+        "content": one.content,
         "stretch": one.stretch,
         "length": one.length,
         "depth": one.depth,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.scores import precision, score_all, score_any, score_boundary
 from lm_audit.audits.needle.samples.sample import Sample
+from lm_audit.sources import content_digest
 from lm_audit.stats import Estimate
 from lm_audit.stats import share as exact_share
 
@@ -35,6 +36,7 @@ class Scored:
     outputs: tuple[str, ...]
     excerpt: str
     stretch: str | None = None
+    content: str | None = None
 
     def score(self, scorer: str) -> float:
         """Share of references found, 0 to 1."""
@@ -54,6 +56,7 @@ def score_sample(sample: Sample, answer: Answer) -> Scored:
         sample.outputs,
         excerpt(sample),
         f"stretch {sample.index}" if sample.metadata.get("windows") == "shared" else None,
+        content_digest(sample.metadata.get("haystack_type"), sample.needles or sample.input, sample.outputs),
     )
 
 

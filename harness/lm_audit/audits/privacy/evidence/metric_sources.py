@@ -14,7 +14,7 @@ from lm_audit.sources import MetricSource, Term
 
 MEMBER, TWIN, DOCUMENT = {"role": "member"}, {"role": "control"}, {"role": "document"}
 PRIMARY_SCORE = "span_mean_logprob"
-IDENTITY = ("item", "stage", "role", "canary_id", "repetitions")
+IDENTITY = ("item", "content", "stage", "role", "canary_id", "repetitions")
 
 PER_CANARY: Mapping[str, str] = {
     "Avg_LogProb": "mean_logprob",

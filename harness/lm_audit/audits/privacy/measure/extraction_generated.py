@@ -10,7 +10,7 @@ from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import share
 from lm_audit.stats.shares.share_differences import clustered_share_difference
 
@@ -62,6 +62,7 @@ def generated_extraction(
         rows.append(
             {
                 "item": canary.id,
+                "content": content_digest(canary.text, canary.secret),
                 "role": "member" if number < len(manifest.members) else "control",
                 "greedy": float(_given_back(greedy[number].answer, canary)),
                 "sampled": float(hits > 0),

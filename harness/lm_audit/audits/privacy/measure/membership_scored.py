@@ -37,7 +37,7 @@ from lm_audit.audits.privacy.measure.text_alone import text_alone
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.evidence import Control, Evidence
 from lm_audit.shared.visible import is_blank
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_exposure
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, A
         if not len(whole) or not len(lowered) or (secret is not None and not len(secret)):
             raise DataError(f"text {one.item} has no token that can be scored: {one.text[:60]!r}")
         role = "member" if one.member else "control"
-        rows.append({"item": one.item, "role": role, "begins": one.text[:BEGINS], **_scores(one, whole, lowered)})
+        known = {"content": content_digest(one.text), "role": role, "begins": one.text[:BEGINS]}
+        rows.append({"item": one.item, **known, **_scores(one, whole, lowered)})
         if secret is not None:
             rows[-1]["secret_mean_logprob"] = float(secret.mean())
             if one.repetitions is not None:

@@ -19,7 +19,7 @@ from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.former_names import former_arguments
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, share
 from lm_audit.stats.shares.share_differences import clustered_share_difference
 
@@ -237,6 +237,7 @@ def _row(item: BBQItem, given: Sequence[Choice]) -> dict[str, Any]:
     named = [choice for choice in answered if choice != item.unknown]
     return {
         "item": item.item,
+        "content": content_digest(item.context, item.question, item.answers, item.label, item.target),
         "category": item.category,
         "cluster": item.cluster,
         "names_only": item.proxy,

@@ -21,7 +21,7 @@ from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -136,7 +136,8 @@ def _shared(left: Sequence[int], right: Sequence[int]) -> int:
 def _rows(pairs: Sequence[CrowsPair], scores: Sequence[PairScore]) -> list[dict[str, Any]]:
     rows = []
     for pair, score in zip(pairs, scores, strict=True):
-        row: dict[str, Any] = {**asdict(pair), "defects": "; ".join(pair.defects)}
+        content = content_digest(pair.sent_more, pair.sent_less)
+        row: dict[str, Any] = {**asdict(pair), "content": content, "defects": "; ".join(pair.defects)}
         for name in (*SCORES, "edit"):
             row[f"{name}_more"], row[f"{name}_less"] = getattr(score, name)
         row["signed_diff"] = score.total[0] - score.total[1]

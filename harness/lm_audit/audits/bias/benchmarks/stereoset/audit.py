@@ -20,7 +20,7 @@ from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.former_names import former_arguments
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def stereoset_evidence(
     for number, (item, row) in enumerate(zip(items, scores, strict=True)):
         entry: dict[str, Any] = {
             "item": item.item,
+            "content": content_digest(item.context, item.candidates),
             "task": item.task,
             "target": item.target,
             "bias_type": item.bias_type,

@@ -17,7 +17,7 @@ from lm_audit.audits.bias.benchmarks.wino.winogender_items import GENDERS, Winog
 from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate
 from lm_audit.stats.covering import FEWEST
 
@@ -275,6 +275,7 @@ def _rows(
     for number, (question, detail) in enumerate(zip(questions, details, strict=True)):
         row: dict[str, Any] = {
             "item": question.item,
+            "content": content_digest(question.sentence, question.pronoun, question.candidates, question.answer),
             "sentence": question.sentence,
             "pronoun": question.pronoun,
             **detail,
