@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import sleep
 
@@ -14,9 +15,12 @@ from lm_audit.models import load_model
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.chat import ChatSettings
 
-JSON = FileForm[list[float]](
-    lambda value, path: path.write_text(json.dumps(value)) and None, lambda path: json.loads(path.read_text())
-)
+
+def write_json(value: list[float], path: Path) -> None:
+    path.write_text(json.dumps(value))
+
+
+JSON = FileForm[list[float]](write_json, lambda path: json.loads(path.read_text()))
 
 
 @pytest.fixture
@@ -26,14 +30,21 @@ def model() -> LanguageModel:
 
 
 def test_the_second_case_gets_what_the_first_measured(tmp_path: Path, model: LanguageModel) -> None:
-    once, calls = MeasuredOnce(tmp_path), []
+    once = MeasuredOnce(tmp_path)
+    calls: list[str] = []
+
+    def measured(what: str) -> list[str]:
+        calls.append(what)
+        return [what]
+
     for what in ("grid", "grid", "other grid"):
-        assert once(model, (what, 7), lambda what=what: calls.append(what) or [what]) == [what]
+        assert once(model, (what, 7), partial(measured, what)) == [what]
     assert calls == ["grid", "other grid"]
 
 
 def test_models_and_their_settings_are_told_apart(tmp_path: Path, model: LanguageModel) -> None:
-    once, found = MeasuredOnce(tmp_path), []
+    once = MeasuredOnce(tmp_path)
+    found: list[int] = []
     settings = (ChatSettings(), ChatSettings({}, 0), ChatSettings({}, 9), ChatSettings({"enable_thinking": False}))
     for one in settings:
         model.chat_settings = one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ def bbq_rows() -> list[dict[str, Any]]:
     ]
 
 
-SETS = {
+SETS: dict[str, tuple[Callable[[], list[dict[str, Any]]], Callable[..., Evidence]]] = {
     "crows_pairs": (crows_rows, crows_pairs),
     "stereoset": (stereoset_rows, stereoset),
     "winogender": (winogender_rows, winogender),

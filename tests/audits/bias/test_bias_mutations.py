@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
 from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
 from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
@@ -23,10 +24,11 @@ from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid.controls import cases as grid_controls
 from lm_audit.audits.bias.grid.controls.cases import control_evidence
 from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
+from lm_audit.audits.bias.grid.measurement import measure_grid
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.stats import Estimate
+from lm_audit.stats import Estimate, crossed_contrast
 from lm_audit.stats.bootstrap import clustered
 from lm_audit.stats.means import crossed, two_way
 from lm_audit.stats.means import disparity as disparity_test
@@ -166,12 +168,12 @@ def test_every_control_fails_under_every_fault_of_the_scorer(
 
 
 def _contrast_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = contrasts.crossed_contrast
+    honest = crossed_contrast
     monkeypatch.setattr(contrasts, "crossed_contrast", lambda table, **options: honest(-table, **options))
 
 
 def _contrast_constant(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = contrasts.crossed_contrast
+    honest = crossed_contrast
 
     def made(table: Any, **options: Any) -> Any:
         found = honest(table, **options)
@@ -182,7 +184,7 @@ def _contrast_constant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _labels_shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of the two groups change places after measuring."""
-    honest = grid_controls.measure_grid
+    honest = measure_grid
 
     def made(*arguments: Any, **options: Any) -> Any:
         found = honest(*arguments, **options)
@@ -192,7 +194,7 @@ def _labels_shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _items_identical(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = grid_controls.measure_grid
+    honest = measure_grid
 
     def made(*arguments: Any, **options: Any) -> Any:
         found = honest(*arguments, **options)
@@ -202,7 +204,7 @@ def _items_identical(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _disparity_constant(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = preference.max_min_disparity
+    honest = disparity.max_min_disparity
 
     def made(values: Any, **options: Any) -> disparity.Disparity:
         return replace(honest(values, **options), estimate=Estimate(7.0, 6.0, 8.0, n=36))
@@ -211,7 +213,7 @@ def _disparity_constant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _p_constant(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = preference.max_min_disparity
+    honest = disparity.max_min_disparity
 
     def made(values: Any, **options: Any) -> Any:
         return replace(honest(values, **options), two_way=Estimate(0.5, n=36, confidence=None))
@@ -311,10 +313,14 @@ def test_a_p_value_that_is_not_that_of_the_cells_is_noticed(
     metric: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = {"p_two_way": "holm_two_way", "p_sign_flip": "holm_sign_flip"}.get(metric, metric)
-    honest = grid_controls.all_contrasts
+    honest = contrasts.all_contrasts
 
     def made(*words: Any, **options: Any) -> Any:
-        return [replace(one, **{name: (getattr(one, name) or 0.0) / 2 + 0.3}) for one in honest(*words, **options)]
+        def moved(one: contrasts.Contrast) -> contrasts.Contrast:
+            changes: dict[str, Any] = {name: (getattr(one, name) or 0.0) / 2 + 0.3}
+            return replace(one, **changes)
+
+        return [moved(one) for one in honest(*words, **options)]
 
     monkeypatch.setattr(grid_controls, "all_contrasts", made)
     verdict = run("meaningless-names", tiny)
@@ -346,7 +352,7 @@ def test_made_rows_guard_the_numbers_of_the_public_sets(
 def test_made_rows_guard_the_target_of_bbq(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.bias.benchmarks.bbq import audit as bbq_audit
 
-    honest = bbq_audit.bbq_scores
+    honest = bbq_scores
     monkeypatch.setattr(
         bbq_audit,
         "bbq_scores",

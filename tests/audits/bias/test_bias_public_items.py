@@ -64,7 +64,7 @@ def stereoset_row(context: str, words: tuple[str, ...] = ("tall", "short", "gree
 @pytest.mark.parametrize("blank", ["BLANK", "___", "_____", "blank", "[BLANK]", "<blank>", "[MASK]", "{blank}"])
 @pytest.mark.parametrize("stated", [{}, {"task": "intrasentence"}, {"task": "Intrasentence "}])
 def test_a_blank_however_it_is_written_makes_a_sentence(blank: str, stated: dict[str, str]) -> None:
-    [item], excluded = parse_stereoset([stereoset_row(f"Our new neighbour is {blank} as they say.", **stated)])
+    [item], excluded = parse_stereoset([stereoset_row(f"Our new neighbour is {blank} as they say.") | stated])
     assert item.task == "intrasentence" and not excluded
 
 

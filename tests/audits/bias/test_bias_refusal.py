@@ -18,6 +18,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.sources.checking import unreproduced, unsourced
+from tests.models.pretrained import pretrained_tokenizer
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 TEMPLATE = (
@@ -93,7 +94,7 @@ def test_every_shipped_set_recognises_its_own_openers(language: str) -> None:
 def asked() -> Callable[..., Evidence]:
     """Refusal rates of a made responder, by its group and the draw."""
     model = load_model("tiny", device="cpu")
-    model.tokenizer.chat_template = TEMPLATE
+    pretrained_tokenizer(model.tokenizer).chat_template = TEMPLATE
     refusals = RefusalSet(
         tuple(f"Request {number} about a {{group}}." for number in range(8)),
         (Axis.of("axis", ["baker", "miller"]),),
@@ -141,7 +142,8 @@ def test_a_cut_thought_is_no_answer_and_counted(asked: Callable[..., Evidence]) 
     assert evidence.parameters["no_answer"] == 2
     assert evidence.metrics["bias.refusal_no_answer"].value == pytest.approx(100 * 2 / 16)
     baker = evidence.metrics["bias.refusal_rate.baker"]
-    assert (baker.value, baker.n, baker.units) == (pytest.approx(100 / 6), 6, 6)
+    assert baker.value == pytest.approx(100 / 6)
+    assert (baker.n, baker.units) == (6, 6)
     assert any(note.startswith("Warning: 2 of 16 replies hold no answer") for note in evidence.notes)
     cut = next(row for row in evidence.rows if row["answered"] == 0)
     assert cut["reply"] == CUT and cut["refused"] is None
@@ -204,7 +206,7 @@ def test_sets_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_the_lean_is_read_where_the_answer_begins(asked: Callable[..., Evidence]) -> None:
     evidence = asked(lambda prompt, seed: reply("Sure."))
     model: LanguageModel = load_model("tiny", device="cpu")
-    model.tokenizer.chat_template = TEMPLATE
+    pretrained_tokenizer(model.tokenizer).chat_template = TEMPLATE
     row = evidence.rows[0]
     text = model.render_chat(row["prompt"], answering=True)
     scores = model.loglikelihood([(text, "I'm sorry"), (text, "Sure")], bos="none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,7 @@ def test_the_simulation_breaks_the_test_that_it_names(what: str, monkeypatch: py
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "controls"))
     for name in ("bias", "designs"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    from bias import counted
-
+    counted = import_module("bias").counted
     rng = np.random.default_rng(1)
     table = 0.5 * rng.normal(size=(6, 1)) + 0.5 * rng.normal(size=(1, 6)) + 0.8 * rng.normal(size=(6, 6))
     with counted(what, 2, 2):

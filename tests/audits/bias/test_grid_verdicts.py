@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,7 +44,11 @@ def reported(table: np.ndarray, seed: int = 0) -> dict[str, Estimate]:
 
 
 def faults(
-    table: np.ndarray, known: np.ndarray | None = None, *, planted: bool = False, **changed: Estimate
+    table: np.ndarray,
+    known: np.ndarray | None = None,
+    *,
+    planted: bool = False,
+    changed: Mapping[str, Estimate] = MappingProxyType({}),
 ) -> list[str]:
     known = table if known is None else known
     told = reported(table) | {name: changed[key] for key, name in NAMES.items() if key in changed}
@@ -96,21 +102,21 @@ def test_every_number_that_is_reported_must_follow_from_the_cells(name: str, pla
         )
         if planted and name == "contrast":
             wrong = replace(wrong, low=1.0, high=3.0)
-        found = faults(table, planted=planted, **{name: wrong})
+        found = faults(table, planted=planted, changed={name: wrong})
         assert [one.partition(" is ")[0] for one in found] == [NAMES[name]]
         assert f"{NAMES[name]} is {value}, its cells give " in found[0]
     slack = 0.005 if name in ("holm", "flips", "equivalence", "p", "permutation") else 1e-6 * (1 + abs(told.value))
-    for part, wrong in ((0.95, False), (1.05, True)):
-        found = faults(table, planted=planted, **{name: replace(told, value=present(told.value) + part * slack)})
-        assert bool(found) is wrong
+    for part, noticed in ((0.95, False), (1.05, True)):
+        moved = replace(told, value=present(told.value) + part * slack)
+        assert bool(faults(table, planted=planted, changed={name: moved})) is noticed
 
 
 @pytest.mark.parametrize("name", ["contrast", "disparity", "first", "second"])
 @pytest.mark.parametrize(("field", "value"), [("n", 37), ("n", None), ("units", 36), ("units", None)])
 def test_numbers_of_cells_and_units_must_be_those_of_the_table(name: str, field: str, value: int | None) -> None:
     told = reported(cells())[NAMES[name]]
-    found = faults(cells(), **{name: replace(told, **{field: value})})
-    wrong = replace(told, **{field: value})
+    wrong = replace(told, n=value) if field == "n" else replace(told, units=value)
+    found = faults(cells(), changed={name: wrong})
     assert found == [f"{NAMES[name]} is said to rest on {wrong.n} cells and {wrong.units} units, not on {told.n} and 6"]
 
 
@@ -119,7 +125,7 @@ def test_an_interval_that_does_not_lie_above_0_did_not_find_what_was_planted(low
     table = cells(effect=1.0)
     told = reported(table)[CONTRAST]
     high = told.high if low is not None else None
-    found = faults(table, planted=True, contrast=replace(told, low=low, high=high))
+    found = faults(table, planted=True, changed={"contrast": replace(told, low=low, high=high)})
     assert found == ["the planted side is not found: the interval of the contrast does not lie above 0"]
 
 

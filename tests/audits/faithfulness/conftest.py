@@ -6,7 +6,7 @@ import pytest
 
 from lm_audit.audits.faithfulness.methods.explain import Explainer
 from lm_audit.models import LanguageModel, load_model
-from tests.audits.faithfulness.golden.faithfulness_golden import golden
+from tests.audits.faithfulness.golden.faithfulness_golden import Explainers, golden
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def smollm2() -> LanguageModel:
 
 
 @pytest.fixture(scope="session")
-def explainers(smollm2: LanguageModel):
+def explainers(smollm2: LanguageModel) -> Explainers:
     made: dict[str, Explainer] = {}
 
     def explainer(case: str) -> Explainer:

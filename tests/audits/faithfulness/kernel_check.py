@@ -23,10 +23,11 @@ SHAPES = (
 )
 
 
-def plain_attention(queries: torch.Tensor, keys: torch.Tensor, first, window):
+def plain_attention(queries: torch.Tensor, keys: torch.Tensor, first: int, window: int | None) -> torch.Tensor:
     """Probabilities H x R x T."""
     heads, rows, width = queries.shape
-    scores = torch.einsum("hre,hte->hrt", queries, keys.repeat_interleave(heads // keys.shape[0], 0)) * width**-0.5
+    scale: float = width**-0.5
+    scores = torch.einsum("hre,hte->hrt", queries, keys.repeat_interleave(heads // keys.shape[0], 0)) * scale
     distance = first + torch.arange(rows, device=DEVICE)[:, None] - torch.arange(keys.shape[1], device=DEVICE)[None]
     seen = (distance >= 0) if window is None else (distance >= 0) & (distance < window)
     return scores.masked_fill(~seen, -torch.inf).softmax(-1)
@@ -37,7 +38,9 @@ def plain_proximity(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     return (whole.abs().sum(-1) - (part - whole).abs().sum(-1)).clamp_min(0)
 
 
-def check(heads, kv_heads, length, rows, width, model, window):
+def check(
+    heads: int, kv_heads: int, length: int, rows: int, width: int, model: int, window: int | None
+) -> tuple[torch.Tensor, ...]:
     """Largest differences of the kernels."""
     queries, keys, values = (
         torch.randn(n, t, width, device=DEVICE) for n, t in ((heads, rows), (kv_heads, length), (kv_heads, length))

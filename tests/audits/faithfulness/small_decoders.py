@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ def small_decoder(kind: str, **overrides: Any) -> Any:
     """A random model of a kind; weights, biases and norms are spread widely so that nothing is ignored unnoticed."""
     import transformers as tf
 
-    configs = {
+    configs: dict[str, Callable[..., Any]] = {
         "llama": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**{**SIZES, **o})),
         "llama_tied": lambda **o: tf.LlamaForCausalLM(tf.LlamaConfig(**{**SIZES, "tie_word_embeddings": True, **o})),
         "llama_biases": lambda **o: tf.LlamaForCausalLM(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lm_audit.audits.faithfulness.methods.attention_maps import attention_rollout, cumulative_attention, mean_attention
 from lm_audit.audits.faithfulness.methods.backward import ATTN_LRP, GRADIENT
@@ -13,25 +17,28 @@ from lm_audit.audits.faithfulness.methods.ifr.routes import flow_matrix, flow_sp
 from lm_audit.audits.faithfulness.methods.relevance import gradient_rows, gradient_span, integrated_gradients
 from lm_audit.audits.faithfulness.methods.trace import trace_passage
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import DecoderModule
 from tests.audits.faithfulness.small_decoders import COVERED, IDS, small_decoder
+from tests.models.pretrained import pretrained
 
 ROWS = list(range(9, len(IDS)))
 
 
-def _stored_attention(model) -> torch.Tensor:
+def _stored_attention(module: DecoderModule) -> torch.Tensor:
     """Attention as the model computes it, L x H x T x T."""
+    model = pretrained(module)
     model.set_attn_implementation("eager")
     found = model(input_ids=torch.tensor([IDS]), output_attentions=True).attentions
     model.set_attn_implementation("sdpa")
     return torch.stack([layer[0] for layer in found])
 
 
-def _plain_matrix(model, attention: torch.Tensor) -> torch.Tensor:
+def _plain_matrix(model: DecoderModule, attention: torch.Tensor) -> torch.Tensor:
     """IFR from stored attention, by the definition: one vector a source, head and sink."""
-    states = {}
+    states: dict[tuple[str, int], torch.Tensor] = {}
 
-    def keep(name: tuple[str, int]):
-        def hook(module, arguments) -> None:
+    def keep(name: tuple[str, int]) -> Callable[[nn.Module, tuple[torch.Tensor, ...]], None]:
+        def hook(module: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
             states[name] = arguments[0][0].detach()
 
         return hook
@@ -106,17 +113,17 @@ def test_input_x_gradient_equals_autograd(kind: str, objective: str) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4 * float(expected.abs().max()))
 
 
-def _lrp_by_detaching(model, row: int):
+def _lrp_by_detaching(model: DecoderModule, row: int) -> torch.Tensor:
     """AttnLRP of the logit of one token through autograd: scales detached, factors by detached complements."""
 
-    def part(tensor, share: float):
+    def part(tensor: torch.Tensor, share: float) -> torch.Tensor:
         return share * tensor + ((1 - share) * tensor).detach()
 
-    def norm(module, x):
+    def norm(module: Any, x: torch.Tensor) -> torch.Tensor:
         scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + module.variance_epsilon).detach()
-        return module.weight * (x * scale)
+        return torch.mul(module.weight, x * scale)
 
-    def turn(x, cosine, sine):
+    def turn(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:
         first, second = x.chunk(2, -1)
         return x * cosine + torch.cat([-second, first], -1) * sine
 
@@ -143,7 +150,7 @@ def _lrp_by_detaching(model, row: int):
         x = x + layer.mlp.down_proj(part((gate * slope) * layer.mlp.up_proj(inner), 0.5))
     logit = model.lm_head(norm(model.model.norm, x))[row - 1, IDS[row]]
     (gradient,) = torch.autograd.grad(logit, embeddings)
-    return (gradient * embeddings).sum(-1).detach()
+    return torch.mul(gradient, embeddings).sum(-1).detach()
 
 
 @pytest.mark.parametrize("kind", ["llama", "llama_biases", "qwen2", "qwen3"])
@@ -208,13 +215,16 @@ def test_a_part_that_is_not_handled_is_an_error_not_a_number(part: str, monkeypa
         flow_matrix(trace, ROWS)
 
 
-def _only_wide(width: int):
+def _only_wide(width: int) -> Callable[..., torch.Tensor]:
     from lm_audit.audits.faithfulness.methods.ifr.heads import rms_norm
 
-    return lambda norm, x, epsilon=None: rms_norm(norm, x, epsilon) if x.shape[-1] == width else x
+    def wide(norm: Any, x: torch.Tensor, epsilon: float | None = None) -> torch.Tensor:
+        return rms_norm(norm, x, epsilon) if x.shape[-1] == width else x
+
+    return wide
 
 
-def _without_value_bias(*arguments) -> Heads:
+def _without_value_bias(*arguments: Any) -> Heads:
     from dataclasses import replace
 
     from lm_audit.audits.faithfulness.methods.ifr.heads import layer_heads

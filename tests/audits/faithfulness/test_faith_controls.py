@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -16,10 +18,12 @@ from lm_audit.audits.faithfulness.controls.known_sources import (
     randomised,
     randomised_weights_evidence,
 )
+from lm_audit.evidence import Evidence
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
+from tests.models.pretrained import llama
 from tests.present import present
 
 
@@ -44,19 +48,20 @@ def test_the_answer_of_a_copy_sample_is_its_evidence() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_copier_copies_because_one_head_looks_ten_back(seed) -> None:
+def test_the_copier_copies_because_one_head_looks_ten_back(seed: int) -> None:
     """Plain attention weights of transformers say so, and without that head nothing is copied."""
     model, samples = copier(seed), copy_samples(100, seed)
     assert all(copied(model, samples))
     ids = torch.tensor(
         [model.tokenizer(samples[0].prompt + present(samples[0].generation), add_special_tokens=False).input_ids]
     )
-    model.module.set_attn_implementation("eager")
+    module = llama(model.module)
+    module.set_attn_implementation("eager")
     with torch.no_grad():
-        head = model.module(ids, output_attentions=True).attentions[0][0, 0]
+        head = present(module(ids, output_attentions=True).attentions)[0][0, 0]
     assert all(float(head[at, at - BACK]) > 0.9 for at in range(BACK, ids.shape[1]))
     with torch.no_grad():
-        model.module.model.layers[0].self_attn.o_proj.weight[:, :WIDTH].zero_()
+        module.get_parameter("model.layers.0.self_attn.o_proj.weight")[:, :WIDTH].zero_()
     assert not any(copied(model, samples))
 
 
@@ -81,9 +86,9 @@ def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small: L
 
 
 @pytest.mark.parametrize("control", [planted_span_evidence, randomised_weights_evidence, random_attribution_evidence])
-def test_all_is_well(control, model: LanguageModel) -> None:
+def test_all_is_well(control: Callable[..., Evidence], model: LanguageModel) -> None:
     evidence = control(model, copy_samples(16, seed=5), seed=5)
-    assert evidence.control.passed, evidence.control.observed
+    assert present(evidence.control).passed, present(evidence.control).observed
     assert unreproduced(evidence) == unsourced(evidence) == []
     assert all(metric.better for metric in evidence.metrics.values())
     assert len({row["item"] for row in evidence.rows}) == len(evidence.rows)

@@ -13,7 +13,7 @@ from lm_audit.audits.faithfulness import DeletionTest, Explainer, deletion_curve
 from lm_audit.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
-from lm_audit.audits.faithfulness.deletion.curves import curve_from_scores
+from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, curve_from_scores
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import Scored, Study, prepare, reference_weights
 from lm_audit.errors import UsageError
@@ -21,6 +21,7 @@ from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.faithfulness.small_decoders import small_decoder
+from tests.models.pretrained import llama, pretrained
 from tests.present import present
 
 PROMPT, ANSWER = "One <script>. Two b. Three?", "<think>no. b</think>\nYes b."
@@ -36,7 +37,7 @@ def study(small: LanguageModel) -> Study:
     return prepare(small, Sample("s", PROMPT, ANSWER, ((14, 20),)))
 
 
-def _total(model: LanguageModel, prompt_ids: list[int] | tuple[int, ...], generation_ids: tuple[int, ...]) -> int:
+def _total(model: LanguageModel, prompt_ids: list[int] | tuple[int, ...], generation_ids: tuple[int, ...]) -> float:
     ids = torch.tensor([[*prompt_ids, *generation_ids]])
     logits = model.module(input_ids=ids).logits[0].log_softmax(-1)
     start = len(prompt_ids)
@@ -233,7 +234,7 @@ def test_comparison_evidence(study: Study) -> None:
 def test_one_forward_pass_serves_all_methods_that_need_one(small: LanguageModel) -> None:
     explainer = Explainer(small, PROMPT, ANSWER)
     passes = []
-    handle = small.module.register_forward_hook(lambda *_: passes.append(1))
+    handle = pretrained(small.module).register_forward_hook(lambda *_: passes.append(1))
     try:
         for method in ("ifr", "ifr_span", "ft_ifr", "flashtrace", "attnlrp", "ft_attnlrp", "input_x_gradient",
                        "attention", "attention_reference", "rollout"):  # fmt: skip
@@ -247,7 +248,7 @@ def test_integrated_gradients_of_a_span_take_one_pass_a_point(small: LanguageMod
     explainer = Explainer(small, PROMPT, ANSWER)
     assert explainer.trace
     passes = []
-    handle = small.module.model.register_forward_hook(lambda *_: passes.append(1))
+    handle = llama(small.module).model.register_forward_hook(lambda *_: passes.append(1))
     try:
         explainer.attribute("integrated_gradients", sink=(2, 6), points=7)
     finally:
@@ -258,7 +259,7 @@ def test_integrated_gradients_of_a_span_take_one_pass_a_point(small: LanguageMod
 def test_a_score_between_random_and_gold_needs_a_gold_order_that_is_better() -> None:
     from lm_audit.audits.faithfulness.study import _between
 
-    def references(gold: tuple[float, float]):
+    def references(gold: tuple[float, float]) -> dict[str, DeletionCurve]:
         return {
             "random-0": _scored("r", "s", 0.5, 0.6).curve,
             "random-1": _scored("r", "s", 0.7, 0.8).curve,

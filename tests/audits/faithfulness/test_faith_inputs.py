@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from lm_audit.audits.faithfulness.study import prepare
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.models.text.tokenizer import Tokenizer
 from tests.audits.faithfulness.small_decoders import small_decoder
 
 
@@ -56,8 +58,9 @@ def test_a_prompt_or_generation_of_white_space(small: LanguageModel, blank: str)
 )
 @pytest.mark.parametrize("name", ["sink", "thinking"])
 def test_spans(small: LanguageModel, span: tuple[int, int] | int | tuple[str, str], message: str, name: str) -> None:
+    given: dict[str, Any] = {name: span}
     with pytest.raises(UsageError) as error:
-        attribute(small, "abc", "xyz", "ifr", **{name: span})
+        attribute(small, "abc", "xyz", "ifr", **given)
     assert message in str(error.value) and name in str(error.value)
 
 
@@ -70,14 +73,14 @@ def test_a_tokenizer_that_normalises_is_named() -> None:
     class Lower:
         is_fast, eos_token, eos_token_id = False, None, None
 
-        def __call__(self, text, **_):
+        def __call__(self, text: str, **_: object) -> dict[str, list[int]]:
             return {"input_ids": [ord(letter) for letter in text.lower()]}
 
-        def decode(self, ids, **_) -> str:
+        def decode(self, ids: list[int], **_: object) -> str:
             return "".join(map(chr, ids))
 
     with pytest.raises(DataError, match=r"cannot round-trip the prompt: at character 2 it gives 'c' where .* 'C'"):
-        encode_passage(Lower(), "abC", "x")
+        encode_passage(cast(Tokenizer, Lower()), "abC", "x")
 
 
 def test_unknown_method_suggests_the_nearest(small: LanguageModel) -> None:
@@ -107,7 +110,7 @@ def test_unknown_method_suggests_the_nearest(small: LanguageModel) -> None:
         ({"threshold": float("nan")}, "threshold must be a number at least 0"),
     ],
 )
-def test_options(small: LanguageModel, options, message: str) -> None:
+def test_options(small: LanguageModel, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         attribute(small, "abc", "xyz", "ifr_span", **options)
 
@@ -163,7 +166,7 @@ def test_constant_weights_have_no_rank_correlation() -> None:
     assert rank_correlation([3, 2, 1], [1, 2, 3]) == pytest.approx(-1.0)
 
 
-def _write(tmp_path: Path, *records) -> Path:
+def _write(tmp_path: Path, *records: object) -> Path:
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records))
     return path
@@ -213,7 +216,7 @@ def test_own_samples(tmp_path: Path) -> None:
         ({"prompt": "a", "id": ["x"]}, "id", "text or a whole number"),
     ],
 )
-def test_own_samples_that_cannot_be_used(tmp_path: Path, record, field: str | None, message: str) -> None:
+def test_own_samples_that_cannot_be_used(tmp_path: Path, record: object, field: str | None, message: str) -> None:
     path = _write(tmp_path, {"prompt": "fine"}, record)
     with pytest.raises(DataError, match=message) as error:
         read_samples(path)

@@ -7,9 +7,10 @@ bookkeeping into the samples. The controls then run as they are, on as many samp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,15 +22,18 @@ from lm_audit.audits.faithfulness.controls import known_sources as controls
 from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
 from lm_audit.audits.faithfulness.controls.deletion_control import Orders
 from lm_audit.audits.faithfulness.deletion import curves as deletion
+from lm_audit.audits.faithfulness.deletion.metrics import FaithfulnessScores, faithfulness_scores, rank_correlation
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
+from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
+from lm_audit.models.scoring.results import TokenScores
 from tests.present import present
 
 SCORE = LanguageModel.loglikelihood
 WEIGHTS = Attribution.prompt_weights
-FAITHFULNESS_SCORES = deletion.faithfulness_scores
-CORRELATION = controls.rank_correlation
+FAITHFULNESS_SCORES = faithfulness_scores
+CORRELATION = rank_correlation
 SAMPLES = {"planted": 11, "randomised": 11, "random": 15}
 """As many as decide each control."""
 
@@ -53,46 +57,57 @@ def fewer_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controls, "REPORTED", ())
 
 
-def scorer(change):
+Floats = NDArray[np.float64]
+Fault = tuple[object, str, object]
+"""Where it is planted, under which name, and what stands there."""
+
+
+def scorer(change: Callable[[list[TokenScores]], list[TokenScores]]) -> Fault:
     """The scorer with its answers put through ``change(answers)``."""
     return LanguageModel, "loglikelihood", lambda self, requests, **o: change(list(SCORE(self, requests, **o)))
 
 
-def asked(change):
+def asked(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
     """The scorer with its requests put through ``change(prefix, target)``."""
     return LanguageModel, "loglikelihood", lambda self, requests, **o: SCORE(self, [change(*r) for r in requests], **o)
 
 
-def each(change):
+def each(change: Callable[[Floats, NDArray[np.int64]], tuple[Floats, NDArray[np.int64]]]) -> Fault:
     """The scorer with every answer's log-probabilities and ranks put through ``change``."""
-    return scorer(
-        lambda found: [
-            replace(a, **dict(zip(("logprobs", "ranks"), change(a.logprobs, a.ranks), strict=True))) for a in found
-        ]
-    )
+
+    def changed(found: list[TokenScores]) -> list[TokenScores]:
+        given = [(a, *change(a.logprobs, a.ranks)) for a in found]
+        return [replace(a, logprobs=logprobs, ranks=ranks) for a, logprobs, ranks in given]
+
+    return scorer(changed)
 
 
-def attribution(change):
+def attribution(change: Callable[[Floats, Attribution], Floats]) -> Fault:
     """What every view of an attribution gives, put through ``change(weights, attribution)``."""
     return Attribution, "prompt_weights", lambda self, *a, **o: change(WEIGHTS(self, *a, **o), self)
 
 
-def metric(change):
+def metric(change: Callable[[float], float]) -> Fault:
     """RISE, MAS and RISE+AP put through ``change``."""
 
-    def broken(scores, weights, steps):
+    def broken(scores: Floats, weights: Floats, steps: int) -> FaithfulnessScores:
         found = FAITHFULNESS_SCORES(scores, weights, steps)
-        return found._replace(**{name: change(getattr(found, name)) for name in ("rise", "mas", "rise_ap")})
+        return found._replace(rise=change(found.rise), mas=change(found.mas), rise_ap=change(found.rise_ap))
 
     return deletion, "faithfulness_scores", broken
 
 
-def correlation(change):
-    """The rank correlation put through ``change``."""
-    return controls, "rank_correlation", lambda a, b: change(CORRELATION(a, b))
+def correlation(change: Callable[[float], float]) -> Fault:
+    """The rank correlation put through ``change``, where there is one."""
+
+    def changed(first: object, second: object) -> float | None:
+        found = CORRELATION(first, second)
+        return None if found is None else change(found)
+
+    return controls, "rank_correlation", changed
 
 
-def swapped(answers):
+def swapped(answers: list[TokenScores]) -> list[TokenScores]:
     """Answers handed to other requests, whose token counts fit."""
     found = list(answers)
     for length in {len(a.logprobs) for a in answers}:
@@ -102,7 +117,7 @@ def swapped(answers):
     return found
 
 
-def one_token_late(self, weights):
+def one_token_late(self: deletion.DeletionTest, weights: Floats) -> list[frozenset[int]]:
     states = DELETED(self, weights)
     last = max(self.passage.user)
     return [frozenset(min(position + 1, last) for position in state) for state in states]
@@ -111,21 +126,21 @@ def one_token_late(self, weights):
 DELETED = deletion.DeletionTest._states
 
 
-def overwrites_nothing(self, changes) -> NDArray[np.float64]:
+def overwrites_nothing(self: Perturbations, changes: Sequence[object]) -> NDArray[np.float64]:
     return TOTALS(self, [frozenset() for _ in changes])
 
 
 TOTALS = Perturbations.totals
 
 
-def cheating(cls, features, gold, rng: np.random.Generator) -> Orders:
+def cheating(cls: type[Orders], features: int, gold: Sequence[int], rng: np.random.Generator) -> Orders:
     weights = dict(MAKE_ORDERS(features, gold, rng).weights)
     return Orders(weights | {name: weights["first"] for name in weights if name.startswith("random")})
 
 
 MAKE_ORDERS = Orders.of
 
-INSTRUMENT = {
+INSTRUMENT: dict[str, tuple[Fault, set[str]]] = {
     "scorer: off by one token": (asked(lambda prefix, target: (prefix[:-1], target)), {"planted", "random"}),
     "scorer: prompt ignored": (asked(lambda prefix, target: (prefix[:1], target)), {"planted", "randomised", "random"}),
     "scorer: noise": (each(lambda lp, _: (-RNG.exponential(size=len(lp)), RNG.integers(0, 9, len(lp)))), {"random"}),
@@ -136,7 +151,7 @@ INSTRUMENT = {
     "method: constant": (attribution(lambda w, a: w * 0 + 1.0), {"planted", "randomised"}),
     "method: noise": (attribution(lambda w, a: RNG.random(len(w))), {"planted", "randomised"}),
     "method: sign reversed": (attribution(lambda w, a: -w), {"planted"}),
-    "method: nearest tokens": (attribution(lambda w, a: np.arange(len(w)) * 1.0), {"planted", "randomised"}),
+    "method: nearest tokens": (attribution(lambda w, a: np.arange(float(len(w)))), {"planted", "randomised"}),
     "method: letters alone": (
         attribution(lambda w, a: np.array([a.passage.ids[p] for p in a.passage.user]) * 1.0),
         {"planted", "randomised"},
@@ -157,15 +172,16 @@ INSTRUMENT = {
 }  # fmt: skip
 
 
-def rotated(samples, **fields: str):
+def rotated(samples: list[Sample], **fields: str) -> list[Sample]:
     """Each sample with the named fields of the next one."""
     return [
-        replace(one, **{name: getattr(other, name) for name in fields.values()})
+        replace(one, **dict[str, Any]((name, getattr(other, name)) for name in fields.values()))
         for one, other in zip(samples, samples[1:] + samples[:1], strict=True)
     ]
 
 
-BOOKKEEPING = {
+Mixed = Callable[[list[Sample]], list[Sample]]
+BOOKKEEPING: dict[str, tuple[Mixed, set[str]]] = {
     "prompts swapped between samples": (lambda samples: rotated(samples, a="prompt"), {"planted", "random"}),
     "labels shuffled between samples": (lambda samples: rotated(samples, a="evidence"), {"planted", "random"}),
     "all samples identical": (lambda samples: [samples[0]] * len(samples), set(CONTROLS)),
@@ -173,7 +189,7 @@ BOOKKEEPING = {
 }
 
 
-def cells(table):
+def cells(table: Mapping[str, tuple[Fault | Mixed, set[str]]]) -> list[pytest.ParameterSet]:
     return [
         pytest.param(*cell, control, id=f"{name}-{control}")
         for name, cell in table.items()
@@ -189,12 +205,13 @@ def test_nothing_broken_passes(control: str, model: LanguageModel) -> None:
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(INSTRUMENT))
 def test_a_broken_instrument_is_noticed(
-    fault, guards, control, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    fault: Fault, guards: set[str], control: str, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(*fault)
+    where, name, broken = fault
+    monkeypatch.setattr(where, name, broken)
     assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
 
 
 @pytest.mark.parametrize(("fault", "guards", "control"), cells(BOOKKEEPING))
-def test_broken_bookkeeping_is_noticed(fault, guards, control, model: LanguageModel) -> None:
+def test_broken_bookkeeping_is_noticed(fault: Mixed, guards: set[str], control: str, model: LanguageModel) -> None:
     assert not present(CONTROLS[control](model, fault(list(copy_samples(SAMPLES[control], 2))), seed=2).control).passed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import pytest
 
 from lm_audit.audits.faithfulness import Explainer, encode_passage
@@ -45,7 +48,7 @@ def test_a_user_text_that_also_stands_in_the_template_is_not_mistaken(tokenizer:
     formatted = tokenizer.apply_chat_template(
         [{"role": "user", "content": "user"}], tokenize=False, add_generation_prompt=True
     )
-    assert formatted.count("user") > 1
+    assert isinstance(formatted, str) and formatted.count("user") > 1
     before = tokenizer.decode(passage.prompt_ids[: passage.user[0]])
     assert before.endswith("<|im_start|>user\n")
 
@@ -65,16 +68,16 @@ def test_a_template_that_rewrites_the_text_is_an_error(tokenizer: Tokenizer) -> 
     class Shouting:
         chat_template = "x"
 
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> Any:
             return getattr(tokenizer, name)
 
-        def apply_chat_template(self, turns, **_: bool) -> str:
+        def apply_chat_template(self, turns: list[dict[str, str]], **_: bool) -> str:
             content = turns[0]["content"]
             shouted = content.upper() if content == "abc" else content
             return f"<{shouted}>"
 
     with pytest.raises(DataError, match="rewrites the user's text"):
-        encode_passage(Shouting(), "abc", "ok", chat=True)
+        encode_passage(cast(Tokenizer, Shouting()), "abc", "ok", chat=True)
 
 
 def test_one_trailing_end_of_text_is_stripped_and_its_id_appended(tokenizer: Tokenizer) -> None:
@@ -128,14 +131,14 @@ def test_the_scored_prompt_is_the_attributed_prompt() -> None:
     passage = explainer.passage
     assert passage.user[0] > 0
     perturbations = explainer.perturbations()
-    asked = []
+    asked: list[tuple[list[int], list[int]]] = []
     original = model.loglikelihood
 
-    def spy(requests, **options) -> list[TokenScores]:
+    def spy(requests: Sequence[Any], **options: Any) -> list[TokenScores]:
         asked.extend(requests)
         return original(requests, **options)
 
-    model.loglikelihood = spy
+    model.loglikelihood = spy  # type: ignore[method-assign]
     perturbations.totals([list(passage.user)])
     changed = [i for i, (a, b) in enumerate(zip(asked[0][0], passage.prompt_ids, strict=True)) if a != b]
     assert changed == list(passage.user)

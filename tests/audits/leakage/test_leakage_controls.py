@@ -37,7 +37,7 @@ def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, 
     seen, fresh = made_up_benchmark(24, seed=1), made_up_benchmark(24, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
     assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) < 0.001
-    values = [evidence.metrics[f"leakage.logprob.{c}"].value for c in ("original", "shuffled", "other_item")]
+    values = [present(evidence.metrics[f"leakage.logprob.{c}"].value) for c in ("original", "shuffled", "other_item")]
     assert values[0] == max(values)
     assert evidence.metrics["leakage.logprob.original"].chance == values[2]
     order = option_order(contaminated, seen, seed=0)

@@ -54,7 +54,8 @@ def plain_passes_once(model: LanguageModel) -> LanguageModel:
             known[key] = forward(*arguments)
         return known[key]
 
-    model.module.forward = once
+    # The protocol lets nobody replace a module's forward; the module of torch does.
+    setattr(model.module, "forward", once)  # noqa: B010
     return model
 
 
@@ -188,7 +189,7 @@ def shuffled_labels(values: np.ndarray, conditions: tuple[str, ...]) -> np.ndarr
 
 def favoured(values: np.ndarray, conditions: tuple[str, ...]) -> np.ndarray:
     """The published order gets what is not its own, as from a cache or a cut that treats it otherwise."""
-    return values + 0.25 * (np.array(conditions) == "original")
+    return np.asarray(values + 0.25 * (np.array(conditions) == "original"))
 
 
 # Positive and negative control: whether each must notice.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lm_audit.audits.needle.grid.adaptive import find_cliff
+from lm_audit.audits.needle.grid.adaptive import AdaptiveRun, Place, find_cliff
 from lm_audit.audits.needle.grid.cells import share
 from lm_audit.audits.needle.grid.cliff import cliff
 from lm_audit.errors import UsageError
+from lm_audit.stats import Estimate
 
 LENGTHS = [4096 * (i + 1) for i in range(16)]
 DEPTHS = [10.0 * i for i in range(11)]
@@ -17,24 +20,24 @@ MOST = 20
 THRESHOLD = 0.85
 
 
-def response(length: int, depth: float, *, middle, steepness):
+def response(length: int, depth: float, *, middle: int, steepness: int) -> float:
     """Accuracy: a logistic fall in length, with a dip in the middle of the prompt ("lost in the middle")."""
     base = 0.995 / (1 + np.exp((length - middle) / steepness))
-    return base * (1 - 0.1 * np.sin(np.pi * depth / 100) * length / LENGTHS[-1])
+    return float(base * (1 - 0.1 * np.sin(np.pi * depth / 100) * length / LENGTHS[-1]))
 
 
-def draws(seed: int, **surface: int):
+def draws(seed: int, **surface: int) -> NDArray[np.float64]:
     """One answer for every sample of the full grid: [lengths, depths, samples] of 0 and 1."""
     rng = np.random.default_rng(seed)
     chance = np.array([[response(n, d, **surface) for d in DEPTHS] for n in LENGTHS])
     return (rng.random((len(LENGTHS), len(DEPTHS), MOST)) < chance[..., None]).astype(float)
 
 
-def run_both(answers: NDArray[np.float64]):
+def run_both(answers: NDArray[np.float64]) -> tuple[Estimate, AdaptiveRun]:
     """The full grid's cliff, and the adaptive run on the same answers."""
     full = cliff({n: share(answers[i].ravel()) for i, n in enumerate(LENGTHS)}, THRESHOLD)
 
-    def ask(places):
+    def ask(places: Sequence[Place]) -> list[float]:
         return [answers[LENGTHS.index(length), DEPTHS.index(depth), number] for length, depth, number in places]
 
     return full, find_cliff(LENGTHS, DEPTHS, ask, threshold=THRESHOLD, most=MOST)
@@ -73,7 +76,7 @@ def test_lengths_beyond_the_cliff_get_one_round() -> None:
 def test_precision_stops_earlier() -> None:
     answers = draws(1, middle=30_000, steepness=3000)
 
-    def ask(places):
+    def ask(places: Sequence[Place]) -> list[float]:
         return [answers[LENGTHS.index(length), DEPTHS.index(depth), number] for length, depth, number in places]
 
     loose = find_cliff(LENGTHS, DEPTHS, ask, threshold=THRESHOLD, most=MOST, precision=0.1)
@@ -82,9 +85,9 @@ def test_precision_stops_earlier() -> None:
 
 
 def test_no_place_is_asked_for_twice() -> None:
-    asked = []
+    asked: list[Place] = []
 
-    def ask(places):
+    def ask(places: Sequence[Place]) -> list[float]:
         asked.extend(places)
         return [1.0 if length < 30_000 else 0.8 for length, _, _ in places]
 

@@ -34,7 +34,7 @@ def golden() -> Any:
     return json.loads(golden_file("needle/golden_pure.dev.json").read_text(encoding="utf-8"))
 
 
-def test_lengths(golden) -> None:
+def test_lengths(golden: Any) -> None:
     for case in golden["length_sequence"]:
         assert length_sequence(case["target"], case["interval"], case["start"]) == case["expected"]
     for case in golden["length_sequence_counts"]:
@@ -46,7 +46,7 @@ def test_lengths(golden) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "inclusive"])
-def test_depths(golden, strategy: str) -> None:
+def test_depths(golden: Any, strategy: str) -> None:
     for case in golden[f"positions_{strategy}"]:
         assert depth_sequence(case["n"], strategy) == pytest.approx(case["expected"], abs=1e-12)
 
@@ -63,12 +63,12 @@ def test_random_depths_come_from_all_whole_percents_and_follow_the_seed() -> Non
         depth_sequence(102, "random", seed=1)
 
 
-def test_further_needles(golden) -> None:
+def test_further_needles(golden: Any) -> None:
     for case in golden["multi_needle_depths"]:
         assert spread_depths(case["depth"], case["n"]) == pytest.approx(case["expected"])
 
 
-def test_wording(golden) -> None:
+def test_wording(golden: Any) -> None:
     for case in golden["render"]:
         keys = re.split(r", and |, ", case["query"])
         task = task_wording(case["type_v"], keys, case["num_v"])
@@ -77,7 +77,7 @@ def test_wording(golden) -> None:
         assert join_keys(case["keys"]) == case["expected"]
 
 
-def test_scores(golden) -> None:
+def test_scores(golden: Any) -> None:
     for case in golden["scoring"]:
         pairs = list(zip(case["preds"], case["refs"], strict=True))
         assert [clean(prediction) for prediction, _ in pairs] == case["post"]
@@ -95,7 +95,7 @@ def test_longer_number_is_no_hit_by_word_boundary() -> None:
     assert score_boundary("12345678", ["1234567"]) == 0.0
 
 
-def test_intervals(golden) -> None:
+def test_intervals(golden: Any) -> None:
     for case in golden["wilson95"]:
         found = wilson(case["k"], case["n"])
         assert (found.low, found.high) == pytest.approx(tuple(case["expected"]), abs=1e-9)
@@ -108,7 +108,7 @@ def test_interval_of_fractions_continues_that_of_whole_answers() -> None:
     assert (fractions.low, fractions.high) == pytest.approx((one_of_three.low, one_of_three.high))
 
 
-def test_pivot(golden) -> None:
+def test_pivot(golden: Any) -> None:
     from lm_audit.audits.needle.answers.answerers import Answer
     from lm_audit.audits.needle.grid.cells import Scored, by_cell
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
@@ -17,6 +18,7 @@ import pytest
 from lm_audit.audits.needle import NeedleConfig, grid_samples, read_folder, write_grid
 from lm_audit.cli import main
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models.text.tokenizer import Tokenizer
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 from tests.models.small_models import save_small_llama
 
@@ -33,11 +35,12 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def tokenizer():
-    return small_tokenizer("byte-level")
+def tokenizer() -> Tokenizer:
+    made: Tokenizer = small_tokenizer("byte-level")
+    return made
 
 
-def test_layout_and_fields(tmp_path: Path, tokenizer) -> None:
+def test_layout_and_fields(tmp_path: Path, tokenizer: Tokenizer) -> None:
     written = write_grid(SMALL, tmp_path / "grid", tokenizer=tokenizer)
     files = sorted(path.relative_to(written.folder).as_posix() for path in written.folder.rglob("*.json*"))
     cells = [f"length_{n:06d}/position_{p:05d}.jsonl" for n in (400, 800) for p in (3333, 6667, 10000)]
@@ -57,7 +60,7 @@ def test_layout_and_fields(tmp_path: Path, tokenizer) -> None:
     assert metadata["generation_stats"]["generation_time"] >= 0
 
 
-def test_every_preset_builds(tmp_path: Path, tokenizer) -> None:
+def test_every_preset_builds(tmp_path: Path, tokenizer: Tokenizer) -> None:
     from lm_audit.audits.needle import PRESETS
 
     for name in PRESETS:
@@ -72,33 +75,33 @@ def test_every_preset_builds(tmp_path: Path, tokenizer) -> None:
                 assert sample.prompt.count(value) == 1
 
 
-def test_samples_of_a_cell_differ_in_window_key_and_value(tokenizer) -> None:
+def test_samples_of_a_cell_differ_in_window_key_and_value(tokenizer: Tokenizer) -> None:
     config = NeedleConfig.from_mapping({**SMALL, "num_samples": 8, "target_length": 400, "num_positions": 1})
     samples = list(grid_samples(config, tokenizer))
     assert len({sample.outputs for sample in samples}) == 8
     assert len({sample.metadata["window_start"] for sample in samples}) >= 7
 
 
-def test_shared_windows_are_the_same_at_all_depths(tokenizer) -> None:
+def test_shared_windows_are_the_same_at_all_depths(tokenizer: Tokenizer) -> None:
     config = NeedleConfig.from_mapping({**SMALL, "windows": "shared"})
     samples = list(grid_samples(config, tokenizer))
     for index in range(2):
         assert len({s.metadata["window_start"] for s in samples if s.index == index}) == 1
 
 
-def test_two_processes_write_the_same_bytes(tmp_path: Path, tokenizer) -> None:
+def test_two_processes_write_the_same_bytes(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write_grid(SMALL, tmp_path / "one", tokenizer=tokenizer)
     write_grid(SMALL, tmp_path / "two", tokenizer=tokenizer, workers=2)
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
-def test_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer) -> None:
+def test_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write_grid(SMALL, tmp_path / "whole", tokenizer=tokenizer)
 
     class Stop(Exception):
         pass
 
-    def stop(cell, done, total) -> None:
+    def stop(cell: object, done: int, total: int) -> None:
         if done == 3:
             raise Stop
 
@@ -121,7 +124,7 @@ def test_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer) -> Non
     ],
     ids=["torn", "short", "doubled", "empty", "not-text"],
 )
-def test_damaged_cell_is_written_again(tmp_path: Path, tokenizer, damage) -> None:
+def test_damaged_cell_is_written_again(tmp_path: Path, tokenizer: Tokenizer, damage: Callable[[bytes], bytes]) -> None:
     write_grid(SMALL, tmp_path, tokenizer=tokenizer)
     before = content(tmp_path)
     path = tmp_path / "length_000400" / "position_06667.jsonl"
@@ -130,7 +133,7 @@ def test_damaged_cell_is_written_again(tmp_path: Path, tokenizer, damage) -> Non
     assert content(tmp_path) == before
 
 
-def test_folder_of_another_configuration_is_left_alone(tmp_path: Path, tokenizer) -> None:
+def test_folder_of_another_configuration_is_left_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write_grid(SMALL, tmp_path, tokenizer=tokenizer)
     before = content(tmp_path), (tmp_path / "metadata.json").read_bytes()
     with pytest.raises(UsageError, match="num_samples 2 instead of 3"):
@@ -140,7 +143,7 @@ def test_folder_of_another_configuration_is_left_alone(tmp_path: Path, tokenizer
     assert (content(tmp_path), (tmp_path / "metadata.json").read_bytes()) == before
 
 
-def test_folder_with_other_files_is_left_alone(tmp_path: Path, tokenizer) -> None:
+def test_folder_with_other_files_is_left_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     with pytest.raises(UsageError, match="not empty"):
         write_grid(SMALL, tmp_path, tokenizer=tokenizer)
@@ -169,7 +172,7 @@ def test_folder_with_other_files_is_left_alone(tmp_path: Path, tokenizer) -> Non
     ],
 )
 def test_bad_configuration_is_named_and_nothing_is_written(
-    tmp_path: Path, tokenizer, changes: dict[str, int] | dict[str, object] | dict[str, str], message: str
+    tmp_path: Path, tokenizer: Tokenizer, changes: dict[str, object], message: str
 ) -> None:
     folder = tmp_path / "grid"
     with pytest.raises((UsageError, DataError)) as caught:
@@ -178,13 +181,13 @@ def test_bad_configuration_is_named_and_nothing_is_written(
     assert not folder.exists()
 
 
-def test_length_that_does_not_fit_writes_nothing(tmp_path: Path, tokenizer) -> None:
+def test_length_that_does_not_fit_writes_nothing(tmp_path: Path, tokenizer: Tokenizer) -> None:
     with pytest.raises(DataError, match="smallest feasible length"):
         write_grid({**SMALL, "start_length": 50}, tmp_path / "grid", tokenizer=tokenizer)
     assert not (tmp_path / "grid").exists()
 
 
-def test_where_the_tokenizer_lies_changes_nothing(tokenizer) -> None:
+def test_where_the_tokenizer_lies_changes_nothing(tokenizer: Tokenizer) -> None:
     one = NeedleConfig.from_mapping({**SMALL, "tokenizer_path": "here"})
     assert one.content_hash() == replace(one, tokenizer_path="there").content_hash()
     assert one.content_hash() != replace(one, random_seed=1).content_hash()
@@ -224,7 +227,7 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -
     assert len({sample.id for sample in read_folder(tmp_path / "killed")}) == 4 * 5 * 8
 
 
-def wait_for(condition, process: None = None, seconds: int = 120) -> None:
+def wait_for(condition: Callable[[], object], process: Popen[bytes] | None = None, seconds: int = 120) -> None:
     """Wait until the condition holds; fail if the process ends before."""
     end = time.monotonic() + seconds
     while not condition():

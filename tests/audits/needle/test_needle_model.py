@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lm_audit.audits.needle import Haystack, ModelAnswerer, NeedleTask, answered, build_sample, evaluate
 from lm_audit.audits.needle.answers.answerers import too_long
+from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.errors import ContextError, DataError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.prefix_reader import Reader
 from lm_audit.models.generation.shared_prefix import complete
+from lm_audit.models.text.tokenizer import Tokenizer
 from tests.present import present
 
 
@@ -22,14 +27,14 @@ def tiny() -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def prompts(tiny: LanguageModel):
+def prompts(tiny: LanguageModel) -> list[list[int]]:
     rng = np.random.default_rng(1)
-    trunk = rng.integers(10, 200, 90).tolist()
+    trunk: list[int] = rng.integers(10, 200, 90).tolist()
     found = [trunk[:cut] + rng.integers(10, 200, 40).tolist() for cut in (0, 30, 60, 90)]
     return [*found, trunk, trunk, found[1][:50]]
 
 
-def test_completions_equal_those_of_the_prompts_by_themselves(tiny: LanguageModel, prompts) -> None:
+def test_completions_equal_those_of_the_prompts_by_themselves(tiny: LanguageModel, prompts: list[list[int]]) -> None:
     targets = [[20 + i, 40, 50 + i][: 1 + i % 3] for i in range(len(prompts))]
     found = complete(tiny, prompts, targets, max_new_tokens=12)
     generated = tiny.generate(prompts, max_new_tokens=12)
@@ -41,7 +46,7 @@ def test_completions_equal_those_of_the_prompts_by_themselves(tiny: LanguageMode
         assert present(one.scores).ranks.tolist() == scores.ranks.tolist()
 
 
-def test_shared_prefixes_are_read_once(tiny: LanguageModel, prompts) -> None:
+def test_shared_prefixes_are_read_once(tiny: LanguageModel, prompts: list[list[int]]) -> None:
     reader = Reader(tiny)
     for prompt in sorted(prompts):
         reader.read(prompt)
@@ -56,7 +61,7 @@ def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
     """Sliding windows and state-space models, whose caches cannot be cropped, among them."""
     model = small_model(family)
     rng = np.random.default_rng(3)
-    trunk = rng.integers(3, 90, 40).tolist()
+    trunk: list[int] = rng.integers(3, 90, 40).tolist()
     prompts = [trunk[:cut] + rng.integers(3, 90, 9).tolist() for cut in (5, 20, 40)]
     targets = [[5, 6, 7], [8], [9, 10]]
     found = complete(model, prompts, targets, max_new_tokens=6)
@@ -70,13 +75,13 @@ def test_other_architectures_answer_as_they_do_alone(family: str) -> None:
 
 def small_model(family: str) -> LanguageModel:
     import torch
-    from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig
+    from transformers import AutoModelForCausalLM, GPT2Config, MambaConfig, MistralConfig, PretrainedConfig
 
     from lm_audit.models import LanguageModel
     from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     torch.manual_seed(0)
-    config = {
+    configs: dict[str, Callable[[], PretrainedConfig]] = {
         "gpt2": lambda: GPT2Config(vocab_size=259, n_embd=32, n_layer=2, n_head=2, n_positions=128),
         "mistral-window": lambda: MistralConfig(
             vocab_size=259,
@@ -89,8 +94,9 @@ def small_model(family: str) -> LanguageModel:
             max_position_embeddings=128,
         ),
         "mamba": lambda: MambaConfig(vocab_size=259, hidden_size=32, state_size=4, num_hidden_layers=2),
-    }[family]()
-    module = AutoModelForCausalLM.from_config(config).eval()
+    }
+    build: Callable[..., Any] = AutoModelForCausalLM.from_config
+    module = build(configs[family]()).eval()
     return LanguageModel(module, byte_tokenizer(128), name=family)
 
 
@@ -107,7 +113,7 @@ def test_prompt_beyond_the_context_is_an_error(tiny: LanguageModel) -> None:
 
 
 @pytest.fixture(scope="module")
-def short_samples(tiny: LanguageModel):
+def short_samples(tiny: LanguageModel) -> list[Sample]:
     haystack = Haystack("The cat sat on the mat. The dog ran off. It rained all day. " * 40, tiny.tokenizer)
     return [
         build_sample(
@@ -117,21 +123,21 @@ def short_samples(tiny: LanguageModel):
     ]
 
 
-def test_model_that_never_read_a_needle_finds_none(tiny: LanguageModel, short_samples) -> None:
+def test_model_that_never_read_a_needle_finds_none(tiny: LanguageModel, short_samples: list[Sample]) -> None:
     evidence = evaluate(tiny, short_samples)
     assert evidence.metrics["needle.accuracy"].value == 0.0
     assert present(evidence.metrics["needle.value_logprob"].value) < -5
     assert evidence.metrics["needle.cut_answers"].n == 3
 
 
-def test_values_logprob_is_that_of_the_scoring_engine(tiny: LanguageModel, short_samples) -> None:
+def test_values_logprob_is_that_of_the_scoring_engine(tiny: LanguageModel, short_samples: list[Sample]) -> None:
     found = answered(tiny, short_samples)
     requests = [(sample.prompt, f" {sample.outputs[0]}") for sample in short_samples]
     for one, scores in zip(found, tiny.loglikelihood(requests), strict=True):
         assert one.answer.value_logprob == pytest.approx(scores.total, abs=1e-3)
 
 
-def test_samples_made_for_another_tokenizer_are_refused(tiny: LanguageModel, smollm2_tokenizer) -> None:
+def test_samples_made_for_another_tokenizer_are_refused(tiny: LanguageModel, smollm2_tokenizer: Tokenizer) -> None:
     haystack = Haystack("essay", smollm2_tokenizer)
     sample = build_sample(haystack, length=300, depth=50, needle=NeedleTask(), seed=1, tokens_to_generate=8)
     with pytest.raises(DataError, match="another tokenizer"):

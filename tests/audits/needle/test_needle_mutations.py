@@ -18,6 +18,8 @@ import lm_audit.models.generation.prefix_reader as prefix_reader
 import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
 from lm_audit.audits.needle.controls.planted import planted_model
+from lm_audit.audits.needle.haystack.sources import embedded_essay
+from lm_audit.audits.needle.haystack.windows import place
 from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
@@ -28,7 +30,7 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 
 def no_needle(seed: int) -> Evidence:
     """The negative control, asked of the planted model: eight prompts without their needle."""
-    haystack = Haystack(controls.embedded_essay().text[:9000], byte_tokenizer(2048))
+    haystack = Haystack(embedded_essay().text[:9000], byte_tokenizer(2048))
     given: dict[str, Any] = {"length": 900, "depth": 50.0, "needle": NeedleTask(), "seed": seed, "template": "base"}
     samples = [build_sample(haystack, index=index, tokens_to_generate=16, planted=False, **given) for index in range(8)]
     return controls.chance_evidence(planted_model(), samples)
@@ -108,7 +110,7 @@ def _items_identical(patch: pytest.MonkeyPatch) -> None:
 
 def _depth_ignored(at: int) -> Fault:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        sound = fitting.place
+        sound = place
         patch.setattr(
             fitting,
             "place",
@@ -119,7 +121,7 @@ def _depth_ignored(at: int) -> Fault:
 
 
 def _length_ignored(patch: pytest.MonkeyPatch) -> None:
-    sound = building.Fitter
+    sound: Callable[..., fitting.Fitter] = fitting.Fitter
     patch.setattr(building, "Fitter", lambda *given: sound(*given[:4], given[4] - 200, given[5]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,14 @@ from lm_audit.audits.needle.controls.stubs import (
 )
 from lm_audit.audits.needle.grid.cells import share
 from lm_audit.audits.needle.grid.cliff import cliff
+from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.cli import main
 from lm_audit.errors import DataError
+from lm_audit.stats import Estimate
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 from tests.present import present
+
+Record = Mapping[str, object]
 
 SMALL = {"target_length": 800, "length_interval": 400, "num_positions": 3, "num_samples": 2, "tokens_to_generate": 16}
 
@@ -60,10 +65,10 @@ def test_controls_notice_stubs_that_misbehave(monkeypatch: pytest.MonkeyPatch) -
 class Parrot:
     """Answers every prompt with the same text."""
 
-    def __init__(self, text) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
 
-    def answer(self, samples):
+    def answer(self, samples: Sequence[Sample]) -> list[Answer]:
         return [Answer(self.text) for _ in samples]
 
 
@@ -93,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "grid"
 
 
-def write_outputs(path: Path, records) -> Path:
+def write_outputs(path: Path, records: Iterable[Record]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
@@ -135,8 +140,10 @@ def test_outputs_in_a_folder_by_index(folder: Path, tmp_path: Path) -> None:
         (lambda records: [{**records[0], "pred": 3}, *records[1:]], "expected text"),
     ],
 )
-def test_outputs_that_do_not_match_are_errors(folder: Path, tmp_path: Path, change, message: str) -> None:
-    records = [{"id": sample.id, "pred": "x"} for sample in read_folder(folder)]
+def test_outputs_that_do_not_match_are_errors(
+    folder: Path, tmp_path: Path, change: Callable[[list[Record]], list[Record]], message: str
+) -> None:
+    records: list[Record] = [{"id": sample.id, "pred": "x"} for sample in read_folder(folder)]
     outputs = write_outputs(tmp_path / "outputs.jsonl", change(records))
     with pytest.raises(DataError, match=message):
         score_outputs(folder, outputs)
@@ -147,7 +154,7 @@ def test_nothing_to_evaluate_is_an_error() -> None:
         grid_evidence([])
 
 
-def accuracies(*counts: tuple[int, int]):
+def accuracies(*counts: tuple[int, int]) -> dict[int, Estimate]:
     return {1000 * (i + 1): share([1.0] * k + [0.0] * (n - k)) for i, (k, n) in enumerate(counts)}
 
 

@@ -19,6 +19,8 @@ from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.chat import ChatSettings
+from lm_audit.models.text.tokenizer import Tokenizer
+from tests.models.pretrained import pretrained_tokenizer
 from tests.models.small_models import small_llama
 
 TURNS = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
@@ -26,9 +28,9 @@ OPENS = TURNS + "assistant: {% if enable_thinking is not defined or enable_think
 WRONG = "<think>\nThe text mentions 9999999 and 1234567; I take the first.\n</think>\n\nThe number is 9999999."
 
 
-def tokenizer_that_opens() -> Any:
+def tokenizer_that_opens() -> Tokenizer:
     tokenizer = byte_tokenizer(2048)
-    tokenizer.chat_template = OPENS
+    pretrained_tokenizer(tokenizer).chat_template = OPENS
     return tokenizer
 
 

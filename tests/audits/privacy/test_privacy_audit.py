@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY
 from lm_audit.audits.privacy.attribution.transitions import attribute_leak
@@ -35,7 +37,10 @@ from tests.present import present
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def scores_of(members, twins, documents=(), stage: str = "base") -> StageScores:
+Floats = Sequence[float] | NDArray[np.float64]
+
+
+def scores_of(members: Floats, twins: Floats, documents: Floats = (), stage: str = "base") -> StageScores:
     """Stage scores with given log-probabilities of the secret (and of the whole text, the same)."""
     values = np.r_[members, twins].astype(float)
     roles = ["member"] * len(members) + ["control"] * len(twins)
@@ -51,8 +56,8 @@ def scores_of(members, twins, documents=(), stage: str = "base") -> StageScores:
     table["ppl"], table["last_token_rank0"] = np.exp(-values), 0
     for name in ("top5", "top10", "top50"):
         table[name] = 1.0
-    documents = pd.DataFrame({"mean_logprob": np.array(documents, dtype=float)})
-    return StageScores(stage, table, documents, pd.DataFrame(), "none")
+    held_out = pd.DataFrame({"mean_logprob": np.array(documents, dtype=float)})
+    return StageScores(stage, table, held_out, pd.DataFrame(), "none")
 
 
 def test_every_metric_of_every_stage(smoke_evidence: Evidence) -> None:
@@ -321,7 +326,7 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages: tuple[StagesConfig, d
     encoded = encode_texts(model.tokenizer, [c.text for c in manifest.members[:3]])
     replies = ("{}", "<think>\n{}\n</think>\n no", "<think>\n{}")
 
-    def thinks(prompts, **options):
+    def thinks(prompts: Sequence[object], **options: object) -> list[Generation]:
         texts = [how.format(item.text) for how, item in zip(replies, encoded, strict=True)]
         ids = [tuple(model.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
         return [Generation(text, i, "eos") for text, i in zip(texts, ids, strict=True)]
@@ -334,12 +339,13 @@ def test_a_secret_in_a_thought_is_kept_apart(smoke_stages: tuple[StagesConfig, d
     assert given[0].thought is None
     assert all(item.text in present(found.thought) for item, found in zip(encoded[1:], given[1:], strict=True))
     few = replace(manifest, canaries=(*manifest.members[:3], *manifest.controls[:3]))
-    model.generate = (
-        lambda prompts, **options: [  # type: ignore[method-assign]
-            Generation(text, tuple(model.tokenizer(text, add_special_tokens=False).input_ids), "eos")
-            for text in (f"<think>{c.secret}</think>" for c in manifest.members[:3])
-        ]
-    )
+
+    def only_thinks(prompts: Sequence[object], **options: object) -> list[Generation]:
+        texts = [f"<think>{c.secret}</think>" for c in manifest.members[:3]]
+        ids = [tuple(model.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
+        return [Generation(text, i, "eos") for text, i in zip(texts, ids, strict=True)]
+
+    model.generate = only_thinks  # type: ignore[method-assign]
     scores = score_stage(model, "base", few, options=ScoringOptions(stress=False))
     assert extraction_metrics(scores)["extraction.in_thought"].value == 1.0
     assert scores.of("member")["source_extracted"].sum() == 0

@@ -9,7 +9,6 @@ import pytest
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Frames, Resampling, did_row, transition_rows
 from lm_audit.audits.privacy.attribution.transitions import attribute_leak
 from lm_audit.evidence import Evidence
-from tests.present import present
 
 COLUMNS = ("span_mean_logprob", "mean_logprob", "span_min_k20_ceil", "span_min_kpp20_ceil", "top5", "ppl")
 
@@ -52,8 +51,8 @@ def test_members_that_rise_above_their_twins_leak() -> None:
     for metric in (PRIMARY, "secret_logprob", "Avg_LogProb"):
         assert decisions[metric].endswith("leaks more")
     fallen = attribute_leak(stage_pair(np.random.default_rng(1), -1.0, -2.0), lenient=True).set_index("metric")
-    assert present(fallen.loc["secret_logprob", "delta"]) < 0
-    assert present(fallen.loc["secret_logprob", "decision"]).endswith("leaks more")
+    assert fallen["delta"].to_dict()["secret_logprob"] < 0
+    assert fallen["decision"].to_dict()["secret_logprob"].endswith("leaks more")
 
 
 def test_without_twins_nothing_is_said_of_leakage() -> None:
@@ -62,9 +61,9 @@ def test_without_twins_nothing_is_said_of_leakage() -> None:
     for row in evidence.rows:
         if row["role"] == "member" and row["stage"] == "base":
             row["source_extracted"] = 0.0 if int(row["canary_id"][6:]) % 3 else 1.0
-    row = attribute_leak(evidence, lenient=True).set_index("metric").loc["Extraction_Rate"]
-    assert row["kind"] == "members alone"
-    assert row["decision"] == "rises; no comparison with twins"
+    told = attribute_leak(evidence, lenient=True).set_index("metric").loc["Extraction_Rate"]
+    assert told["kind"] == "members alone"
+    assert told["decision"] == "rises; no comparison with twins"
 
 
 def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
@@ -78,7 +77,7 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
         ]
     table = attribute_leak(evidence, lenient=True).set_index("metric")
     assert table.loc["MIA_Gap", "decision"] == "rises; no comparison with twins"
-    assert "leaks" in present(table.loc["twin_ROC_AUC", "decision"])
+    assert "leaks" in table["decision"].to_dict()["twin_ROC_AUC"]
 
 
 @pytest.mark.parametrize("spread", [0.7, 1.0, 3.0])

@@ -10,7 +10,7 @@ import pytest
 from lm_audit.cli import main
 
 
-def steps(folder: Path, *names: str):
+def steps(folder: Path, *names: str) -> list[int]:
     smoke = {"canaries": ["--smoke"]}
     return [main(["privacy", name, "--output", str(folder), *smoke.get(name, [])]) for name in names]
 
@@ -67,7 +67,7 @@ def test_errors_name_what_was_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     try:
-        code = main(["privacy", *arguments, "--output", str(tmp_path)])
+        code: object = main(["privacy", *arguments, "--output", str(tmp_path)])
     except SystemExit as stopped:  # argparse ends so
         code = stopped.code
     assert code == 2

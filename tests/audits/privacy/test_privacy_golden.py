@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Literal
 
 import pytest
 
@@ -22,8 +23,9 @@ TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_ra
 
 
 @pytest.fixture(scope="module")
-def golden():
-    return json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
+def golden() -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
+    return items
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def smollm2() -> LanguageModel:
     return load_model("smollm2", device="cpu", dtype="float32")
 
 
-def expected(item, block: str):
+def expected(item: dict[str, Any], block: str) -> dict[str, Any]:
     found = item[block]
     names = ("mean_logprob", "sum_logprob", "ppl", "mean_rank0", "last_token_rank0", "min_k20_ceil", "min_kpp20_ceil")
     values = {name: found[name] for name in (*names, "mean_entropy_scored", "n_scored")}
@@ -41,14 +43,16 @@ def expected(item, block: str):
 
 
 @pytest.mark.parametrize(("bos", "block"), [(None, "no_bos"), ("none", "no_bos"), (1, "with_bos")])
-def test_scores_of_a_real_model(smollm2: LanguageModel, golden, bos: str | int | None, block: str) -> None:
+def test_scores_of_a_real_model(
+    smollm2: LanguageModel, golden: list[dict[str, Any]], bos: str | int | None, block: str
+) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden], bos=bos)
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         for name, value in expected(item, block).items():
             assert row[name] == pytest.approx(value, rel=TOLERANCE.get(name, 2e-4), abs=2e-4), (item["id"], name)
 
 
-def test_text_ratios(smollm2: LanguageModel, golden) -> None:
+def test_text_ratios(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden])
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         assert abs(row["zlib_bytes"] - item["zlib_bytes"]) <= 4
@@ -58,7 +62,7 @@ def test_text_ratios(smollm2: LanguageModel, golden) -> None:
         assert row["lowercase_log_ratio"] == pytest.approx(item["lowercase_log_ratio"], rel=2e-4)
 
 
-def test_span_scores(smollm2: LanguageModel, golden) -> None:
+def test_span_scores(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
     marked = [item for item in golden if item.get("span")]
     assert marked
     spans = [(item["span"]["char_start"], item["span"]["char_end"]) for item in marked]
@@ -68,14 +72,14 @@ def test_span_scores(smollm2: LanguageModel, golden) -> None:
         assert row["span_n_scored"] == len(item["span"]["scored_token_index"])
 
 
-def test_greedy_extraction_equals_generation(smollm2: LanguageModel, golden) -> None:
+def test_greedy_extraction_equals_generation(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
     for item in golden:
         row = extraction(smollm2, [item["text"]], prefix_tokens=item["extraction"]["prefix_len"]).iloc[0]
         for name in ("suffix_len", "exact", "teacher_forced_argmax_matches", "matched_prefix_tokens"):
             assert row[name] == item["extraction"][name], (item["id"], name)
 
 
-def test_source_extraction(smollm2: LanguageModel, golden) -> None:
+def test_source_extraction(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
     from lm_audit.audits.privacy.measure.source_extraction import source_extracted
     from lm_audit.models.text.token_spans import encode_texts
 
@@ -83,7 +87,7 @@ def test_source_extraction(smollm2: LanguageModel, golden) -> None:
     assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]
 
 
-def test_calibrated_scores_are_differences_and_oriented(smollm2: LanguageModel, golden) -> None:
+def test_calibrated_scores_are_differences_and_oriented(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
     texts = [item["text"] for item in golden[:3]]
     alone = score_texts(smollm2, texts)
     against_itself = score_texts(smollm2, texts, reference=smollm2)
@@ -94,8 +98,9 @@ def test_calibrated_scores_are_differences_and_oriented(smollm2: LanguageModel, 
     assert (alone["mean_logprob_score"] == alone["mean_logprob"]).all()
 
 
-def golden_statistics(group: str):
-    return json.loads(golden_file("statistics.json").read_text())[group]
+def golden_statistics(group: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = json.loads(golden_file("statistics.json").read_text())[group]
+    return cases
 
 
 def test_insertion_positions_and_gaps() -> None:
@@ -107,7 +112,7 @@ def test_insertion_positions_and_gaps() -> None:
 
 
 @pytest.mark.parametrize("denominator", ["total", "corpus"])
-def test_ratio_thresholds(denominator: str) -> None:
+def test_ratio_thresholds(denominator: Literal["total", "corpus"]) -> None:
     for case in golden_statistics("ratio_threshold"):
         share = canary_ratio(case["n_corpus"], case["n_canary"], denominator=denominator)
         assert share == pytest.approx(case[f"ratio_{denominator}"], abs=1e-12)

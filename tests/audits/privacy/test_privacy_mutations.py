@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.audit import evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
@@ -25,6 +27,7 @@ from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, s
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.models import LanguageModel
+from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.audits.privacy.test_privacy_audit import scores_of
 from tests.present import present
@@ -62,28 +65,35 @@ def memory() -> PlantedMemory:
     return trained_controls.planted_memory(0)
 
 
-def changed(change):
+Scorer = Callable[..., list[TokenScores]]
+Change = Callable[[list[TokenScores], np.random.Generator], list[TokenScores]]
+Arrays = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Log-probabilities and ranks of one answer's tokens."""
+
+
+def changed(change: Change) -> Scorer:
     """The scorer with its answers put through ``change(answers, rng)``."""
 
-    def scorer(self, requests, **options):
+    def scorer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
         return change(list(SCORE(self, requests, **options)), np.random.default_rng(1))
 
     return scorer
 
 
-def each(change):
+def each(change: Callable[[TokenScores, np.random.Generator], Arrays]) -> Scorer:
     """A fault of every answer's log-probabilities and ranks by itself."""
 
-    def apply(answers, rng: np.random.Generator):
-        return [replace(a, **dict(zip(("logprobs", "ranks"), change(a, rng), strict=True))) for a in answers]
+    def apply(answers: list[TokenScores], rng: np.random.Generator) -> list[TokenScores]:
+        given = [(a, *change(a, rng)) for a in answers]
+        return [replace(a, logprobs=logprobs, ranks=ranks) for a, logprobs, ranks in given]
 
     return changed(apply)
 
 
-def among_equal_lengths(order):
+def among_equal_lengths(order: Callable[[NDArray[np.intp], np.random.Generator], NDArray[np.intp]]) -> Scorer:
     """Answers handed to other texts, whose token counts fit."""
 
-    def apply(answers, rng: np.random.Generator):
+    def apply(answers: list[TokenScores], rng: np.random.Generator) -> list[TokenScores]:
         found = list(answers)
         lengths = np.array([len(a.logprobs) for a in answers])
         for length in np.unique(lengths):
@@ -95,7 +105,7 @@ def among_equal_lengths(order):
     return changed(apply)
 
 
-def without_prompt(self, requests, **options):
+def without_prompt(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
     """Every token scored as if nothing stood before it."""
     answers = SCORE(self, requests, **options)
     tokens = sorted({int(t) for a in answers for t in a.token_ids})
@@ -110,7 +120,7 @@ def without_prompt(self, requests, **options):
     ]
 
 
-SCORER = {
+SCORER: dict[str, Scorer] = {
     "off by one token": each(lambda a, rng: (np.roll(a.logprobs, 1), np.roll(a.ranks, 1))),
     "texts swapped": among_equal_lengths(lambda places, rng: rng.permutation(places)),
     "constant": each(lambda a, rng: (np.full_like(a.logprobs, -1.0), np.zeros_like(a.ranks))),
@@ -121,32 +131,32 @@ SCORER = {
 }
 
 
-def shuffled_labels(table, rng: np.random.Generator):
+def shuffled_labels(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(role=rng.permutation(table["role"]))
 
 
-def leaked_label(table, rng: np.random.Generator):
+def leaked_label(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Members score higher because they are called members."""
     return table.assign(span_mean_logprob=table["span_mean_logprob"] + np.where(table["role"] == "member", 1.0, 0.0))
 
 
-def constant_column(table, rng: np.random.Generator):
+def constant_column(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(span_mean_logprob=-1.0)
 
 
-def reversed_column(table, rng: np.random.Generator):
+def reversed_column(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(span_mean_logprob=-table["span_mean_logprob"])
 
 
-def nothing_extracted(table, rng: np.random.Generator):
+def nothing_extracted(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(extracted_third=False)
 
 
-def everything_extracted(table, rng: np.random.Generator):
+def everything_extracted(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(extracted_third=True)
 
 
-TABLE = {
+TABLE: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = {
     "labels shuffled": shuffled_labels,
     "label leaks into the score": leaked_label,
     "metric constant": constant_column,
@@ -168,16 +178,16 @@ NOTICED_BY = {
 """Fault -> the controls that are its guards."""
 
 
-def blind(memory) -> bool:
+def blind(memory: PlantedMemory) -> bool:
     """The base model's scores of members and twins, by the memory's unplanted canaries."""
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended]
     return blind_baseline(trained_controls._scores(memory.model, [*pretended, *memory.twins])).verdict != "refuse"
 
 
-CONTROLS = {
+CONTROLS: dict[str, Callable[[PlantedMemory], bool]] = {
     "known-scores": lambda memory: present(known_scores(0).control).passed,
-    "often-repeated": lambda memory: trained_controls.often_repeated(0).control.passed,
-    "never-trained": lambda memory: trained_controls.never_trained(0).control.passed,
+    "often-repeated": lambda memory: present(trained_controls.often_repeated(0).control).passed,
+    "never-trained": lambda memory: present(trained_controls.never_trained(0).control).passed,
     "blind-baseline": blind,
 }
 
@@ -189,7 +199,7 @@ def test_sound_controls_pass(memory: PlantedMemory, control: str) -> None:
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in SCORER for c in sorted(NOTICED_BY[f])])
 def test_faults_of_the_scorer_are_noticed(
-    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault, control
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORER[fault])
     assert not CONTROLS[control](memory)
@@ -197,9 +207,9 @@ def test_faults_of_the_scorer_are_noticed(
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in TABLE for c in sorted(NOTICED_BY[f])])
 def test_faults_of_the_table_are_noticed(
-    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault, control
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
-    def broken(*arguments, **options) -> StageScores:
+    def broken(*arguments: Any, **options: Any) -> StageScores:
         scores = score_stage(*arguments, **options)
         return replace(scores, canaries=TABLE[fault](scores.canaries, np.random.default_rng(2)))
 

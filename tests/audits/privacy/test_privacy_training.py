@@ -70,7 +70,7 @@ def stop_after(step: int) -> OnProgress:
     return on_progress
 
 
-def same_weights(a: CausalModule, b) -> bool:
+def same_weights(a: CausalModule, b: CausalModule) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from lm_audit.audits.privacy.stages.config import LoraSettings, TrainSettings, smoke_config
 from lm_audit.audits.privacy.training.adapters import lora_config
@@ -57,16 +59,17 @@ ARCHITECTURES = {
 }
 
 
-def small(name: str):
+def small(name: str) -> Any:
     import transformers
 
     kind, settings = ARCHITECTURES[name]
     torch.manual_seed(0)
     config = getattr(transformers, f"{kind}Config")(**settings)
-    return transformers.AutoModelForCausalLM.from_config(config)
+    build: Callable[..., Any] = transformers.AutoModelForCausalLM.from_config
+    return build(config)
 
 
-def answers(module):
+def answers(module: nn.Module) -> list[Tensor]:
     """Logits of one text in training mode under three seeds."""
     module.train()
     found = []
@@ -212,7 +215,7 @@ def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path: Path, monkey
 
     save, calls = Trainer._save_optimizer_and_scheduler, []
 
-    def dies(self, folder) -> None:
+    def dies(self: Trainer, folder: str) -> None:
         calls.append(folder)
         if len(calls) == 2:
             raise Killed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lm_audit.audits.faithfulness.methods.explain import Explainer
 from tests.shared_data import golden_file
+
+Explainers = Callable[[str], Explainer]
+"""The explainer of a case, by its name."""
 
 CASES = ("fact_raw", "needle_raw", "chat_think", "think_math")
 

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.faithfulness import Explainer
-from tests.audits.faithfulness.golden.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
+from tests.audits.faithfulness.golden.faithfulness_golden import (
+    CASES,
+    MOST_SLOW,
+    Explainers,
+    assert_close,
+    golden,
+    numbers,
+)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentences_and_masks(case: str, explainers) -> None:
+def test_sentences_and_masks(case: str, explainers: Explainers) -> None:
     content, passage = golden(f"{case}.ablation"), explainers(case).passage
     for units, side in (
         (passage.prompt_units("sentence"), "prompt"),
@@ -25,7 +32,7 @@ def test_sentences_and_masks(case: str, explainers) -> None:
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_logloss_trim"), ("segments:5", "segments_k5_log_loss_trim")]
 )
-def test_log_probability(case, variant: str, name: str, explainers) -> None:
+def test_log_probability(case: str, variant: str, name: str, explainers: Explainers) -> None:
     found = explainers(case).attribute("ablation", variant=variant)
     assert_close(found.matrix, golden(f"{case}.ablation")[name], 2e-3)
 
@@ -34,7 +41,7 @@ def test_log_probability(case, variant: str, name: str, explainers) -> None:
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_KL_CLP_trim"), ("segments:5", "segments_k5_KL_trim")]
 )
-def test_clp(case, variant: str, name: str, explainers) -> None:
+def test_clp(case: str, variant: str, name: str, explainers: Explainers) -> None:
     found = explainers(case).attribute("ablation_clp", variant=variant).matrix
     expected = numbers(golden(f"{case}.ablation")[name])
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
@@ -43,14 +50,14 @@ def test_clp(case, variant: str, name: str, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", ["fact_raw", "chat_think"])
-def test_leave_one_out(case: str, explainers) -> None:
+def test_leave_one_out(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ablation")
     found = explainers(case).attribute("leave_one_out")
     values = np.array(content["token_leave_one_out_full"]["values"])[content["user_prompt_indices"]]
     assert_close(found.matrix[:, : found.features].sum(axis=0), values, 2e-3)
 
 
-def test_one_sequence_a_sentence(explainers) -> None:
+def test_one_sequence_a_sentence(explainers: Explainers) -> None:
     """Sentences of the prompt, sentences of the generation but the last, and the passage as it is."""
     shared_one = explainers("needle_raw")
     explainer = Explainer(shared_one.model, shared_one.passage.user_text, shared_one.passage.generation_text)

@@ -12,11 +12,18 @@ from lm_audit.audits.faithfulness.passage.sentences import sentence_units
 from lm_audit.audits.faithfulness.views import aggregated, normalised, rec_view, row_view
 from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
-from tests.audits.faithfulness.golden.faithfulness_golden import CASES, MOST_SLOW, assert_close, golden, numbers
+from tests.audits.faithfulness.golden.faithfulness_golden import (
+    CASES,
+    MOST_SLOW,
+    Explainers,
+    assert_close,
+    golden,
+    numbers,
+)
 
 
 @pytest.mark.parametrize("index", range(19))
-def test_scores_from_numbers(index) -> None:
+def test_scores_from_numbers(index: int) -> None:
     vector = golden("numeric_rise_mas")["vectors"][index]
     attribution = numbers(vector["attribution"])
     if vector["reference_quirk"]:
@@ -41,7 +48,7 @@ def test_scores_from_numbers(index) -> None:
 
 
 @pytest.mark.parametrize("index", range(8))
-def test_views_from_numbers(index) -> None:
+def test_views_from_numbers(index: int) -> None:
     vector = golden("numeric_cage")["vectors"][index]
     matrix, span = numbers(vector["matrix"]), tuple(vector["span"])
     assert_close(normalised(matrix), vector["seq"], 2e-6)
@@ -50,7 +57,7 @@ def test_views_from_numbers(index) -> None:
 
 
 @pytest.mark.parametrize("index", range(8))
-def test_recovery_from_numbers(index) -> None:
+def test_recovery_from_numbers(index: int) -> None:
     vector = golden("numeric_recovery")["vectors"][index]
     found = recovery(numbers(vector["attribution"]), vector["gold"], vector["top_fraction"], vector["keep"])
     assert found == (None if vector["recovery"] is None else pytest.approx(vector["recovery"], abs=1e-9))
@@ -86,7 +93,7 @@ def test_recovery_of_views(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sentence_view(case: str, explainers) -> None:
+def test_sentence_view(case: str, explainers: Explainers) -> None:
     content, passage = golden(f"{case}.sentence"), explainers(case).passage
     prompt, generation = passage.prompt_units("sentence"), passage.generation_units("sentence")
     assert list(prompt.texts) == content["prompt_sentences"]
@@ -101,7 +108,7 @@ def test_sentence_view(case: str, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_token_deletion_end_to_end(case, explainers, smollm2: LanguageModel) -> None:
+def test_token_deletion_end_to_end(case: str, explainers: Explainers, smollm2: LanguageModel) -> None:
     content = golden(f"{case}.faith")
     by_steps = {run["k"] for run in content["runs"]}
     for steps in sorted(by_steps):
@@ -118,7 +125,7 @@ def test_token_deletion_end_to_end(case, explainers, smollm2: LanguageModel) -> 
 
 
 @pytest.mark.parametrize("case", MOST_SLOW)
-def test_sentence_deletion_end_to_end(case, explainers, smollm2: LanguageModel) -> None:
+def test_sentence_deletion_end_to_end(case: str, explainers: Explainers, smollm2: LanguageModel) -> None:
     content, explainer = golden(f"{case}.sentence"), explainers(case)
     features = len(content["prompt_sentences"])
     for view in content["views"].values():
@@ -144,7 +151,7 @@ def test_deletion_curve_takes_the_prompt_itself(smollm2: LanguageModel) -> None:
     assert curve.rise == pytest.approx(run["RISE"], abs=1e-3)
 
 
-def test_units_cover_every_token_once(explainers) -> None:
+def test_units_cover_every_token_once(explainers: Explainers) -> None:
     passage = explainers("think_math").passage
     units = sentence_units(passage.user_text, passage.user_offsets)
     assert sorted(index for group in units.tokens for index in group) == list(range(len(passage.user)))

@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.audits.faithfulness.golden.faithfulness_golden import CASES, assert_close, golden, user_and_generation
+from tests.audits.faithfulness.golden.faithfulness_golden import (
+    CASES,
+    Explainers,
+    assert_close,
+    golden,
+    user_and_generation,
+)
+from tests.present import present
 
 ATOL = 1e-4
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tokenisation_is_the_reference_s(case: str, explainers) -> None:
+def test_tokenisation_is_the_reference_s(case: str, explainers: Explainers) -> None:
     content, passage = golden(f"{case}.ifr"), explainers(case).passage
     assert list(passage.prompt_ids) == content["prompt_ids"]
     assert list(passage.generation_ids) == content["generation_ids"]
@@ -21,14 +28,14 @@ def test_tokenisation_is_the_reference_s(case: str, explainers) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("eps", "name"), [(1e-6, "ifr_matrix_full"), (None, "ifr_matrix_full_config_eps")])
-def test_matrix(case: str, eps: float | None, name: str, explainers) -> None:
+def test_matrix(case: str, eps: float | None, name: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ifr")
     found = explainers(case).attribute("ifr", eps=eps)
     assert_close(found.matrix, user_and_generation(content[name], content), ATOL)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_matrix_by_products(case: str, explainers) -> None:
+def test_matrix_by_products(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ifr")
     details = explainers(case).attribute("ifr", eps=1e-6).details
     np.testing.assert_allclose(details["residual_shares"], content["ifr_resid_fraction_total"], atol=1e-3)
@@ -36,12 +43,13 @@ def test_matrix_by_products(case: str, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_span(case: str, explainers) -> None:
+def test_span(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ifr")
     found = explainers(case).attribute("ifr_span", sink=content["sink_span"], eps=1e-6)
     assert_close(found.vector, user_and_generation(content["ifr_span_sink_full"], content), ATOL)
     first, last = content["sink_span"]
-    assert np.array_equal(found.matrix[first], found.vector) and np.array_equal(found.matrix[last], found.vector)
+    assert np.array_equal(found.matrix[first], present(found.vector))
+    assert np.array_equal(found.matrix[last], present(found.vector))
     assert np.isnan(found.matrix).all(axis=1).sum() == content["G"] - (last - first + 1)
     np.testing.assert_allclose(found.details["head_totals"], content["ifr_span_head_total"], atol=ATOL)
     np.testing.assert_allclose(found.details["ffn_shares"], content["ifr_span_ffn_per_layer"], atol=ATOL)
@@ -49,7 +57,7 @@ def test_span(case: str, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_weighted_span(case: str, explainers) -> None:
+def test_weighted_span(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ifr")
     weighted = content["ifr_span_weighted"]
     found = explainers(case).attribute("ifr_span", sink=content["sink_span"], weights=weighted["weights"], eps=1e-6)
@@ -57,7 +65,7 @@ def test_weighted_span(case: str, explainers) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ft_ifr(case: str, explainers) -> None:
+def test_ft_ifr(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ifr")
     expected = content["ft_ifr_multi_hop"]
     found = explainers(case).attribute(
@@ -65,8 +73,10 @@ def test_ft_ifr(case: str, explainers) -> None:
     )
     assert_close(found.per_hop, user_and_generation(expected["hop_token_total_full"], content), ATOL)
     assert_close(found.vector, user_and_generation(expected["observation"]["sum"], content), ATOL)
-    assert_close(found.hops.observed[1:], user_and_generation(expected["observation"]["per_hop"], content), ATOL)
-    assert_close(found.hops.mask, user_and_generation(expected["observation"]["mask"], content), 0.0)
+    assert_close(
+        present(found.hops).observed[1:], user_and_generation(expected["observation"]["per_hop"], content), ATOL
+    )
+    assert_close(present(found.hops).mask, user_and_generation(expected["observation"]["mask"], content), 0.0)
     np.testing.assert_allclose(found.details["ratios"], expected["ratios"], atol=ATOL)
 
 
@@ -80,7 +90,7 @@ def test_ft_ifr(case: str, explainers) -> None:
         ("ft_split_hop", "ft_ifr", "split_hop"),
     ],
 )
-def test_multi_hop_variants(case: str, name: str, method: str, variant: str | None, explainers) -> None:
+def test_multi_hop_variants(case: str, name: str, method: str, variant: str | None, explainers: Explainers) -> None:
     expected = golden(f"{case}.ifr")[name]
     found = explainers(case).attribute(
         method,
@@ -92,13 +102,13 @@ def test_multi_hop_variants(case: str, name: str, method: str, variant: str | No
     )
     assert_close(found.per_hop, expected["per_hop_trim"], ATOL)
     assert_close(found.vector, expected["obs_sum_trim"], ATOL)
-    assert_close(found.hops.observed[1:], expected["obs_per_hop_trim"], ATOL)
-    assert_close(found.hops.mask, expected["obs_mask_trim"], 0.0)
+    assert_close(present(found.hops).observed[1:], expected["obs_per_hop_trim"], ATOL)
+    assert_close(present(found.hops).mask, expected["obs_mask_trim"], 0.0)
     np.testing.assert_allclose(found.details["ratios"], expected["ratios"], atol=ATOL)
     assert [list(segment) for segment in found.details["segments"]] == expected.get("segments_generation", [])
 
 
-def test_without_a_thinking_span_flashtrace_recurses_over_the_sink(explainers) -> None:
+def test_without_a_thinking_span_flashtrace_recurses_over_the_sink(explainers: Explainers) -> None:
     expected = golden("fact_raw.ifr")["ft_both"]
     found = explainers("fact_raw").attribute("flashtrace", sink=expected["sink_span"], hops=2, eps=1e-6)
     assert_close(found.vector, expected["obs_sum_trim"], ATOL)

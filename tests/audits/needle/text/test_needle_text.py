@@ -13,6 +13,7 @@ from lm_audit.audits.needle.haystack.text import normalise
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_distinct, draw_item, words
 from lm_audit.errors import DataError, UsageError
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
+from tests.present import present
 from tests.shared_data import shared
 
 
@@ -136,7 +137,8 @@ def test_items_contain_neither_each_other_nor_stand_in_the_text() -> None:
 
 def test_distractors_repeat_no_key_and_no_value() -> None:
     lines = distractors(3000, "words", "numbers", 1).text.splitlines()
-    pairs = [re.fullmatch(r"One of the special magic numbers for (\S+) is: (\d+)\.", line).groups() for line in lines]
+    found = [re.fullmatch(r"One of the special magic numbers for (\S+) is: (\d+)\.", line) for line in lines]
+    pairs = [present(one).groups() for one in found]
     assert len({key for key, _ in pairs}) == len({value for _, value in pairs}) == 3000
 
 
