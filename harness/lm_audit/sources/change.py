@@ -36,6 +36,9 @@ A thousandth of an item's standard deviation is of no consequence to anything th
 with one sign it would pass for a change of the model.
 """
 
+ROUNDING = 1e-5
+"""Of a value itself: what single precision rounds, where most units have one value and no spread tells more."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -145,7 +148,7 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
     value = float(change(work.plain)(ones)[0])
     if not math.isfinite(value):
         return "the statistic has no value on the items of both runs"
-    found = clusterings(source, a)
+    found = clusterings(source, _labelled(source, a, b))
     moved = _moved(source, a, b)
     fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b}
     clusters = min(c.count for c in found[:2])
@@ -170,6 +173,17 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
     p = tested.p if math.isfinite(tested.p) else None
     difference = interval_of(value, spread, p if work.target is None else None, n=n, method=method)
     return Change(difference, p, tested.floor, clusters=clusters, **_error(spread), **fields)
+
+
+def _labelled(source: MetricSource, a: Units, b: Units) -> Units:
+    """The units of ``a``, in the clusters of ``b`` where ``a`` tells none: else all that lack one would be one."""
+    if all(None not in a.column(name) for name in source.clusters):
+        return a
+    told = [
+        {**x, **{name: y.get(name) for name in source.clusters if x.get(name) is None}}
+        for x, y in zip(a.rows, b.rows, strict=True)
+    ]
+    return Units(a.keys, a.values, told)
 
 
 def _exchanged(work: _Work, evaluate: Evaluate, a: Units, b: Units, clustering: Clustering, moved: Mask) -> Tested:
@@ -264,15 +278,22 @@ def _by_arithmetic_alone(source: MetricSource, a: Units, b: Units) -> bool:
             and (a.column(str(source.options[name])) != b.column(str(source.options[name]))).any()
         ):
             return False
-    spread = min(float(a.values.std()), float(b.values.std()))
-    return bool(np.abs(b.values - a.values).max() <= ARITHMETIC * spread)
+    spread = min(_spread(a.values), _spread(b.values))
+    small = np.maximum(ARITHMETIC * spread, ROUNDING * np.minimum(np.abs(a.values), np.abs(b.values)))
+    return bool((np.abs(b.values - a.values) <= small).all())
+
+
+def _spread(values: Floats) -> float:
+    """The standard deviation, or less where a few values far out make it: the middle half's width."""
+    low, high = np.percentile(values, [25, 75])
+    return min(float(values.std()), float(high - low))
 
 
 def _sum(first: Spread, second: Spread) -> Spread:
     """Variance of a difference of independent statistics, with Welch's degrees of freedom."""
     variance = first.variance + second.variance
-    below = sum(part.variance**2 / part.df for part in (first, second) if part.variance > 0)
-    df = variance**2 / below if below > 0 else float(min(first.df, second.df))
+    below = sum((part.variance / variance) ** 2 / part.df for part in (first, second) if part.variance > 0)
+    df = 1 / below if below > 0 else float(min(first.df, second.df))
     return Spread(variance, df, min(first.clusters, second.clusters))
 
 

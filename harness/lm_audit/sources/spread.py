@@ -44,8 +44,9 @@ def spread_of(
         return parts[0]
     rows, columns, cells = parts
     variance = max(rows.variance + columns.variance - cells.variance, rows.variance, columns.variance)
-    below = rows.variance**2 / rows.df + columns.variance**2 / columns.df
-    df = variance**2 / below if below > 0 else min(rows.df, columns.df)
+    # Shares of the variance: squares of very large or small variances are no numbers.
+    below = sum((part.variance / variance) ** 2 / part.df for part in (rows, columns)) if variance > 0 else 0.0
+    df = 1 / below if below > 0 else min(rows.df, columns.df)
     return Spread(variance, df, min(rows.clusters, columns.clusters))
 
 
@@ -57,15 +58,16 @@ def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, se
         kept[np.arange(len(kept)), start + np.arange(len(kept))] = 0.0
         pieces.append(statistic(clustering.spread(kept)))
     found = np.concatenate(pieces)
-    variance = satterthwaite = 0.0
+    parts: list[tuple[float, int]] = []
     for stratum in np.unique(clustering.strata):
         own = found[clustering.strata == stratum]
         if len(own) < 2 or not np.isfinite(own).all():
             return Spread(np.nan, np.nan, count)
         part = (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
-        variance += part
-        satterthwaite += part**2 / (len(own) - 1)
-    df = variance**2 / satterthwaite if satterthwaite > 0 else float(count - 1)
+        parts.append((part, len(own) - 1))
+    variance = sum(part for part, _ in parts)
+    satterthwaite = sum((part / variance) ** 2 / df for part, df in parts) if 0 < variance < np.inf else 0.0
+    df = 1 / satterthwaite if satterthwaite > 0 else float(count - 1)
     return Spread(variance, df, _smallest(clustering))
 
 

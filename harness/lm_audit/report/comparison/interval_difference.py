@@ -97,6 +97,6 @@ def _p_value(a: Estimate, b: Estimate) -> float:
 
 def _degrees(parts: tuple[float, float], counts: tuple[int | None, int | None]) -> float:
     """Welch's degrees of freedom from the two halves."""
-    below = sum(part**4 / (n - 1) for part, n in zip(parts, counts, strict=True) if n is not None and n > 1)
-    total = sum(part**2 for part in parts) ** 2
-    return total / below if below > 0 else 1e6
+    whole = math.hypot(*parts)
+    below = sum((part / whole) ** 4 / (n - 1) for part, n in zip(parts, counts, strict=True) if n is not None and n > 1)
+    return 1 / below if below > 0 else 1e6

@@ -116,9 +116,11 @@ class Comparing:
         """The metric's source; a run from before there were sources is read by the other's."""
         found = [case.last.sources.get(name) for case in (self.before, self.after)]
         known = [source for source in found if source is not None]
-        if len(known) == 2 and known[0].to_json() != known[1].to_json():
+        if len(known) == 2 and _made(known[0]) != _made(known[1]):
             return "the runs make this metric from different rows or by different statistics"
-        return known[0] if known else None
+        # What is of no consequence may be said anew: the stricter one holds.
+        margins = [source.margin for source in known if source.margin is not None]
+        return replace(known[0], margin=min(margins, default=None)) if known else None
 
     def _by_rows(self, change: MetricChange, source: MetricSource) -> MetricChange:
         from lm_audit.sources.change import change_between
@@ -178,6 +180,11 @@ def _by_intervals(change: MetricChange, source: MetricSource | None, reason: str
     same = (change.a.value, change.a.low, change.a.high) == (change.b.value, change.b.low, change.b.high)
     basis: Basis = "none" if low is None else "intervals"
     return replace(change, difference=difference, p=p, basis=basis, identical=same, equivalent=small, margin=margin)
+
+
+def _made(source: MetricSource) -> dict[str, Any]:
+    """How the metric follows from the rows, without what is said of its change."""
+    return replace(source, margin=None).to_json()
 
 
 def _target(a: Estimate, b: Estimate) -> float | None:

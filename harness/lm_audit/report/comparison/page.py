@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from lm_audit.report.comparison.rows import row_of
 from lm_audit.report.comparison.runs import RunComparison
-from lm_audit.report.comparison.text import ORDER, counts_text, failings, lost_text
+from lm_audit.report.comparison.text import ORDER, counts_text, failings, lost_text, undecidable
 from lm_audit.report.page.rendering import environment, policy, resource
 
 
@@ -28,6 +28,7 @@ def render_comparison(comparison: RunComparison) -> str:
                 for title, decided in (("Headlines: decided", True), ("All other metrics: exploratory", False))
             ],
             counts=counts_text(comparison),
+            undecidable=undecidable(comparison),
             findings=[change for change in comparison.findings if change.moved],
             lost=[f"{'Skipped' if one.skipped else 'Void'} now: {lost_text(one)}" for one in comparison.lost],
             css=Markup(resource("static/page.css")),

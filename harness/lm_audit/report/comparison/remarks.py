@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +13,16 @@ from lm_audit.runstore.records import CaseRecord, Run
 TELLING = ("size", "limit", "seed", "chat", "chat_args", "thinking_tokens", "dtype", "data", "audit")
 """Options on which numbers depend beside the model."""
 
+SHOWN = 5
+
 
 def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> Iterator[str]:
     """The remarks on a comparison of ``a`` and ``b``, whose cases are given by what they are matched by."""
     if cases_a and cases_b and not cases_a.keys() & cases_b.keys():
         yield "no case is in both runs; --across-models matches cases without their model and device"
+    elif pair := _renamed(cases_a, cases_b):
+        yield f"cases of {pair[0]} are in A alone, the same of {pair[1]} in B alone; --across-models matches them"
+    yield from _skipped_controls(cases_a, cases_b)
     for run in (a, b):
         if run.missing:
             many = len(run.missing)
@@ -27,6 +33,31 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
     first, second = _options(a), _options(b)
     for name in TELLING:
         yield from _differ(name, first.get(name), second.get(name))
+
+
+def _skipped_controls(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> Iterator[str]:
+    many = Counter(
+        str(case.audit)
+        for key, case in cases_a.items()
+        if case.is_control and case.outcome == "passed" and key in cases_b and cases_b[key].outcome == "skipped"
+    )
+    for audit, count in many.items():
+        some = "1 control" if count == 1 else f"{count} controls"
+        told = f"{some} of {audit} passed in A and {'was' if count == 1 else 'were'} skipped in B"
+        yield f"{told}: nothing vouches for these numbers now"
+
+
+def _renamed(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> tuple[str, str] | None:
+    """A model of the first run alone and one of the second alone that were asked the same."""
+    gone, new = (
+        {_nameless(case): case.model for key, case in one.items() if key not in other and case.model}
+        for one, other in ((cases_a, cases_b), (cases_b, cases_a))
+    )
+    return next(((gone[key], new[key]) for key in gone if key in new and gone[key] != new[key]), None)
+
+
+def _nameless(case: CaseRecord) -> str:
+    return case.case_id.replace(f"[{case.model}@{case.device}", "[", 1)
 
 
 def redrawn(a: Run, b: Run) -> bool:
@@ -40,6 +71,12 @@ def remarks_on_metrics(changes: Sequence[MetricChange]) -> Iterator[str]:
     said = dict.fromkeys((c.metric, c.a.better, c.b.better) for c in changes if contradictory(c.a, c.b))
     for metric, first, second in said:
         yield f"better is {first} of {metric} in A, and {second} in B: what either calls worse counts as worse"
+    lost = [c for c in changes if c.decided and c.basis == "paired" and c.only_a]
+    for one in lost[:SHOWN]:
+        items = f"{one.only_a} of {one.pairs + one.others + one.only_a} items of {one.metric}"
+        yield f"{items} have no value in B ({one.case_id_b}): the others alone are compared"
+    if len(lost) > SHOWN:
+        yield f"so have items of {len(lost) - SHOWN} more headlines"
 
 
 def _options(run: Run) -> dict[str, Any]:

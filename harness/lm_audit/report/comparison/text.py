@@ -123,6 +123,12 @@ def failings(comparison: RunComparison) -> list[str]:
     ]
 
 
+def undecidable(comparison: RunComparison) -> int:
+    """How many headlines moved on items that are too few for any test: no regression of them could be found."""
+    some = (c for c in comparison.changes if c.decided and not c.void and c.direction == "not shown")
+    return sum(change.p is None or not change.able for change in some)
+
+
 def p_text(p: float | None) -> str:
     """A p-value as it is usually written."""
     return "" if p is None else written_p(p)
@@ -175,6 +181,8 @@ def _table(changes: Sequence[MetricChange], width: int, color: bool) -> list[str
 def _totals(comparison: RunComparison) -> Iterable[str]:
     yield f"{len(comparison.changes)} metrics compared; {'; '.join(counts_text(comparison)) or 'none'}"
     yield from failings(comparison)
+    if many := undecidable(comparison):
+        yield f"{many} headline{' has' if many == 1 else 's have'} too few items to be found worse, whatever they show"
     if comparison.incomparable:
         yield "nothing could be compared: no metric of a case has a place in both runs"
         return
