@@ -63,7 +63,7 @@ def _body_weights(module: Any) -> int:
 @torch.inference_mode()
 def _rate(layers: list[Any], n: int) -> float:
     inputs = [torch.randn(n, m.in_features, device=m.weight.device, dtype=m.weight.dtype) for m in layers]
-    operations = sum(2.0 * n * m.weight.numel() for m in layers)
+    operations: float = sum(2.0 * n * m.weight.numel() for m in layers)
     best, clock = float("inf"), time.perf_counter if layers[0].weight.is_cuda else time.process_time
     for _ in range(8):
         _wait(layers[0])

@@ -31,11 +31,18 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
 def published_logic(model: LanguageModel, items: Sequence[Item]) -> list[int]:
     """The predicted token of every prefix, one after the other."""
     found = []
+    module: Any = model.module  # generate is no part of the protocol
+    generate: Callable[..., torch.Tensor] = module.generate
     for item in items:
         for prefix, _ in half_option_prefixes(item.question, item.options):
-            inputs = model.tokenizer(prefix, return_tensors="pt").to(model.device)
-            out = model.module.generate(
-                **inputs, max_new_tokens=1, do_sample=False, repetition_penalty=1.05, pad_token_id=0
+            ids = torch.tensor([model.tokenizer(prefix).input_ids], device=model.device)
+            out = generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=1,
+                do_sample=False,
+                repetition_penalty=1.05,
+                pad_token_id=0,
             )
             found.append(int(out[0, -1]))
     return found

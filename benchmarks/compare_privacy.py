@@ -32,7 +32,7 @@ Function = Callable[[LanguageModel, str], float]
 
 def log_softmax(model: LanguageModel, text: str) -> tuple[torch.Tensor, torch.Tensor]:
     """One forward pass: log-probabilities [tokens - 1, vocabulary] and the ids that they predict."""
-    ids = model.tokenizer(text, return_tensors="pt").input_ids.to(model.device)
+    ids = torch.tensor([model.tokenizer(text).input_ids], device=model.device)
     with torch.inference_mode():
         logits = model.module(input_ids=ids).logits[0, :-1]
     return torch.log_softmax(logits.double(), -1), ids[0, 1:]

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -130,7 +131,8 @@ def main() -> None:
             (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
             (controller if options.controller else compare)(folder, cluster.address, options)
     finally:
-        cluster.shutdown()
+        stop: Callable[[], object] = cluster.shutdown
+        stop()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from coverage_rows import SEED, Row
 
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
-from lm_audit.sources.change import change_between
+from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import bootstrap_ci, mean_interval
 
@@ -191,13 +192,13 @@ def p_value(kind: Kind, effect: float, run: int) -> float:
     a, b = kind.make(rng, effect)
     if kind.source is None:
         sides = [np.array([row["v"] for row in side]) for side in (a, b)]
-        named = {"method": "BCa"} if "BCa" in kind.name else {}
-        make = bootstrap_ci if named else mean_interval
-        first, second = (make(values, n_resamples=999, seed=run, **named) for values in sides)
+        bca = partial(bootstrap_ci, n_resamples=999, seed=run, method="BCa")
+        make = bca if "BCa" in kind.name else partial(mean_interval, n_resamples=999, seed=run)
+        first, second = (make(values) for values in sides)
         p = difference_of(first, second)[1]
         return 1.0 if p is None else p
     change = change_between(kind.source, RowTable(a), RowTable(b), seed=run, resolution=0.01)
-    assert not isinstance(change, str), change
+    assert isinstance(change, Change), change
     return 1.0 if change.p is None else change.p
 
 

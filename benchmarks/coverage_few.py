@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
-from coverage_rows import RESAMPLES, Row, markdown, rate_rows
+from coverage_rows import RESAMPLES, Limits, Row, markdown, rate_rows
 from scipy.stats import norm
 
 from lm_audit.stats import bootstrap_clustered, crossed_contrast, mean_interval, roc_auc, tpr_at_fpr
 
 
-def within(estimate, truth):
+def within(estimate: Limits, truth: float) -> bool:
     """Whether an interval holds the truth; an interval that is withheld says nothing false."""
-    return estimate.low is None or estimate.low <= truth <= estimate.high
+    return estimate.low is None or estimate.high is None or estimate.low <= truth <= estimate.high
 
 
 def means(runs: int) -> Iterator[Row]:
     """The mean of few values and of few clusters."""
-    draws = {
+    draws: dict[str, tuple[Callable[..., np.ndarray], float]] = {
         "normal values": (lambda rng, n: rng.normal(size=n), 0.0),
         "exponential values": (lambda rng, n: rng.exponential(size=n), 1.0),
         "yes-no answers, 10% yes": (lambda rng, n: (rng.random(n) < 0.1).astype(float), 0.1),
@@ -34,26 +34,31 @@ def means(runs: int) -> Iterator[Row]:
     for name, (draw, truth) in draws.items():
         for n in (8, 12, 24):
 
-            def values(rng, seed, draw=draw, n=n, truth=truth):
+            def values(
+                rng: np.random.Generator,
+                seed: int,
+                draw: Callable[..., np.ndarray] = draw,
+                n: int = n,
+                truth: float = truth,
+            ) -> dict[str, bool]:
                 return {"mean_interval": within(mean_interval(draw(rng, n), n_resamples=RESAMPLES, seed=seed), truth)}
 
             yield from rate_rows(f"mean of {n} {name}", 0.95, runs, values)
     for count in (6, 8, 12):
 
-        def clusters(rng, seed, count=count):
+        def clusters(rng: np.random.Generator, seed: int, count: int = count) -> dict[str, bool]:
             label = np.repeat(np.arange(count), rng.integers(1, 21, count))
             data = rng.normal(size=count)[label] + rng.normal(size=len(label))
-            options = {"n_resamples": RESAMPLES, "seed": seed}
-            jackknife = bootstrap_clustered(data, label, lambda x: float(np.mean(x)), **options)
+            jackknife = bootstrap_clustered(data, label, lambda x: float(np.mean(x)), n_resamples=RESAMPLES, seed=seed)
             return {
-                "mean_interval, clusters": within(mean_interval(data, label, **options), 0.0),
+                "mean_interval, clusters": within(mean_interval(data, label, n_resamples=RESAMPLES, seed=seed), 0.0),
                 "bootstrap_clustered, own statistic": within(jackknife, 0.0),
             }
 
         yield from rate_rows(f"mean in {count} clusters of 1 to 20", 0.95, runs, clusters)
     for rows, columns in ((6, 6), (7, 12)):
 
-        def table(rng, seed, rows=rows, columns=columns):
+        def table(rng: np.random.Generator, seed: int, rows: int = rows, columns: int = columns) -> dict[str, bool]:
             cells = rng.normal(size=(rows, 1)) + rng.normal(size=(1, columns)) + rng.normal(size=(rows, columns))
             return {"crossed_contrast (two-way t)": within(crossed_contrast(cells, seed=seed).difference, 0.0)}
 
@@ -66,7 +71,14 @@ def ranking(runs: int) -> Iterator[Row]:
         for auc in (0.5, 0.7, 0.9, 0.98):
             shift = float(np.sqrt(2) * norm.ppf(auc))
 
-            def area(rng, seed, m=members, n=controls, shift=shift, auc=auc):
+            def area(
+                rng: np.random.Generator,
+                seed: int,
+                m: int = members,
+                n: int = controls,
+                shift: float = shift,
+                auc: float = auc,
+            ) -> dict[str, bool]:
                 return {"roc_auc": within(roc_auc(rng.normal(shift, size=m), rng.normal(size=n)), auc)}
 
             yield from rate_rows(f"AUC {auc}, {members} members, {controls} controls", 0.95, runs, area)
@@ -79,7 +91,14 @@ def ranking(runs: int) -> Iterator[Row]:
     ):
         for shift in (0.5, 1.5, 3.0):
 
-            def rate(rng, seed, m=members, n=controls, fpr=fpr, shift=shift):
+            def rate(
+                rng: np.random.Generator,
+                seed: int,
+                m: int = members,
+                n: int = controls,
+                fpr: float = fpr,
+                shift: float = shift,
+            ) -> dict[str, bool]:
                 found = tpr_at_fpr(rng.normal(shift, size=m), rng.normal(size=n), str(fpr))
                 return {"tpr_at_fpr": within(found, float(norm.sf(norm.ppf(1 - fpr) - shift)))}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypedDict
 
 import numpy as np
-from coverage_rows import RESAMPLES, Row, rate_rows
+from coverage_rows import RESAMPLES, Limits, Row, rate_rows
 from scipy.stats import binom, norm
 
 from lm_audit.stats import (
-    Estimate,
     bootstrap_ci,
     bootstrap_clustered,
     bootstrap_crossed,
@@ -26,10 +26,18 @@ DRAWS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
     "normal": (lambda rng, n: rng.normal(size=n), 0.0, 0.0),
     "exponential": (lambda rng, n: rng.exponential(size=n), 1.0, float(np.log(2))),
 }
-OPTIONS = {"n_resamples": RESAMPLES}
 
 
-def covers(estimate: Estimate, truth: float) -> bool:
+class Resampling(TypedDict):
+    """How often a bootstrap resamples."""
+
+    n_resamples: int
+
+
+OPTIONS: Resampling = {"n_resamples": RESAMPLES}
+
+
+def covers(estimate: Limits, truth: float) -> bool:
     """Whether an interval holds the truth; no interval covers nothing."""
     return estimate.low is not None and estimate.high is not None and estimate.low <= truth <= estimate.high
 
@@ -40,7 +48,14 @@ def one_sample(runs: int) -> Iterator[Row]:
         for statistic, truth, sizes in (("mean", mean, (10, 24, 50, 100, 500)), ("median", median, (24, 100))):
             for n in sizes:
 
-                def once(rng, seed, draw=draw, n=n, statistic=statistic, truth=truth):
+                def once(
+                    rng: np.random.Generator,
+                    seed: int,
+                    draw: Callable[..., np.ndarray] = draw,
+                    n: int = n,
+                    statistic: str = statistic,
+                    truth: float = truth,
+                ) -> dict[str, bool]:
                     data = draw(rng, n)
                     return {
                         f"bootstrap_ci {method}": covers(
@@ -81,7 +96,14 @@ def ranking(runs: int) -> Iterator[Row]:
         for auc in (0.5, 0.7, 0.9):
             shift = float(np.sqrt(2) * norm.ppf(auc))
 
-            def once(rng, seed, members=members, controls=controls, auc=auc, shift=shift):
+            def once(
+                rng: np.random.Generator,
+                seed: int,
+                members: int = members,
+                controls: int = controls,
+                auc: float = auc,
+                shift: float = shift,
+            ) -> dict[str, bool]:
                 scores = rng.normal(shift, size=members), rng.normal(size=controls)
                 answers = {"roc_auc (DeLong)": covers(roc_auc(*scores), auc)}
                 for method in ("percentile", "BCa"):
@@ -98,12 +120,14 @@ def detection_rates(runs: int) -> Iterator[Row]:
     for members, controls in ((50, 100), (100, 200), (200, 1000)):
         truth = float(norm.sf(norm.isf(0.05) - 1.0))
 
-        def once(rng, seed, members=members, controls=controls, truth=truth):
+        def once(
+            rng: np.random.Generator, seed: int, members: int = members, controls: int = controls, truth: float = truth
+        ) -> dict[str, bool]:
             scores = rng.normal(1.0, size=members), rng.normal(size=controls)
             rate = tpr_at_fpr(*scores, 0.05)
             interval = bootstrap_two_sample(*scores, tpr_statistic(0.05), seed=seed, **OPTIONS)
             return {
-                "tpr_at_fpr (Clopper-Pearson, threshold as given)": rate.low <= truth <= rate.high,
+                "tpr_at_fpr (Clopper-Pearson, threshold as given)": covers(rate, truth),
                 "bootstrap_two_sample tpr_statistic": covers(interval, truth),
             }
 
@@ -114,7 +138,7 @@ def clustered(runs: int) -> Iterator[Row]:
     """Values whose clusters hold half of their variance; sizes from 1 to 20."""
     for clusters in (10, 30, 77):
 
-        def once(rng, seed, clusters=clusters):
+        def once(rng: np.random.Generator, seed: int, clusters: int = clusters) -> dict[str, bool]:
             labels = np.repeat(np.arange(clusters), rng.integers(1, 21, clusters))
             data = rng.normal(size=clusters)[labels] + rng.normal(size=len(labels))
             by_cluster = bootstrap_clustered(data, labels, seed=seed, **OPTIONS)
@@ -132,7 +156,7 @@ def crossed(runs: int) -> Iterator[Row]:
     """Contrasts on a templates x pairs grid with the variance components of the bias specification."""
     for rows, columns in ((8, 8), (12, 12), (24, 24)):
 
-        def once(rng, seed, rows=rows, columns=columns):
+        def once(rng: np.random.Generator, seed: int, rows: int = rows, columns: int = columns) -> dict[str, bool]:
             table = null_grid(rng, rows, columns)
             return {
                 "bootstrap_crossed": covers(bootstrap_crossed(table, seed=seed, **OPTIONS), 0.0),
@@ -148,12 +172,12 @@ def group_grid(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """A group's scores without an effect: variance 0.078 by template, 0.188 by pair, 0.338 by cell."""
     by_row = rng.normal(scale=np.sqrt(0.078), size=(rows, 1))
     by_column = rng.normal(scale=np.sqrt(0.188), size=(1, columns))
-    return by_row + by_column + rng.normal(scale=np.sqrt(0.338), size=(rows, columns))
+    return np.asarray(by_row + by_column + rng.normal(scale=np.sqrt(0.338), size=(rows, columns)))
 
 
 def null_grid(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """The contrast of two such groups."""
-    return group_grid(rng, rows, columns) - group_grid(rng, rows, columns)
+    return np.asarray(group_grid(rng, rows, columns) - group_grid(rng, rows, columns))
 
 
 def all_rows(runs: int) -> list[Row]:

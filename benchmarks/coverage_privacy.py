@@ -15,11 +15,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
+from coverage_rows import Limits
 from scipy.special import ndtri
 
 from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
@@ -52,13 +54,17 @@ class Spread:
         if self.name == "skewed":
             return rng.exponential(size=n) - 1
         if self.name == "lognormal":
-            return (np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+            return np.asarray((np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e))
         if self.name == "tiers":
-            return (rng.choice([-1.2, 0.0, 1.2], n) + 0.3 * rng.normal(size=n)) / 1.025
+            return np.asarray((rng.choice([-1.2, 0.0, 1.2], n) + 0.3 * rng.normal(size=n)) / 1.025)
         return rng.normal(size=n)
 
 
-def holds(estimate, truth: float) -> bool | None:
+Pair = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+"""Draws members and twins."""
+
+
+def holds(estimate: Limits, truth: float) -> bool | None:
     """Whether the interval holds the truth; None where there is none."""
     return None if estimate.low is None or estimate.high is None else bool(estimate.low <= truth <= estimate.high)
 
@@ -68,7 +74,9 @@ def differences() -> Iterator[Design]:
         for shape in ("normal", "tiers", "skewed"):
             for ratio in (0.7, 1.0, 2.6):
 
-                def once(rng, n=n, m=m, shape=shape, ratio=ratio):
+                def once(
+                    rng: np.random.Generator, n: int = n, m: int = m, shape: str = shape, ratio: float = ratio
+                ) -> bool | None:
                     member = ratio * Spread(shape).draw(rng, n)
                     found = studentised_difference(
                         member, rng.normal(size=m), n_resamples=RESAMPLES, seed=int(rng.integers(2**31))
@@ -82,12 +90,14 @@ def exposures() -> Iterator[Design]:
     for n, m in SIZES:
         for shift, spread in ((0.0, 1.0), (1.5, 1.0), (3.0, 0.5), (3.0, 1.0), (4.5, 1.0)):
 
-            def draw(rng, n=n, m=m, shift=shift, spread=spread):
+            def draw(
+                rng: np.random.Generator, n: int = n, m: int = m, shift: float = shift, spread: float = spread
+            ) -> tuple[np.ndarray, np.ndarray]:
                 return -rng.normal(shift, spread, n), -rng.normal(size=m)
 
             truth = mean_over(draw, lambda a, b: mean_bits(a, b), f"exposure {n} {m} {shift} {spread}")
 
-            def once(rng, draw=draw, truth=truth):
+            def once(rng: np.random.Generator, draw: Pair = draw, truth: float = truth) -> bool | None:
                 return holds(mean_exposure(*draw(rng), n_resamples=RESAMPLES, seed=int(rng.integers(2**31))), truth)
 
             where = f"{n} canaries at {shift} +- {spread} twin spreads, {m} twins (mean {truth:.1f} bits)"
@@ -99,7 +109,7 @@ def mean_bits(canaries: np.ndarray, twins: np.ndarray) -> float:
     return float(np.mean(np.log2(len(twins) + 1) - np.log2(ranks)))
 
 
-def mean_over(draw, statistic, name: str) -> float:
+def mean_over(draw: Pair, statistic: Callable[[np.ndarray, np.ndarray], float], name: str) -> float:
     """The mean of a statistic over fresh samples: what an interval has to hold."""
     rng = np.random.default_rng([SEED, 1, zlib.crc32(name.encode())])
     return float(np.mean([statistic(*draw(rng)) for _ in range(TRUTH_RUNS)]))
@@ -109,7 +119,7 @@ def shares() -> Iterator[Design]:
     for n in (8, 15, 50):
         for share in (0.02, 0.1, 0.5):
 
-            def once(rng, n=n, share=share):
+            def once(rng: np.random.Generator, n: int = n, share: float = share) -> bool | None:
                 rates = np.where(rng.random(n) < 0.5, 0.0, min(1.0, 2 * share))
                 values = rng.binomial(4, rates) / 4
                 return holds(bounded_mean(values, n_resamples=RESAMPLES, seed=int(rng.integers(2**31))), share)
@@ -124,23 +134,29 @@ def rankings() -> Iterator[Design]:
         for auc in (0.5, 0.7, 0.9, 0.98):
             shift = float(np.sqrt(2) * ndtri(auc))
 
-            def draw(rng, n=n, m=m, shift=shift):
+            def draw(
+                rng: np.random.Generator, n: int = n, m: int = m, shift: float = shift
+            ) -> tuple[np.ndarray, np.ndarray]:
                 return rng.normal(shift, 1, n), rng.normal(size=m)
 
-            yield Design("ROC AUC", f"{n} / {m}, {auc}", "95%", lambda rng, d=draw, a=auc: holds(roc_auc(*d(rng)), a))
+            def once_auc(rng: np.random.Generator, draw: Pair = draw, auc: float = auc) -> bool | None:
+                return holds(roc_auc(*draw(rng)), auc)
+
+            yield Design("ROC AUC", f"{n} / {m}, {auc}", "95%", once_auc)
             if n >= 15:
                 truth = mean_over(draw, average_precision, f"ap {n} {m} {auc}")
 
-                def once(rng, draw=draw, truth=truth):
+                def once(rng: np.random.Generator, draw: Pair = draw, truth: float = truth) -> bool | None:
                     return holds(pr_interval(*draw(rng), n_resamples=199, seed=int(rng.integers(2**31))), truth)
 
                 yield Design("average precision", f"{n} / {m}, AUC {auc}", "95%", once)
             limit = float(ndtri(0.99))
             rate = float(1 - ndtr(limit - shift))
 
-            def once_tpr(rng, draw=draw, rate=rate):
-                found = tpr_at_fpr(*draw(rng), "0.01")
-                return found.low <= rate <= found.high
+            def once_tpr(rng: np.random.Generator, draw: Pair = draw, rate: float = rate) -> bool | None:
+                members, twins = draw(rng)
+                found = tpr_at_fpr(members, twins, "0.01")
+                return holds(found, rate)
 
             yield Design("TPR at 1% FPR", f"{n} / {m}, AUC {auc} (true rate {rate:.2f})", ">= 93%", once_tpr)
 
@@ -160,16 +176,16 @@ def average_precision(members: np.ndarray, twins: np.ndarray) -> float:
 def tests() -> Iterator[Design]:
     for ratio in (0.7, 1.0, 2.6, 3.0):
 
-        def once(rng, ratio=ratio):
+        def once(rng: np.random.Generator, ratio: float = ratio) -> bool | None:
             found = studentised_difference(
                 ratio * rng.normal(size=15), rng.normal(size=200), n_resamples=RESAMPLES, seed=int(rng.integers(2**31))
             )
-            return found.p.value < 0.05
+            return found.p.value is not None and found.p.value < 0.05
 
         yield Design("did.p below 0.05, no effect", f"15 / 200, spread x {ratio}", "<= 5.5%", once)
     for epsilon in (0.5, 1.0, 2.0):
 
-        def once_epsilon(rng, epsilon=epsilon):
+        def once_epsilon(rng: np.random.Generator, epsilon: float = epsilon) -> bool | None:
             right = 1 / (1 + np.exp(-epsilon))
             included = rng.random(100) < 0.5
             said = np.where(rng.random(100) < right, included, ~included)
@@ -178,18 +194,24 @@ def tests() -> Iterator[Design]:
 
         yield Design("epsilon bound above the truth", f"100 coins, epsilon {epsilon}", "<= 5%", once_epsilon)
     for n, m in (*SIZES, (75, 1000), (200, 200)):
-        shift = float(np.sqrt(2) * ndtri(noticed_auc(n, m)))
+        noticed = noticed_auc(n, m)
+        assert noticed is not None
+        shift = float(np.sqrt(2) * ndtri(noticed))
+
+        def refused(rng: np.random.Generator, n: int = n, m: int = m, shift: float = 0.0) -> bool:
+            return separation(rng.normal(shift, 1, n), rng.normal(size=m)).shown
+
         yield Design(
             "blind baseline refused, base blind",
             f"{n} / {m}",
             "<= 0.1%",
-            lambda rng, n=n, m=m: separation(rng.normal(size=n), rng.normal(size=m)).shown,
+            refused,
         )
         yield Design(
             "blind baseline refused, base not blind",
-            f"{n} / {m}, AUC {noticed_auc(n, m):.3f}",
+            f"{n} / {m}, AUC {noticed:.3f}",
             ">= 99%",
-            lambda rng, n=n, m=m, s=shift: separation(rng.normal(s, 1, n), rng.normal(size=m)).shown,
+            partial(refused, shift=shift),
         )
 
 
@@ -197,7 +219,7 @@ def heavy_tails() -> Iterator[Design]:
     for n, m in FEW:
         for ratio in (1.0, 2.6):
 
-            def once(rng, n=n, m=m, ratio=ratio):
+            def once(rng: np.random.Generator, n: int = n, m: int = m, ratio: float = ratio) -> bool | None:
                 member = ratio * Spread("lognormal").draw(rng, n)
                 found = studentised_difference(
                     member, rng.normal(size=m), n_resamples=RESAMPLES, seed=int(rng.integers(2**31))

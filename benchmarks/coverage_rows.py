@@ -6,11 +6,21 @@ import math
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 SEED = 20240
 RESAMPLES = 999
+
+
+class Limits(Protocol):
+    """What has an interval."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,8 @@ def rate_rows(
     setting: str, nominal: float, runs: int, once: Callable[[np.random.Generator, int], dict[str, bool]]
 ) -> Iterable[Row]:
     """Rows of the rates at which ``once(rng, seed)`` answers yes, one for each of its keys."""
-    rng, hits = generator(setting), {}
+    rng = generator(setting)
+    hits: dict[str, int] = {}
     for run in range(runs):
         for method, hit in once(rng, run).items():
             hits[method] = hits.get(method, 0) + bool(hit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from coverage_intervals import DRAWS, group_grid, null_grid
@@ -33,11 +33,11 @@ def rejects(p: float | None) -> bool:
 def grids(runs: int, effect: float, nominal: float) -> Iterator[Row]:
     """A contrast on a 12 x 12 grid of templates and pairs, by five tests."""
 
-    def once(rng, seed):
+    def once(rng: np.random.Generator, seed: int) -> dict[str, bool]:
         table = null_grid(rng, 12, 12) + effect
         answer = crossed_contrast(table, n_resamples=RESAMPLES, seed=seed)
         return {
-            "t-test over cells as if independent": rejects(ttest_1samp(table.ravel(), 0).pvalue),
+            "t-test over cells as if independent": rejects(float(ttest_1samp(table.ravel(), 0).pvalue)),
             "sign flip over templates": rejects(answer.sign_flip.rows.value),
             "sign flip over pairs": rejects(answer.sign_flip.columns.value),
             "larger of the two sign flips": rejects(answer.sign_flip.larger.value),
@@ -51,9 +51,10 @@ def grids(runs: int, effect: float, nominal: float) -> Iterator[Row]:
 def max_min(runs: int) -> Iterator[Row]:
     """The omnibus test on 9 groups x 12 templates x 12 pairs without a group effect."""
 
-    def once(rng, seed):
+    def once(rng: np.random.Generator, seed: int) -> dict[str, bool]:
         values = np.stack([group_grid(rng, 12, 12) for _ in range(9)])
         answer = max_min_permutation(values, n_resamples=RESAMPLES, seed=seed)
+        assert answer.note is not None
         templates, pairs = (float(part.split("p = ")[1]) for part in answer.note.split(", "))
         return {
             "max_min_permutation within templates alone": rejects(templates),
@@ -70,7 +71,13 @@ def permutations(runs: int) -> Iterator[Row]:
     for shape, (draw, mean, _) in DRAWS.items():
         for n in (8, 24, 50):
 
-            def once(rng, seed, draw=draw, mean=mean, n=n):
+            def once(
+                rng: np.random.Generator,
+                seed: int,
+                draw: Callable[..., np.ndarray] = draw,
+                mean: float = mean,
+                n: int = n,
+            ) -> dict[str, bool]:
                 x, y = draw(rng, n) - mean, draw(rng, n) - mean
                 return {
                     "sign_flip_test": rejects(sign_flip_test(x, n_resamples=RESAMPLES, seed=seed).value),
@@ -84,7 +91,7 @@ def paired_answers(runs: int) -> Iterator[Row]:
     """McNemar's test on two runs of equal accuracy."""
     for n in (50, 200):
 
-        def once(rng, seed, n=n):
+        def once(rng: np.random.Generator, seed: int, n: int = n) -> dict[str, bool]:
             hard = rng.random(n) < 0.5
             a, b = (np.where(hard, rng.random(n) < 0.5, 1.0).astype(float) for _ in range(2))
             return {"mcnemar_exact": rejects(mcnemar_exact(a, b).value)}
@@ -96,12 +103,12 @@ def equivalence(runs: int) -> Iterator[Row]:
     """A true effect that lies on the margin must rarely be called small."""
     for n in (10, 50):
 
-        def once(rng, seed, n=n):
+        def once(rng: np.random.Generator, seed: int, n: int = n) -> dict[str, bool]:
             return {"equivalence_test": rejects(equivalence_test(rng.normal(0.5, size=n), 0.5).value)}
 
         yield from rate_rows(f"{n} differences, true mean on the margin", ALPHA, runs, once)
 
-    def once_crossed(rng, seed):
+    def once_crossed(rng: np.random.Generator, seed: int) -> dict[str, bool]:
         answer = crossed_equivalence(null_grid(rng, 12, 12) + 0.5, 0.5, n_resamples=RESAMPLES, seed=seed)
         return {"crossed_equivalence": rejects(answer.value)}
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,8 @@ def study(model: Any, limits: Any, rows: int, new: int) -> dict[str, Any]:
     """All figures of one size."""
     module = model.module
     prompts = base.ids(rows, PROMPT, size=module.config.vocab_size)
-    call = lambda: model.generate(prompts, max_new_tokens=new)  # noqa: E731
-    one = lambda: model.generate(prompts, max_new_tokens=1)  # noqa: E731
+    call = partial(model.generate, prompts, max_new_tokens=new)
+    one = partial(model.generate, prompts, max_new_tokens=1)
     call()
     whole, reading = base.seconds(call, 3), base.seconds(one, 3)
     two = base.seconds(lambda: model.generate(prompts, max_new_tokens=2), 3)

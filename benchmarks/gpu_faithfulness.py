@@ -14,9 +14,12 @@ import argparse
 import json
 import statistics
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -49,7 +52,8 @@ def random_model() -> Any:
     )
     torch.manual_seed(0)
     with torch.device("cuda"):
-        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
+        build: Callable[..., Any] = AutoModelForCausalLM.from_config
+        return build(config, dtype=torch.bfloat16).eval().requires_grad_(False)
 
 
 def random_passage(prompt: int, generation: int, vocabulary: int) -> Passage:
@@ -80,7 +84,8 @@ def measured(call: Any, repeats: int) -> tuple[float, float]:
     torch.cuda.reset_peak_memory_stats()
     times = []
     for _ in range(repeats):
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        event: Callable[..., Any] = torch.cuda.Event
+        start, stop = event(enable_timing=True), event(enable_timing=True)
         start.record()
         call()
         stop.record()
@@ -100,11 +105,10 @@ def check_kernels(model: Any) -> dict[str, float]:
     passage = random_passage(300, 120, 151936)
     fused = {name: _vector(model, passage, name) for name in ("flashtrace", "ifr")}
     original = heads.gpu_kernels
-    heads.gpu_kernels = proximity.gpu_kernels = lambda tensor: None
-    try:
+    with ExitStack() as stack:
+        for module in (heads, proximity):
+            stack.enter_context(patch.object(module, "gpu_kernels", lambda tensor: None))
         plain = {name: _vector(model, passage, name) for name in fused}
-    finally:
-        heads.gpu_kernels = proximity.gpu_kernels = original
     return {
         "kernels in use": float(original(torch.empty(1, 1, 128, device="cuda")) is not None),
         **{f"{name} difference": float(abs(fused[name] - plain[name]).max()) for name in fused},

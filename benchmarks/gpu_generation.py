@@ -20,6 +20,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,17 @@ def random_model(small: bool, device: str) -> Any:
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
-    shape, size = (SMALL, 4096) if small else (SHAPE, VOCABULARY)
+    shape: dict[str, Any] = SMALL if small else SHAPE
+    size = 4096 if small else VOCABULARY
     config = Qwen3Config(
         vocab_size=size, max_position_embeddings=40960, tie_word_embeddings=False, eos_token_id=None, **shape
     )
     torch.manual_seed(0)
     with torch.device(device):
-        module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
+        build: Callable[..., Any] = AutoModelForCausalLM.from_config
+        module = build(config, dtype=torch.bfloat16).eval().requires_grad_(False)
     module.generation_config.eos_token_id = None
-    tokenizer = byte_tokenizer(40960)
+    tokenizer: Any = byte_tokenizer(40960)
     tokenizer.eos_token = None
     return LanguageModel(module, tokenizer, name="8B-shaped")
 
@@ -102,7 +105,7 @@ class Limits:
         self.bytes = 2 * table.nbytes / seconds(lambda: other.copy_(table), 5)
         row = torch.tensor([ids(4096 if device.type == "cuda" else 64, size=module.config.vocab_size)], device=device)
         with torch.inference_mode():
-            whole = lambda: module(input_ids=row, use_cache=False, logits_to_keep=1)  # noqa: E731
+            whole = partial(module, input_ids=row, use_cache=False, logits_to_keep=1)
             whole()
             self.tokens = row.numel() / seconds(whole, 3)
         embedding = module.get_input_embeddings().weight.nbytes
@@ -112,7 +115,8 @@ class Limits:
     def generation(self, rows: int, prompt: int, new: int, read: int | None = None) -> float:
         """Seconds of reading the prompts and of each step's weights, keys and values."""
         cached = rows * self.token * (new * prompt + new * new / 2)
-        return (rows * prompt if read is None else read) / self.tokens + (new * self.weights + cached) / self.bytes
+        read = rows * prompt if read is None else read
+        return float(read / self.tokens + (new * self.weights + cached) / self.bytes)
 
 
 @torch.inference_mode()
@@ -134,12 +138,12 @@ def generation(model: Any, limits: Limits, plan: list[tuple[int, int, int]]) -> 
     for rows, prompt, new in plan:
         prompts = ids(rows, prompt, size=model.module.config.vocab_size)
         model.generate(prompts, max_new_tokens=4)
-        first = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n))
-        ours = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n), 2)
-        reading = seconds(lambda p=prompts: model.generate(p, max_new_tokens=1), 2)
-        stops = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n, stop=["\n\n\n\n", "no such text"]))
-        drawn = seconds(lambda p=prompts, n=new: model.generate(p, max_new_tokens=n, temperature=1.0))
-        beside = seconds(lambda p=prompts, n=new: theirs(model.module, p, n))
+        first = seconds(partial(model.generate, prompts, max_new_tokens=new))
+        ours = seconds(partial(model.generate, prompts, max_new_tokens=new), 2)
+        reading = seconds(partial(model.generate, prompts, max_new_tokens=1), 2)
+        stops = seconds(partial(model.generate, prompts, max_new_tokens=new, stop=["\n\n\n\n", "no such text"]))
+        drawn = seconds(partial(model.generate, prompts, max_new_tokens=new, temperature=1.0))
+        beside = seconds(partial(theirs, model.module, prompts, new))
         limit = limits.generation(rows, prompt, new)
         made.append(
             line(f"generate, {rows} x {prompt} + {new}", ours, beside, limit, rows * new)
@@ -165,8 +169,8 @@ def needle(model: Any, limits: Limits, prompt: int, new: int) -> list[dict[str, 
     made = []
     for label, prompts, read in (("own", own, 4 * prompt), ("shared", shared, prompt * 7 // 4)):
         complete(model, [row[:300] for row in prompts], targets, max_new_tokens=4)
-        ours = seconds(lambda p=prompts: complete(model, p, targets, max_new_tokens=new), 2)
-        beside = sum(seconds(lambda row=row: theirs(model.module, [row], new)) for row in prompts[:2]) * 2
+        ours = seconds(partial(complete, model, prompts, targets, max_new_tokens=new), 2)
+        beside = sum(seconds(partial(theirs, model.module, [row], new)) for row in prompts[:2]) * 2
         limit = limits.generation(4, prompt, new, read)
         made.append(line(f"complete, 4 x {prompt} + {new}, {label}", ours, beside, limit, 4 * new))
     return made
@@ -182,11 +186,11 @@ def scoring(model: Any, limits: Limits, part: int) -> list[dict[str, Any]]:
         few += [([*trunk, *question], [answer]) for question in questions for answer in (20, 21, 22, 23)]
     for context, row in enumerate(ids(1000 // part, 24, size=size, seed=7)):
         short += [(row, tail) for tail in ids(20, 3, size=size, seed=1000 + context)]
-    texts = [([], row) for row in ids(1000 // part, 373, size=size, seed=9)]
+    texts: list[tuple[list[int], list[int]]] = [([], row) for row in ids(1000 // part, 373, size=size, seed=9)]
     made = []
     for label, requests in (("few-shot questions", few), ("short requests", short), ("unrelated texts", texts)):
-        first = seconds(lambda r=requests: model.loglikelihood(r, bos="none"))
-        ours = seconds(lambda r=requests: model.loglikelihood(r, bos="none"), 2)
+        first = seconds(partial(model.loglikelihood, requests, bos="none"))
+        ours = seconds(partial(model.loglikelihood, requests, bos="none"), 2)
         tokens = distinct_tokens(requests)
         print(f"{label}: {len(requests)} requests, {tokens} distinct tokens, first call {first:.2f} s")
         made.append(line(label, ours, None, tokens / limits.tokens, tokens))
@@ -205,8 +209,8 @@ def proof(model: Any) -> dict[str, float]:
         os.environ["LM_AUDIT_CACHE"] = folder
         for label in ("trials run", "proof in the cache"):
             fresh = LanguageModel(model.module, model.tokenizer, name="8B-shaped", fingerprint="8B-shaped, seed 0")
-            score = seconds(lambda m=fresh: m.loglikelihood([([5, 6], [7])], bos="none"))
-            write = seconds(lambda m=fresh: m.generate([[5, 6, 7]], max_new_tokens=2))
+            score = seconds(partial(fresh.loglikelihood, [([5, 6], [7])], bos="none"))
+            write = seconds(partial(fresh.generate, [[5, 6, 7]], max_new_tokens=2))
             found[label] = score + write
             print(f"first answers, {label}: {score:.2f} s of scoring, {write:.2f} s of generation", flush=True)
     return found

@@ -49,7 +49,7 @@ def main() -> int:
     told: dict[str, Any] = {"gpus": torch.cuda.device_count(), "layers": layers}
     wrong = False
     with tempfile.TemporaryDirectory() as scratch:
-        shape = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4}
+        shape: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4}
         folder = save_small_llama(Path(scratch) / "model", context=2048, num_hidden_layers=layers, **shape)
         plain = load_model(folder, device="cuda", dtype="float32")
         truth = measured(plain)

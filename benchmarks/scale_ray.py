@@ -28,7 +28,7 @@ def simulate(options: argparse.Namespace, workers: int, cases: int) -> dict[str,
     works = [Work(i, f"evals/t.py::test_x[{group}-c{i}]", group) for i, group in enumerate(groups)]
     seconds = rng.lognormal(np.log(options.case), 0.5, size=cases)
     costs = CostModel(
-        case_s={work.case: float(seconds[work.key]) for work in works} if options.known else {},
+        case_s={work.case: float(took) for work, took in zip(works, seconds, strict=True)} if options.known else {},
         load_s=dict.fromkeys(groups, options.load) if options.known else {},
     )
     tracemalloc.start()
@@ -54,10 +54,11 @@ def simulate(options: argparse.Namespace, workers: int, cases: int) -> dict[str,
         if work is None:
             home += 1
             continue
-        took = float(seconds[work.key])
+        number = int(str(work.key))
+        took = float(seconds[number])
         if loaded.get(node) != work.group:
             loaded[node], loads, took = str(work.group), loads + 1, took + options.load
-        current[node] = (int(str(work.key)), took)
+        current[node] = (number, took)
         busy, ended = busy + took, max(ended, now + took)
         heapq.heappush(clock, (now + took, node))
     peak = tracemalloc.get_traced_memory()[1]

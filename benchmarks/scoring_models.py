@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,9 +46,10 @@ def _random_model(name: str, device: str, dtype: torch.dtype) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    config = LlamaConfig(**SHAPES[name], max_position_embeddings=2048, tie_word_embeddings=True, dtype=dtype)
+    shape: dict[str, Any] = SHAPES[name]
+    config = LlamaConfig(**shape, max_position_embeddings=2048, tie_word_embeddings=True, dtype=dtype)
     with torch.device(device):
-        module = LlamaForCausalLM(config)
+        module: Any = LlamaForCausalLM(config)
     return module.to(dtype).eval()
 
 
@@ -64,4 +66,5 @@ def _own_tokenizer() -> Any:
     )
     texts = [a + b for a, b in bias_grid() + shared_contexts() + unrelated_sentences()]
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+    wrapper: Callable[..., Any] = PreTrainedTokenizerFast
+    return wrapper(tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>")

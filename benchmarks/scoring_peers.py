@@ -51,13 +51,13 @@ def padded_scorer(module: Any, tokenizer: Any, batch_size: int, prefix_token: in
         for begin in range(0, len(order), batch_size):
             rows = order[begin : begin + batch_size]
             batch = torch.zeros(len(rows), len(rows[0]), dtype=torch.long)
-            for row, ids in zip(batch, rows, strict=True):
-                row[: len(ids)] = torch.tensor(ids)
+            for row, read in zip(batch, rows, strict=True):
+                row[: len(read)] = torch.tensor(read)
             logprobs = torch.log_softmax(module(batch.to(module.device)).logits.float(), -1)
-            for row, ids in zip(logprobs, rows, strict=True):
-                for i in groups[ids]:
+            for row, read in zip(logprobs, rows, strict=True):
+                for i in groups[read]:
                     targets = torch.tensor(encoded[i][0][-encoded[i][1] :], device=row.device)
-                    places = row[len(ids) - len(targets) : len(ids)]
+                    places = row[len(read) - len(targets) : len(read)]
                     totals[i] = float(places.gather(1, targets[:, None]).sum())
         return totals
 

@@ -51,7 +51,7 @@ def deletion(rng: np.random.Generator, fault: str = "", spread: float = 1.0) -> 
     """Scores of four orders; random ones have a spread of 0.06 and the planted ones lie 0.25 below and above."""
     rows = []
     for _ in range(SAMPLES):
-        row = {}
+        row: dict[str, float] = {}
         for score in SCORES:
             at = rng.normal(0.5, 0.05)
             drawn = at + 0.06 * spread * rng.standard_normal(4) + np.array([-0.25, 0.0, 0.0, 0.25])

@@ -26,7 +26,7 @@ TEXT, SECRET = 40, slice(20, 30)
 
 def columns(tokens: np.ndarray) -> dict[str, np.ndarray]:
     """The four scores of texts (texts, tokens): means, and means of the lowest fifth, of text and secret."""
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for prefix, part in (("", tokens), ("span_", tokens[:, SECRET])):
         lowest = np.sort(part, axis=1)[:, : -(-part.shape[1] // 5)]
         found |= {f"{prefix}mean_logprob": part.mean(axis=1), f"{prefix}min_k20_ceil": lowest.mean(axis=1)}
@@ -93,6 +93,7 @@ def never_trained(rng: np.random.Generator, auc: float = 0.5) -> bool:
 def blind(rng: np.random.Generator, members: int, twins: int, *, apart: bool = False) -> bool:
     """The rule of ``blind_baseline``; ``apart``: of the AUC that the control says it notices."""
     auc = noticed_auc(members, twins) if apart else 0.5
+    assert auc is not None, "so few notice nothing"
     return not separation(rng.normal(np.sqrt(2) * ndtri(auc), 1, members), rng.normal(size=twins)).shown
 
 

@@ -10,7 +10,8 @@ from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.evaluation import cell_evidence, grid_evidence
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.haystack.text import Haystack
-from lm_audit.audits.needle.samples.building import NeedleTask, build_sample
+from lm_audit.audits.needle.samples.building import build_sample
+from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.sources import unreproduced, unsourced
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 
