@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from lm_audit.models.answers import shared_answers
 from lm_audit.models.files.disk_cache import write_once
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class MeasuredOnce:
         """
         key = (_identity(model), what)
         if key not in self._known:
-            self._known[key] = measure() if form is None else self._in_file(key, measure, form)
+            with shared_answers(repr(key)):
+                self._known[key] = measure() if form is None else self._in_file(key, measure, form)
         return cast(Measured, self._known[key])
 
     def _in_file(

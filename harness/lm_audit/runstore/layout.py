@@ -49,6 +49,11 @@ class RunFolder:
         return self.path / "rows"
 
     @property
+    def answers(self) -> Path:
+        """What models answered in cases that have not ended yet, for ``--resume``; gone when the run has ended."""
+        return self.path / "measuring"
+
+    @property
     def artifacts(self) -> Path:
         """Folder of attached files, a folder an attempt."""
         return self.path / "artifacts"

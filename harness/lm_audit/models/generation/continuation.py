@@ -14,6 +14,7 @@ from lm_audit.models.context import context_window, uniform_rotation
 from lm_audit.models.generation.decoding import StepModel
 from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
 from lm_audit.models.generation.in_slots.table import Work
+from lm_audit.models.generation.kept import KeptReplies
 from lm_audit.models.generation.sampling import Picker
 from lm_audit.models.generation.stepping import Stepping
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
@@ -105,16 +106,29 @@ def generate(
     picker = Picker(ids, temperature=temperature, seed=seed)
     begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop))
     longest = max_new_tokens + (_room_to_think(model, encoded, thinking_tokens) if thinking_tokens else 0)
-    done: dict[int, Generation] = {}
+    settings = ("generate", max_new_tokens, tuple(stop), temperature, seed, chat, thinking_tokens)
+    kept = KeptReplies(settings, [(prompt.ids, prompt.opened) for prompt in encoded])
+    done: dict[int, Generation] = {
+        index: Generation(text, tuple(tokens), reason, encoded[index].opened, cut)
+        for index, (text, tokens, reason, cut) in kept.known.items()
+    }
+
+    def keep(index: int) -> None:
+        one = done[index]
+        kept.keep(index, [one.text, one.token_ids, one.finish_reason, one.thought_cut])
 
     def finish(index: int, row: Continuation) -> None:
         done[index] = _generation(row)
+        keep(index)
         _report(model, done, ids)
 
     needs = [columns(model, len(one), longest, thinking_tokens) for one in ids]
-    left = decode_in_slots(model, Work(ids, begin, picker, finish), needs)
+    left = decode_in_slots(model, Work(ids, begin, picker, finish), needs, leave_out=done)
     for batch in _batches(model, ids, left, longest):
-        done |= _decode_batch(model, ids, batch, begin, picker)
+        found = _decode_batch(model, ids, batch, begin, picker)
+        done |= found
+        for index in found:
+            keep(index)
         _report(model, done, ids)
     return [done[index] for index in range(len(encoded))]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
 from lm_audit.errors import ContextError, UsageError, beyond_context
@@ -18,6 +19,7 @@ from lm_audit.models.context import context_window
 from lm_audit.models.generation.continuation import columns
 from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
 from lm_audit.models.generation.in_slots.table import NotANumber, Work
+from lm_audit.models.generation.kept import KeptReplies
 from lm_audit.models.generation.prefix_reader import Reader, outcome, target_scores
 from lm_audit.models.generation.sampling import Picker
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
@@ -64,8 +66,10 @@ def complete(
     not fit the context with its target and continuation, ``ModelError`` for NaN.
     """
     _check(model, prompts, targets, max_new_tokens)
-    done: dict[int, Completion] = {}
-    left = _in_slots(model, prompts, targets, max_new_tokens, enough, opened, thinking_tokens, done)
+    settings = ("complete", max_new_tokens, enough is None, thinking_tokens)
+    kept = KeptReplies(settings, list(zip(prompts, opened or [None] * len(prompts), strict=True)), targets)
+    done = {index: _put_back(reply, targets[index]) for index, reply in kept.known.items()}
+    left = _in_slots(model, prompts, targets, max_new_tokens, enough, opened, thinking_tokens, done, kept)
     tokens = sum(len(prompts[index]) + len(one.token_ids) for index, one in done.items())
     reader = Reader(model) if left else None
     for index in sorted(left, key=lambda number: list(prompts[number])):
@@ -76,6 +80,7 @@ def complete(
             stop = (lambda text, number=index: enough(number, text)) if enough else None
             row = reader.begin(max_new_tokens, thinking_tokens, opened[index] if opened else None)
             done[index] = Completion(*reader.decode(logits, row, stop), scores, row.thought_cut)
+        kept.keep(index, _plain(done[index]))
         tokens += len(prompts[index]) + len(done[index].token_ids)
         if model.on_progress is not None:
             model.on_progress(len(done), len(prompts), tokens)
@@ -91,6 +96,7 @@ def _in_slots(
     opened: Sequence[ThoughtMarkers | None] | None,
     thinking_tokens: int | None,
     done: dict[int, Completion],
+    kept: KeptReplies,
 ) -> list[int]:
     """Fills ``done`` with what the model completes in slots; the indices of the other prompts."""
     ends, context = end_ids(model), context_window(model.module.config)
@@ -118,6 +124,7 @@ def _in_slots(
     def finish(index: int, row: Continuation) -> None:
         nonlocal tokens
         done[index] = Completion(*outcome(row, index in seen_enough), scores.get(index), row.thought_cut)
+        kept.keep(index, _plain(done[index]))
         tokens += len(prompts[index]) + len(done[index].token_ids)
         if model.on_progress is not None:
             model.on_progress(len(done), len(prompts), tokens)
@@ -129,7 +136,22 @@ def _in_slots(
         for prompt, target in zip(prompts, targets, strict=True)
     ]
     work = Work(prompts, begin, picker, finish, is_enough if enough else None, targets, score)
-    return decode_in_slots(model, work, needs)
+    return decode_in_slots(model, work, needs, leave_out=done)
+
+
+def _plain(one: Completion) -> list[Any]:
+    """A completion as plain JSON; :func:`_put_back` reads it."""
+    scores = None if one.scores is None else [one.scores.logprobs.tolist(), one.scores.ranks.tolist()]
+    return [one.text, one.token_ids, one.finish_reason, scores, one.thought_cut]
+
+
+def _put_back(reply: list[Any], target: Sequence[int]) -> Completion:
+    text, token_ids, reason, scored, cut = reply
+    scores = None
+    if scored is not None:
+        logprobs, ranks = np.array(scored[0], dtype=np.float64), np.array(scored[1], dtype=np.int64)
+        scores = TokenScores(np.array(target, dtype=np.int64), logprobs, ranks, not ranks.any(), False)
+    return Completion(text, tuple(token_ids), reason, scores, cut)
 
 
 def _check(

@@ -15,6 +15,7 @@ from lm_audit.models.context import attention_reach, context_window, uniform_rot
 from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
+from lm_audit.models.scoring.kept import KeptScores
 from lm_audit.models.scoring.limits import device_limits
 from lm_audit.models.scoring.packs.tree import Rows, distinct_requests, sorted_rows
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes, with_any_token
@@ -71,12 +72,28 @@ class ScoringEngine:
         firsts, inverse = distinct_requests(encoded)
         distinct = [encoded[i] for i in firsts]
         offsets: list[int] = np.cumsum([0, *(len(item.ids) - item.first_scored for item in distinct)]).tolist()
-        progress = _Progress(self._model, distinct, inverse)
         output = Output.empty(offsets[-1], stats, top=top_penalty is not None)
-        job = Job(distinct, offsets, output, progress, token_set, 1.0 if top_penalty is None else top_penalty)
+        progress = _Progress(self._model, distinct, inverse)
+        kept = KeptScores(distinct, offsets, output, token_set, top_penalty)
+        progress(kept.known, 0)
+        todo = kept.unknown
+
+        def report(requests: list[int], tokens: int) -> None:
+            done = [todo[r] for r in requests]
+            kept.keep(done)
+            progress(done, tokens)
+
+        job = Job(
+            [distinct[r] for r in todo],
+            [offsets[r] for r in todo],
+            output,
+            report,
+            token_set,
+            1.0 if top_penalty is None else top_penalty,
+        )
         with evaluating(self._model.module):
-            self._run(job, firsts)
-        return inverse, offsets, job.output
+            self._run(job, [firsts[r] for r in todo])
+        return inverse, offsets, output
 
     @property
     def _vocabulary(self) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lm_audit.errors import BudgetError, HarnessError, ServerError, StoreError
 from lm_audit.gates.gate import worst
+from lm_audit.models.answers import answers_in
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
     from lm_audit.stats.estimate import Estimate
 
+AGAIN = ("store", "timeout", "budget", "server")
+"""Causes of failures that say nothing of the model: ``--resume`` runs such a case again."""
 METRICS_PROPERTY = "lm_audit_metrics"
 VERDICTS_PROPERTY = "lm_audit_verdicts"
 FINDINGS_PROPERTY = "lm_audit_findings"
@@ -43,6 +48,10 @@ class Running:
     message: str = ""
     cause: str | None = None
     verdicts: list[Verdict] = field(default_factory=list)
+    answers: ExitStack = field(default_factory=ExitStack)
+    """Open while what models answer is kept."""
+    kept: Path | None = None
+    """Where: other code or options are another file."""
 
     def loaded(self, model: LanguageModel, selection: Selection) -> None:
         """Record what the loaded model is."""
@@ -92,6 +101,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 
 def _begin(item: pytest.Item, session: AuditSession) -> None:
     selection = selection_of(item) or Selection()
+    fingerprint = session.given_fingerprints.get(item.nodeid) or case_fingerprint(item, session.options)
     writer = AttemptWriter(session.folder, session.ledger, item.nodeid, session.next_attempt(item.nodeid))
     writer.start(
         audit=audit_of(item),
@@ -99,13 +109,15 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         spec=selection.model.spec if selection.model else None,
         device=selection.device,
         control=control_role(item, selection.control),
-        fingerprint=session.given_fingerprints.get(item.nodeid) or case_fingerprint(item, session.options),
+        fingerprint=fingerprint,
         code_version=code_version(str(item.path), str(item.config.rootpath)),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),
         **({"toy": True} if on_toy(selection) else {}),
     )
-    item.stash[_RUNNING] = Running(writer, Recorder(writer), time.perf_counter())
+    running = item.stash[_RUNNING] = Running(writer, Recorder(writer), time.perf_counter())
+    running.kept = session.folder.answers / f"case-{fingerprint}.jsonl"
+    running.answers.enter_context(answers_in(running.kept))
     item.user_properties[:] = [entry for entry in item.user_properties if not entry[0].startswith("lm_audit_")]
 
 
@@ -147,6 +159,9 @@ def pytest_runtest_makereport(
     _note(running, report)
     _make_visible(report)
     if call.when == "teardown":
+        running.answers.close()
+        if running.kept is not None and running.outcome != "error" and running.cause not in AGAIN:
+            running.kept.unlink(missing_ok=True)
         _end(running, report)
         del item.stash[_RUNNING]
     return report

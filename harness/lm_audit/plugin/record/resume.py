@@ -16,7 +16,7 @@ from lm_audit.gates.gate import Gate, judge_case, worst
 from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.run_options import RunOptions
-from lm_audit.plugin.record.attempts import properties
+from lm_audit.plugin.record.attempts import AGAIN, properties
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
@@ -121,7 +121,7 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     if session.earlier is None or not is_audit_case(item):
         return None
     record: CaseRecord | None = session.earlier.cases.get(item.nodeid)
-    if record is None or record.outcome not in _ENDED or record.last.cause in ("store", "timeout", "budget", "server"):
+    if record is None or record.outcome not in _ENDED or record.last.cause in AGAIN:
         return None
     if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator
 from typing import Any
 
@@ -142,6 +143,8 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
         metadata.finish(audit.folder, exitstatus)
     except StoreError as error:
         audit.extra["trouble"] = str(error)
+    if not stopped and not any(audit.folder.answers.glob("case-*")):
+        shutil.rmtree(audit.folder.answers, ignore_errors=True)
     _project(audit)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,26 +25,30 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def decode_in_slots(model: LanguageModel, work: Work, needs: Sequence[int]) -> list[int]:
+def decode_in_slots(model: LanguageModel, work: Work, needs: Sequence[int], leave_out: Iterable[int] = ()) -> list[int]:
     """Continue every prompt that the model can continue in slots; the indices of the others, for the plain loop.
+
+    Neither holds those to ``leave_out``.
 
     ``needs`` are the tokens that each prompt may come to, its continuation and target included. Raises ``ModelError``
     for NaN, and where memory does not hold one row.
     """
-    slots = model.slots
-    if slots is None or not needs:
-        return list(range(len(needs)))
-    left = [index for index, need in enumerate(needs) if slots.longest is not None and need > slots.longest]
+    out = set(leave_out)
+    asked = [(index, need) for index, need in enumerate(needs) if index not in out]
+    slots = model.slots if asked else None
+    if slots is None:
+        return [index for index, _ in asked]
+    left = [index for index, need in asked if slots.longest is not None and need > slots.longest]
     if left:
         _LOG.info(
             "%s: %d of %d prompts are decoded by the plain loop: with their continuation they may be longer than the "
             "%s tokens up to which the attention window and the rotation of this model are those of a short text",
             model.name,
             len(left),
-            len(needs),
+            len(asked),
             slots.longest,
         )
-    wanted = [(index, need) for index, need in enumerate(needs) if index not in set(left)]
+    wanted = [(index, need) for index, need in asked if slots.longest is None or need <= slots.longest]
     size = int(model.module.get_input_embeddings().num_embeddings)
     free = free_bytes(model.device)
     try:
