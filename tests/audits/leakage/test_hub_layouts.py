@@ -21,7 +21,8 @@ LETTERED = dict(zip(("A", "B", "C", "D"), FOUR, strict=True))
 LAYOUTS: dict[str, tuple[dict[str, Any], str, list[Any], list[str]]] = {
     "mmlu": ({"subject": "soil", "choices": FOUR}, "answer", [1, 0, 3], ["B", "A", "D"]),
     "mmlu_pro": ({"options": FOUR, "answer_index": 2, "category": "soil"}, "answer", ["C", "C"], ["C", "C"]),
-    "arc": ({"id": "M1", "choices": CHOICES}, "answerKey", ["C", "3", "A"], ["C", "C", "A"]),
+    "arc": ({"id": "M1", "choices": CHOICES}, "answerKey", ["C", "D", "A"], ["C", "D", "A"]),
+    "arc, numbered": ({"choices": {"text": FOUR, "label": list("1234")}}, "answerKey", ["3", "1"], ["C", "A"]),
     "hellaswag": ({"ind": 4, "ctx_a": "A man", "endings": FOUR}, "label", ["3", "0", ""], ["D", "A", ""]),
     "commonsenseqa": ({"question_concept": "soil", "choices": CHOICES}, "answerKey", ["D", ""], ["D", ""]),
     "piqa": ({"sol1": "Dig.", "sol2": "Wait."}, "label", [0, 1, 1], ["A", "B", "B"]),
