@@ -59,6 +59,7 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confi
     # Plugins that happen to be installed, and pytest's own garbage collections, take most of the time otherwise.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "blank.txt").write_text(" \n\u200b\n", encoding="utf-8")
     made: list[pytest.Config] = []
 
     def read(*arguments: str) -> pytest.Config:
@@ -194,6 +195,14 @@ OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("needle", ("--needle-folder", ".", "--needle-language", "zh"), ("--needle-language", "--needle-folder")),
     ("needle", ("--needle-folder", ".", "--needle-samples", "3"), ("--needle-samples", "--needle-folder")),
     ("needle", ("--chat", "on", "--needle-template", "base"), ("--needle-template",)),
+    ("needle", ("--needle-template", "chta"), ("--needle-template", "'chta'", "{task_template} once")),
+    ("needle", ("--needle-template", "{task_template} {task_template}"), ("{task_template} once",)),
+    ("needle", ("--needle-haystack", "blank.txt"), ("blank.txt", "holds no text")),
+    ("leakage", ("--dtype", ""), ("--dtype",)),
+    ("leakage", ("--ray-workers", "\u0663"), ("--ray-workers",)),
+    ("leakage", ("--cpus-per-worker", "9" * 400), ("--cpus-per-worker",)),
+    ("leakage", ("--gpus-per-worker", "1_0"), ("--gpus-per-worker",)),
+    ("leakage", ("--ray-timeout", "1e400"), ("--ray-timeout",)),
     ("faithfulness", ("--attribution-method", "flash_trace"), ("'flash_trace'", "did you mean 'flashtrace'")),
     ("faithfulness", ("--attribution-method", "ifr", "--attribution-method", "ifr"), ("ifr is given twice",)),
     (

@@ -66,9 +66,10 @@ def write_gguf(
     more: Mapping[str, Any] | None = None,
     tensors: Mapping[str, np.ndarray] | None = None,
     without: str = "\0",
+    kind: Any = None,
 ) -> Path:
-    """``module`` as a GGUF file of architecture llama, with further metadata and tensors."""
-    from gguf import GGUFWriter
+    """``module`` as a GGUF file of architecture llama, with further metadata and tensors; matrices as ``kind``."""
+    from gguf import GGUFWriter, quants
 
     config = module.config
     writer = GGUFWriter(path, "llama")
@@ -92,7 +93,11 @@ def write_gguf(
         add[type(value)](key, value)
     for name, value in module.state_dict().items():
         if without not in name:
-            writer.add_tensor(_gguf_name(name), _as_stored(name, value.float().numpy(), config))
+            stored = _as_stored(name, value.float().numpy(), config)
+            if kind is None or stored.ndim < 2:
+                writer.add_tensor(_gguf_name(name), stored)
+            else:
+                writer.add_tensor(_gguf_name(name), quants.quantize(stored, kind), raw_dtype=kind)
     for name, value in (tensors or {}).items():
         writer.add_tensor(name, value)
     writer.write_header_to_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gguf import GGMLQuantizationType, GGUFReader, quants
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
@@ -294,3 +296,44 @@ def test_a_size_of_heads_that_the_conversion_would_pass_over(tmp_path: Path, own
     half = write_gguf(tmp_path / "half.gguf", module, more={"llama.attention.key_length": size // 2})
     with pytest.raises(ModelError, match=rf"key_length = {size // 2}, which .* cannot keep: it takes {size}"):
         load_model(half, device="cpu")
+
+
+def quantisable() -> list[GGMLQuantizationType]:
+    """The types that gguf-py can write."""
+    found = []
+    for kind in GGMLQuantizationType:
+        with contextlib.suppress(NotImplementedError):
+            quants.quantize(np.zeros((1, 256), dtype=np.float32), kind)
+            found.append(kind)
+    return found
+
+
+STORED = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "lm_head.weight": "output.weight",
+    "model.layers.0.mlp.down_proj.weight": "blk.0.ffn_down.weight",
+    "model.layers.0.self_attn.v_proj.weight": "blk.0.attn_v.weight",
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind.name in ("Q4_0", "Q8_0") else pytest.mark.slow, id=kind.name)
+        for kind in quantisable()
+    ],
+)
+def test_quantised_tensors_are_what_gguf_py_makes_of_them(
+    tmp_path: Path, own_cache: Path, kind: GGMLQuantizationType
+) -> None:
+    module = random_llama(hidden_size=256, intermediate_size=256, num_hidden_layers=1)
+    path = write_gguf(tmp_path / "small.gguf", module, kind=kind)
+    wanted = {t.name: quants.dequantize(t.data, t.tensor_type) for t in GGUFReader(path).tensors}
+    found = load_model(path, device="cpu").module.state_dict()
+    assert all(np.array_equal(found[name].numpy(), wanted[stored]) for name, stored in STORED.items())
+
+
+@pytest.mark.parametrize("without", ["lm_head", "\0"])
+def test_tied_output(tmp_path: Path, own_cache: Path, without: str) -> None:
+    module = random_llama(tie_word_embeddings=True)
+    assert_same(write_gguf(tmp_path / "tied.gguf", module, without=without), module)

@@ -63,6 +63,11 @@ def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> to
         {"target_modules": ["q_proj"], "trainable_token_indices": [5, 9, 33]},
         {"target_modules": ["q_proj", "v_proj"], "use_dora": True},
         {"target_modules": ["q_proj", "v_proj"], "use_rslora": True},
+        {"target_modules": "all-linear", "use_dora": True, "use_rslora": True},
+        {"target_modules": ["q_proj"], "modules_to_save": ["norm", "mlp"]},
+        {"target_modules": ["v_proj", "o_proj"], "layers_to_transform": [1], "layers_pattern": "layers"},
+        {"target_modules": ["v_proj", "o_proj"], "bias": "all"},
+        {"target_modules": r".*layers\.1\.self_attn\.(q|v)_proj"},
         {"target_modules": "all-linear", "alpha_pattern": {"q_proj": 32}, "rank_pattern": {"v_proj": 2}},
     ],
     ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()),
@@ -219,3 +224,41 @@ def test_an_adapter_that_changes_nothing_is_told(llama_folder: Path, tmp_path: P
         save_file({k: v * 0 if "lora_B" in k else v for k, v in load_file(path).items()}, path)
     with pytest.warns(UserWarning, match="changes nothing"):
         load_model(folder, device="cpu")
+
+
+def test_an_adapter_over_an_adapter_is_refused(llama_folder: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        trained(llama_folder, tmp_path / name, target_modules=["q_proj"])
+    edit_json(tmp_path / "second" / "adapter_config.json", base_model_name_or_path=str(tmp_path / "first"))
+    for ask in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"its base .*first is an adapter; expected a whole model"):
+            ask(str(tmp_path / "second"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stored", ["both", "head", "table"])
+def test_tied_weights_under_either_name_or_both(tied: Path, tmp_path: Path, stored: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tied, copy)
+    tensors = load_file(copy / "model.safetensors")
+    table = tensors.pop("model.embed_tokens.weight")
+    names = {"head": ["lm_head.weight"], "table": ["model.embed_tokens.weight"]}
+    for name in names.get(stored, [*names["head"], *names["table"]]):
+        tensors[name] = table.clone()
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    with torch.no_grad():
+        want, found = (load_model(folder, device="cpu").module(IDS).logits for folder in (tied, copy))
+    assert torch.equal(want, found)
+
+
+def test_tied_names_with_different_weights_are_told_and_kept_apart(tied: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tied, copy)
+    tensors = load_file(copy / "model.safetensors")
+    tensors["lm_head.weight"] = 2 * tensors["model.embed_tokens.weight"]
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    with pytest.warns(UserWarning, match="tied weights"):
+        model = load_model(copy, device="cpu")
+    with torch.no_grad():
+        want = 2 * load_model(tied, device="cpu").module(IDS).logits
+        torch.testing.assert_close(model.module(IDS).logits, want)

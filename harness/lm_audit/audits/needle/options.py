@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lm_audit.audits.needle.samples.template_text import template_text
 from lm_audit.audits.option import AuditOption
 from lm_audit.shared.number_checks import filled, real_number, whole_number
 
@@ -27,7 +28,7 @@ OPTIONS = (
     AuditOption(
         "--needle-template",
         "what --chat on (chat), off (base) and auto say, for this audit alone; or a text that holds {task_template}",
-        type=filled,
+        type=template_text,
     ),
     AuditOption("--needle-boundary", "where needles may stand (default: by size)", choices=("sentence", "word")),
     AuditOption(

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentTypeError
 
 import pytest
 
 from lm_audit.plugin.options.naming import declare
+from lm_audit.shared.number_checks import real_number, whole_number
 
 DEFAULT_TIMEOUT_S = 300.0
+
+
+MOST = 10**6
+"""More workers, CPUs or GPUs than any cluster has."""
+_seconds = real_number(above=0, most=1e9, unit="seconds")
+_count = whole_number(1, MOST)
+
+
+def _gpus(text: str) -> float:
+    gpus = real_number(above=0, most=MOST)(text)
+    if gpus > 1 and not gpus.is_integer():
+        raise ArgumentTypeError(f"{text!r}: expected a fraction above 0 and up to 1, or a whole number")
+    return gpus
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,32 +79,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="with --ray: a further file or folder below the rootdir that the cases read; repeatable",
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf):
-        raise ArgumentTypeError(f"{text!r}: expected a number of seconds above 0")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r}: expected a whole number of at least 1")
-    return int(text)
-
-
-def _gpus(text: str) -> float:
-    try:
-        gpus = float(text)
-    except ValueError:
-        gpus = math.nan
-    if not (0 < gpus < math.inf) or (gpus > 1 and not gpus.is_integer()):
-        raise ArgumentTypeError(f"{text!r}: expected a fraction above 0 and up to 1, or a whole number")
-    return gpus
 
 
 def on_ray(config: pytest.Config) -> bool:

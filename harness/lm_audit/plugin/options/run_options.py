@@ -147,7 +147,7 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         device_map=_device_map(config.getoption("lm_audit_device_map"), devices),
         batch_tokens=config.getoption("lm_audit_batch_tokens"),
         packed_weights={"on": True, "off": False}.get(config.getoption("lm_audit_packed_weights")),
-        dtype=_dtype(config.getoption("lm_audit_dtype") or "auto"),
+        dtype=_dtype(config.getoption("lm_audit_dtype")),
         chat=config.getoption("lm_audit_chat") or "auto",
         chat_args=parse_chat_arguments(config.getoption("lm_audit_chat_args") or []),
         thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
@@ -163,10 +163,10 @@ def _device_map(name: str | None, devices: tuple[str, ...]) -> str | None:
     return name
 
 
-def _dtype(name: str) -> str:
+def _dtype(name: str | None) -> str:
     from lm_audit.models.loading.devices import dtype_name  # imports no torch
 
     try:
-        return dtype_name(name)
+        return dtype_name("auto" if name is None else name)
     except UsageError as error:
         raise UsageError(f"--dtype {name}: {error}") from error

@@ -11,6 +11,7 @@ from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.textfiles import is_folder, is_there, text_of
+from lm_audit.shared.visible import is_blank
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 _BLOCKS = 512
@@ -82,4 +83,7 @@ def from_path(path: Path) -> SourceText:
     files = sorted(path.glob("*.txt")) if is_folder(path) else [path]
     if not files:
         raise DataError("is a folder without .txt files; expected text files", file=path, field="haystack")
-    return SourceText(path.name, "\n\n".join(map(text_of, files)), file=str(path))
+    text = "\n\n".join(map(text_of, files))
+    if is_blank(text):
+        raise DataError("holds no text; expected at least one sentence", file=path, field="haystack")
+    return SourceText(path.name, text, file=str(path))

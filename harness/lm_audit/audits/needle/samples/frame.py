@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lm_audit.audits.needle.samples.template_text import PLACE, check_template
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatTemplate, template_source
 from lm_audit.models.text.thinking import ThoughtMarkers, left_open
 from lm_audit.models.text.tokenizer import Tokenizer
 
-PLACE = "{task_template}"
 MESSAGES = "messages"
 """The name of the frame that a server puts round a message itself."""
 
@@ -66,7 +66,6 @@ def _named(template: str, tokenizer: Tokenizer, chat_args: Mapping[str, Any]) ->
 
 
 def _own_frame(template: str, tokenizer: Tokenizer) -> Frame:
-    if template.count(PLACE) != 1:
-        raise UsageError(f"template {template!r}: expected base, chat, auto, or a text that holds {PLACE} once")
+    check_template(template)
     before, _, after = template.partition(PLACE)
     return Frame("own", before, after, special=True, opened=left_open(after))
