@@ -57,7 +57,7 @@ def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> Non
     barred = {"path_or_hub_id", "filename", "file_path", "filepath", "folder_path", "data", "dataset", "examples"}
     found = {name for name, parameter in PARAMETERS if parameter.name in barred and ".audits." in name}
     assert found == set()
-    records = {name: p.name for name, p in PARAMETERS if p.annotation == "Iterable[Mapping[str, Any]]"}
+    records = {name: p.name for name, p in PARAMETERS if p.annotation == "Iterable[Mapping[str, object]]"}
     assert len(records) >= 6 and set(records.values()) == {"rows"}
 
 

@@ -55,7 +55,7 @@ class Figure:
         """Name, kind and title, without the data."""
         return visible(f"<Figure {self.name}: {self.title} ({self.kind})>")
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         bundle: dict[str, Any] = from_above("lm_audit.report.in_notebook.shown", "figure_bundle")(self)
         return bundle
 
@@ -136,7 +136,7 @@ class Evidence:
         if source is not None:
             self.sources[name] = source
 
-    def extend_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def extend_rows(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Append item rows as plain dictionaries."""
         self.rows.extend(dict(row) for row in rows)
 

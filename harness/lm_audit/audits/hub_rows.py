@@ -162,7 +162,7 @@ def _described(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def named(row: Mapping[str, Any], features: Mapping[str, Any]) -> Row:
+def named(row: Mapping[str, object], features: Mapping[str, object]) -> Row:
     """The row with every class label by its name, at any depth; ``features`` as ``Features.to_dict()`` writes them."""
     return {name: _named(value, features.get(name)) for name, value in row.items()}
 
@@ -189,11 +189,11 @@ def _named(value: Any, feature: Any) -> Any:
     return value
 
 
-def _listed(inner: Any, name: str) -> Any:
+def _listed(inner: object, name: str) -> Any:
     return [inner[name]] if isinstance(inner, Mapping) and name in inner else None
 
 
-def records(value: Any) -> Any:
+def records(value: object) -> Any:
     """A dictionary of equally long lists as a list of dictionaries, at every depth; anything else as it is."""
     if isinstance(value, Mapping):
         lists = [part for part in value.values() if isinstance(part, list | tuple)]
@@ -203,7 +203,7 @@ def records(value: Any) -> Any:
     return [records(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def structured(value: Any) -> Any:
+def structured(value: object) -> Any:
     """Text that holds a JSON or Python list or dictionary as that; anything else as it is.
 
     Exports to CSV write nested columns so. Arrays as numpy prints them have no commas and stay text: Python would join

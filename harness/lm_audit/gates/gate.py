@@ -161,7 +161,7 @@ def read_gates(path: str | Path) -> tuple[Gate, ...]:
     return gates
 
 
-def _tables(content: Mapping[str, Any], prefix: str, path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables(content: Mapping[str, object], prefix: str, path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The tables that hold limits, by dotted name; a table that holds only tables is part of a name."""
     for key, value in content.items():
         name = f"{prefix}{key}"
@@ -176,11 +176,11 @@ def _tables(content: Mapping[str, Any], prefix: str, path: str | Path) -> Iterat
             raise GateError(f"gates file {path}: {name} = {value!r} stands outside of a table; write {_EXAMPLE}")
 
 
-def _is_tables(value: Any) -> bool:
+def _is_tables(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
-def _gate(metric: str, table: Mapping[str, Any], path: str | Path) -> Gate:
+def _gate(metric: str, table: Mapping[str, object], path: str | Path) -> Gate:
     where = f"gates file {path}, [{metric}]"
     for key in table:
         if key not in KEYS:
@@ -199,7 +199,7 @@ def _gate(metric: str, table: Mapping[str, Any], path: str | Path) -> Gate:
     return gate
 
 
-def _limit(table: Mapping[str, Any], where: str) -> tuple[float, float, str]:
+def _limit(table: Mapping[str, object], where: str) -> tuple[float, float, str]:
     named = [key for key in ("max", "min", "target") if key in table]
     if len(named) != 1:
         raise GateError(f"{where}: give exactly one of max, min or target, found {', '.join(named) or 'none'}")
@@ -216,21 +216,21 @@ def _limit(table: Mapping[str, Any], where: str) -> tuple[float, float, str]:
     return value - within, value + within, f"within {_number(within)} of {_number(value)}"
 
 
-def _finite(table: Mapping[str, Any], key: str, where: str) -> float:
+def _finite(table: Mapping[str, object], key: str, where: str) -> float:
     value = table[key]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise GateError(f"{where}: {key} = {value!r} is not a finite number")
     return float(value)
 
 
-def _count(table: Mapping[str, Any], where: str) -> int | None:
+def _count(table: Mapping[str, object], where: str) -> int | None:
     value = table.get("n_min")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise GateError(f"{where}: n_min = {value!r} is not a whole number of at least 1")
     return value
 
 
-def _models(table: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
+def _models(table: Mapping[str, object], where: str) -> tuple[str, ...] | None:
     value = table.get("models")
     if value is None:
         return None
@@ -240,7 +240,7 @@ def _models(table: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _glob(table: Mapping[str, Any], where: str) -> str | None:
+def _glob(table: Mapping[str, object], where: str) -> str | None:
     value = table.get("cases")
     if value is not None and (not isinstance(value, str) or not value):
         raise GateError(f'{where}: cases = {value!r} is not a glob, for example cases = "*gender*"')

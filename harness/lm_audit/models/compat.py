@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.models.causal_module import CausalModule
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from lm_audit.models.files.gguf.header import GgufHeader
 
 
@@ -40,7 +42,7 @@ ATTENTION_SETTINGS = ("_attn_implementation", "_attn_implementation_internal")
 """Where a configuration keeps the name of the attention implementation: how it is computed, not what the model is."""
 
 
-def key_layers(cache: Any, *, windows: bool) -> list[Any]:
+def key_layers(cache: object, *, windows: bool) -> list[Any]:
     """The layers of a cache that holds keys and values alone, each token's in its place; empty for any other.
 
     ``windows`` admits layers that keep those of a sliding window. A subclass may keep more than it shows, so types must
@@ -58,7 +60,7 @@ def has_hooks(part: Any) -> bool:
     return bool(part._forward_hooks or part._forward_pre_hooks)
 
 
-def execution_device(part: Any) -> Any:
+def execution_device(part: object) -> Any:
     """Where accelerate computes a part whose weights it fetches when they are needed; ``None`` where it does not."""
     return getattr(getattr(part, "_hf_hook", None), "execution_device", None)
 
@@ -87,21 +89,21 @@ def gguf_tensors_without_place(module: CausalModule, header: GgufHeader, kept: f
     return sorted(name for name in header.tensors if name not in placed)
 
 
-def laid_out(weight: Any, rows: int) -> Any:
+def laid_out(weight: Tensor, rows: int) -> Any:
     """A float32 weight [out, in] on a CPU as oneDNN multiplies by it fastest, for inputs of about so many rows."""
     import torch
 
     return torch.ops.mkldnn._reorder_linear_weight(weight, rows)
 
 
-def laid_out_product(x: Any, weight: Any, bias: Any) -> Any:
+def laid_out_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """``x`` [..., in] times a weight that was laid out, plus a bias [out] or ``None``: [..., out]."""
     import torch
 
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
-def drops_values(part: Any) -> bool:
+def drops_values(part: object) -> bool:
     """Whether a part of a module is a dropout layer of torch, of any number of dimensions, that drops something."""
     from torch.nn.modules import dropout
 

@@ -25,7 +25,7 @@ _AFTER_PADDING = frozenset(
 _NO_WINDOWS = {"max_window_layers"}  # a number of layers
 
 
-def text_config(config: Any) -> Any:
+def text_config(config: object) -> Any:
     """The language model's part of a configuration, itself a configuration."""
     inner = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
     for name in _PARTS:
@@ -37,7 +37,7 @@ def text_config(config: Any) -> Any:
     return inner
 
 
-def context_window(config: Any) -> int | None:
+def context_window(config: object) -> int | None:
     """The largest number of input tokens; None where nothing bounds it (state-space models, ALiBi).
 
     Rotary scaling lengthens it: with YaRN to factor x original length, as model cards ask for without touching
@@ -53,7 +53,7 @@ def context_window(config: Any) -> int | None:
     return max([stated, *(_scaled_length(kind, text, stated) for kind in rope_kinds(text))])
 
 
-def attention_reach(config: Any) -> int | None:
+def attention_reach(config: object) -> int | None:
     """The shortest attention window or chunk: longer texts must keep their own positions in the batch."""
     text = text_config(config)
     lengths = [
@@ -66,19 +66,19 @@ def attention_reach(config: Any) -> int | None:
     return min(lengths, default=None)
 
 
-def uniform_rotation(config: Any) -> int | None:
+def uniform_rotation(config: object) -> int | None:
     """Length beyond which rotary frequencies depend on the longest text of the batch (dynamic NTK, LongRoPE)."""
     text = text_config(config)
     lengths = [_switching_length(kind, text) for kind in rope_kinds(text)]
     return min((n for n in lengths if n), default=None)
 
 
-def rotates_by_length(config: Any) -> bool:
+def rotates_by_length(config: object) -> bool:
     """Whether beyond :func:`uniform_rotation` every further token changes the rotation of all (dynamic NTK)."""
     return any(_rope_type(kind) == "dynamic" for kind in rope_kinds(text_config(config)))
 
 
-def rope_kinds(text: Any) -> Iterator[Mapping[str, Any]]:
+def rope_kinds(text: object) -> Iterator[Mapping[str, Any]]:
     """The rotary settings of a configuration, one mapping for each kind of layer that has its own."""
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     if isinstance(rope, Mapping):
@@ -86,7 +86,7 @@ def rope_kinds(text: Any) -> Iterator[Mapping[str, Any]]:
         yield from (value for value in rope.values() if isinstance(value, Mapping))
 
 
-def window_hint(config: Any) -> str:
+def window_hint(config: object) -> str:
     """What to set where a longer context was trained but is not stated; empty where nothing suggests that."""
     text = text_config(config)
     for kind in rope_kinds(text):
@@ -98,7 +98,7 @@ def window_hint(config: Any) -> str:
     return ""
 
 
-def _stated_length(text: Any) -> int | None:
+def _stated_length(text: object) -> int | None:
     values = [value for name in _LENGTHS if _is_length(value := getattr(text, name, None))]
     if not values:
         last = getattr(text, _LAST, None)
@@ -109,22 +109,22 @@ def _stated_length(text: Any) -> int | None:
     return max(first, longer) if isinstance(longer, int) and any(rope_kinds(text)) else first
 
 
-def _is_length(value: Any) -> TypeGuard[int]:
+def _is_length(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _bounded_by_nothing(text: Any) -> bool:
+def _bounded_by_nothing(text: object) -> bool:
     """ALiBi that is computed for whatever length comes; MPT's is a table of ``max_seq_len``."""
     return bool(getattr(text, "alibi", False)) and getattr(text, "model_type", "") != "mpt"
 
 
-def _rows_before_the_first(text: Any) -> int:
+def _rows_before_the_first(text: object) -> int:
     """Rows of a position table that no token gets: RoBERTa and its kin count positions from behind the padding's id."""
     padding = getattr(text, "pad_token_id", None)
     return padding + 1 if getattr(text, "model_type", "") in _AFTER_PADDING and isinstance(padding, int) else 0
 
 
-def _rope_type(kind: Mapping[str, Any]) -> str:
+def _rope_type(kind: Mapping[str, object]) -> str:
     return str(kind.get("rope_type") or kind.get("type") or "default")
 
 
@@ -156,7 +156,7 @@ def _switching_length(kind: Mapping[str, Any], text: Any) -> int | None:
 class Attributes:
     """A mapping read by attribute, for configurations that a checkpoint's own code left as plain dictionaries."""
 
-    def __init__(self, values: Mapping[str, Any]):
+    def __init__(self, values: Mapping[str, object]):
         self._values = values
 
     def __getattr__(self, name: str) -> Any:

@@ -32,11 +32,11 @@ class AttemptWriter:
         self._items: set[str] = set()
         self._written = 0
 
-    def start(self, **fields: Any) -> None:
+    def start(self, **fields: object) -> None:
         """Record that the attempt begins: audit, model, device, fingerprint and whatever else tells how."""
         self._write("case_start", **fields)
 
-    def model(self, **fields: Any) -> None:
+    def model(self, **fields: object) -> None:
         """Record what is known of the model once it is loaded: fingerprint, dtype, device."""
         self._write("model", **fields)
 
@@ -45,7 +45,7 @@ class AttemptWriter:
         told = {} if source is None else {"source": source.to_json()}
         self._write("metric", name=name, estimate=estimate.to_json(), **told)
 
-    def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
+    def rows(self, rows: Iterable[Mapping[str, object]]) -> int:
         """Append item rows to the attempt's rows file and record how many; returns that number.
 
         Raises ``StoreError`` for a row without ``item``, or with one that this attempt had before.
@@ -60,7 +60,7 @@ class AttemptWriter:
         self._write("rows", file=self._relative(self._rows.path), n=len(records))
         return len(records)
 
-    def _checked_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked_row(self, row: Mapping[str, object]) -> dict[str, Any]:
         if "item" not in row:
             raise StoreError(f"row without the key 'item', which names it within its case; its keys are {sorted(row)}")
         record: dict[str, Any] = plain(row, f"row {row['item']!r}")
@@ -107,7 +107,7 @@ class AttemptWriter:
             observed=control.observed,
         )
 
-    def parameter(self, name: str, value: Any) -> None:
+    def parameter(self, name: str, value: object) -> None:
         """Record how something was done."""
         self._write("parameter", name=name, value=value)
 
@@ -127,7 +127,7 @@ class AttemptWriter:
         """Record how a gate came out."""
         self._write("verdict", metric=verdict.metric, word=verdict.word, limit=verdict.limit, reason=verdict.reason)
 
-    def end(self, outcome: str, duration_s: float, message: str = "", **fields: Any) -> None:
+    def end(self, outcome: str, duration_s: float, message: str = "", **fields: object) -> None:
         """Record the end of the attempt and force everything onto the disk."""
         # How many records there are before this one tells a reader whether any was lost.
         self._write(

@@ -169,15 +169,15 @@ def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
         _verdict(last, verdict)
 
 
-def _start(found: _Open, record: Mapping[str, Any]) -> None:
+def _start(found: _Open, record: Mapping[str, object]) -> None:
     found.head = record
 
 
-def _end(found: _Open, record: Mapping[str, Any]) -> None:
+def _end(found: _Open, record: Mapping[str, object]) -> None:
     found.end = record
 
 
-def _model(found: _Open, record: Mapping[str, Any]) -> None:
+def _model(found: _Open, record: Mapping[str, object]) -> None:
     found.model.update({name: value for name, value in record.items() if name not in _OF_THE_LEDGER})
 
 
@@ -200,7 +200,7 @@ def _figure(found: _Open, record: Mapping[str, Any]) -> None:
     )
 
 
-def _artifact(found: _Open, record: Mapping[str, Any]) -> None:
+def _artifact(found: _Open, record: Mapping[str, object]) -> None:
     found.artifacts.append(Artifact(str(record["path"]), str(record["sha256"])))
 
 
@@ -211,15 +211,15 @@ def _control(found: _Open, record: Mapping[str, Any]) -> None:
         found.control = control
 
 
-def _parameter(found: _Open, record: Mapping[str, Any]) -> None:
+def _parameter(found: _Open, record: Mapping[str, object]) -> None:
     found.parameters[str(record["name"])] = record["value"]
 
 
-def _note(found: _Open, record: Mapping[str, Any]) -> None:
+def _note(found: _Open, record: Mapping[str, object]) -> None:
     found.notes.append(str(record["text"]))
 
 
-def _headline(found: _Open, record: Mapping[str, Any]) -> None:
+def _headline(found: _Open, record: Mapping[str, object]) -> None:
     found.headline = str(record["metric"])
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lm_audit.errors import StoreError
 from lm_audit.runstore.normalise import plain
@@ -36,7 +36,7 @@ class LineFile:
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
 
-    def append(self, record: Any) -> None:
+    def append(self, record: object) -> None:
         """Write ``record`` (plain JSON) as one line; ``StoreError`` where the disk refuses, earlier lines are kept."""
         if self._handle is None:
             raise StoreError(f"cannot write to {self.path}: it is closed")
@@ -95,7 +95,7 @@ class Ledger:
         """The ledger's file."""
         return self._file.path
 
-    def write(self, kind: Kind, **fields: Any) -> None:
+    def write(self, kind: Kind, **fields: object) -> None:
         """Append one record; its fields are made plain JSON first (``StoreError`` names one that cannot be)."""
         head = {
             "v": SCHEMA_VERSION,

@@ -24,7 +24,7 @@ _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 
 
 def start(
-    folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, Any], threads: str | None = None
+    folder: RunFolder, *, command: Sequence[str], root: Path, options: Mapping[str, object], threads: str | None = None
 ) -> dict[str, Any]:
     """Write ``run.json``, or add a session to that of a resumed run; returns its content.
 
@@ -47,7 +47,7 @@ def start(
     return record
 
 
-def finish(folder: RunFolder, exitstatus: int, **extra: Any) -> None:
+def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
     """Complete ``run.json`` and append the run's line to ``run_metadata.jsonl`` beside the run folders."""
     record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id}
     record |= {"finished": _now(), "exitstatus": exitstatus, **plain(extra, "extra")}
@@ -68,7 +68,7 @@ def _read(folder: RunFolder) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and isinstance(record.get("sessions"), list) else None
 
 
-def _replace(path: Path, record: Mapping[str, Any]) -> None:
+def _replace(path: Path, record: Mapping[str, object]) -> None:
     try:
         with replacing(path) as draft:
             draft.write_text(json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii")

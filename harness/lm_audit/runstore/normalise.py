@@ -22,7 +22,7 @@ LONGEST_INT = 4_000
 """Digits of an integer; Python reads no more than 4,300 from text."""
 
 
-def plain(value: Any, name: str = "value", *, level: int = 0) -> Any:
+def plain(value: object, name: str = "value", *, level: int = 0) -> Any:
     """``value`` as plain JSON: numpy and torch scalars become numbers, paths become text, tuples become lists.
 
     ``name`` is how an error calls the value. Raises ``StoreError`` for a value of any other type, by its name and type,
@@ -42,7 +42,7 @@ def plain(value: Any, name: str = "value", *, level: int = 0) -> Any:
     return _plain_other(value, name, level + 1)
 
 
-def _plain_other(value: Any, name: str, level: int) -> Any:
+def _plain_other(value: object, name: str, level: int) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if level >= DEEPEST - 2:  # The record that holds the value is a level of its own.
@@ -61,7 +61,7 @@ def _plain_other(value: Any, name: str, level: int) -> Any:
     )
 
 
-def _key(key: Any, name: str) -> str:
+def _key(key: object, name: str) -> str:
     if isinstance(key, str):
         return key
     raise StoreError(f"{name}: mapping key {key!r} is of type {type(key).__name__}; keys must be text")
@@ -71,7 +71,7 @@ def _tagged(number: float) -> Any:
     return number if math.isfinite(number) else {_TAG: repr(number)}
 
 
-def too_deep(value: Any) -> bool:
+def too_deep(value: object) -> bool:
     """Whether lists and mappings are nested in each other more than :data:`DEEPEST` levels deep."""
     level = [value]
     for _ in range(DEEPEST + 1):
@@ -81,12 +81,12 @@ def too_deep(value: Any) -> bool:
     return True
 
 
-def _inner(value: Any) -> Iterable[Any]:
+def _inner(value: object) -> Iterable[Any]:
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return [entry for entry in entries if isinstance(entry, Mapping | list | tuple)]
 
 
-def restored(value: Any) -> Any:
+def restored(value: object) -> Any:
     """The inverse of :func:`plain` for what JSON gave back: tagged numbers become floats again."""
     if isinstance(value, dict):
         if value.keys() == {_TAG}:

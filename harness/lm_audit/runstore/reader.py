@@ -131,7 +131,7 @@ _PATHS = {"rows": "file", "artifact": "path"}
 """Fields by which files are opened."""
 
 
-def _visible(record: Mapping[str, Any]) -> dict[str, Any]:
+def _visible(record: Mapping[str, object]) -> dict[str, Any]:
     path = _PATHS.get(str(record["kind"]))
     return {name: value if name == path else visible_in(value) for name, value in record.items()}
 
@@ -151,7 +151,7 @@ def _record(raw: bytes) -> dict[str, Any]:
     return fields
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 

@@ -57,7 +57,7 @@ def _metadata(where: RunFolder) -> tuple[Mapping[str, Any], list[DamagedLine]]:
     return sound, [DamagedLine("run.json", 1, f"{name} is not what it must be, and is left out") for name in wrong]
 
 
-def _is_options(value: Any) -> bool:
+def _is_options(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     mappings = all(isinstance(value.get(name, {}) or {}, Mapping) for name in _OPTION_MAPPINGS)

@@ -16,23 +16,23 @@ Check = Callable[[Any], bool]
 LARGEST = 2**63
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _maybe_text(value: Any) -> bool:
+def _maybe_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _texts(value: Any) -> bool:
+def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(float(value))
 
 
-def _maybe_number(value: Any) -> bool:
+def _maybe_number(value: object) -> bool:
     return value is None or _number(value)
 
 
@@ -40,30 +40,30 @@ def _maybe_share(value: Any) -> bool:
     return value is None or (_number(value) and 0 <= value <= 1)
 
 
-def _count(value: Any) -> bool:
+def _count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
 
 
-def _maybe_count(value: Any) -> bool:
+def _maybe_count(value: object) -> bool:
     return value is None or _count(value)
 
 
-def _mapping(value: Any) -> bool:
+def _mapping(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
-def _maybe_role(value: Any) -> bool:
+def _maybe_role(value: object) -> bool:
     return value is None or value in get_args(ControlRole)
 
 
-def _within(value: Any) -> bool:
+def _within(value: object) -> bool:
     if not isinstance(value, str):
         return False
     relative_name(value)
     return True
 
 
-def _verdicts(value: Any) -> bool:
+def _verdicts(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(entry, Mapping) and not _wrong(_VERDICT, entry) for entry in value
     )
@@ -79,7 +79,7 @@ _ESTIMATE: Mapping[str, Check] = {
 }  # fmt: skip
 
 
-def _estimate(value: Any) -> bool:
+def _estimate(value: object) -> bool:
     return isinstance(value, Mapping) and not _wrong(_ESTIMATE, value)
 
 
@@ -96,7 +96,7 @@ _FINDING: Mapping[str, Check] = {
 }  # fmt: skip
 
 
-def _finding(value: Any) -> bool:
+def _finding(value: object) -> bool:
     return isinstance(value, Mapping) and not _wrong(_FINDING, value)
 
 
@@ -125,7 +125,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
 """Fields that an older version did not write are absent; those that are there have these types."""
 
 
-def check_shape(kind: str, record: Mapping[str, Any]) -> None:
+def check_shape(kind: str, record: Mapping[str, object]) -> None:
     """Raise ``ValueError`` where a record of a case is of no known kind, or a field of it is not what it must be."""
     if kind not in SHAPES:
         raise ValueError(f"this version knows no record of kind {kind[:80]!r}")
@@ -134,7 +134,7 @@ def check_shape(kind: str, record: Mapping[str, Any]) -> None:
         raise ValueError(f"{wrong} cannot be {type(record[wrong]).__name__!s} {_brief(record[wrong])}")
 
 
-def _wrong(shape: Mapping[str, Check], record: Mapping[str, Any]) -> str | None:
+def _wrong(shape: Mapping[str, Check], record: Mapping[str, object]) -> str | None:
     for name, check in shape.items():
         try:
             if name in record and not check(record[name]):
@@ -144,7 +144,7 @@ def _wrong(shape: Mapping[str, Check], record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # An integer of too many digits.

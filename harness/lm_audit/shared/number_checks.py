@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-def check_whole(name: str, value: Any, least: int = 0, most: int = LARGEST) -> None:
+def check_whole(name: str, value: object, least: int = 0, most: int = LARGEST) -> None:
     """``UsageError`` unless ``value`` is a whole number from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise UsageError(f"{name} {_wanted_whole(least, most)}, got {shown_shortly(value)}")
@@ -32,7 +32,7 @@ def check_whole(name: str, value: Any, least: int = 0, most: int = LARGEST) -> N
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float | None = None,
     least: float | None = None,
@@ -44,14 +44,14 @@ def check_number(
         raise UsageError(f"{name} must be a number{_limits(above, least, below, most)}, got {shown_shortly(value)}")
 
 
-def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """``UsageError``, with the nearest one, unless ``value`` is among ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         hint = suggestion(value, allowed) if isinstance(value, str) else ""
         raise UsageError(f"{name} must be {' or '.join(map(repr, allowed))}, got {shown_shortly(value)}{hint}")
 
 
-def check_seed(name: str, value: Any) -> None:
+def check_seed(name: str, value: object) -> None:
     """``UsageError`` unless ``value`` can be a seed everywhere."""
     check_whole(name, value, 0, LARGEST_SEED)
 
@@ -122,7 +122,7 @@ def _folded(name: str) -> str:
     return re.sub(r"[-\s]+", "_", name.strip().casefold())
 
 
-def _fits(given: Any, above: float | None, least: float | None, below: float | None, most: float | None) -> bool:
+def _fits(given: object, above: float | None, least: float | None, below: float | None, most: float | None) -> bool:
     if isinstance(given, bool) or not isinstance(given, Real):
         return False
     value: Any = given
@@ -149,7 +149,7 @@ def _whole_words(least: int, most: int) -> str:
     return f"a whole number of at least {least}" if most == LARGEST else f"a whole number from {least} to {most}"
 
 
-def shown_shortly(value: Any) -> str:
+def shown_shortly(value: object) -> str:
     """``repr`` of a value, cut where it is long."""
     try:
         text = repr(value)

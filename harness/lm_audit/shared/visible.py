@@ -69,7 +69,7 @@ def shown(value: Shown) -> Shown:
     return made
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
@@ -84,7 +84,7 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _distinct(value: Mapping[Any, Any]) -> dict[Any, Any]:
+def _distinct(value: Mapping[object, object]) -> dict[Any, Any]:
     """A mapping with visible keys; one that now reads like an earlier one gets a mark, so that no entry is lost."""
     made: dict[Any, Any] = {}
     for key, entry in value.items():

@@ -25,7 +25,7 @@ class OtherData:
         return f"other data: {self.others} of {self.shared} items of one name hold another text, such as {self.example}"
 
 
-def content_digest(*parts: Any) -> str:
+def content_digest(*parts: object) -> str:
     """Names what an item is: what a model is given and what counts as right, nothing that a model said of it.
 
     Texts, numbers, truth values, ``None``, and lists or mappings of them; the same parts give the same 12 digits.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def statistic_of(source: MetricSource) -> Prepare:
 def _weighted(function: RowFunction) -> Prepare:
     """A function of rows as one of weights: a row that counts twice is given twice."""
 
-    def prepare(units: Units, options: Mapping[str, Any]) -> Evaluate:
+    def prepare(units: Units, options: Mapping[str, object]) -> Evaluate:
         def evaluate(weights: Floats) -> Floats:
             found = np.full(len(weights), np.nan)
             for number, counts in enumerate(weights.astype(np.int64)):

@@ -135,7 +135,7 @@ class MetricSource:
         return cls(**known)
 
 
-def _lists(value: Any) -> Any:
+def _lists(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _lists(entry) for key, entry in value.items()}
     if isinstance(value, set | frozenset):

@@ -19,13 +19,13 @@ Evaluate = Callable[[Floats], Floats]
 Prepare = Callable[[Units, Mapping[str, Any]], Evaluate]
 
 
-def mean(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def mean(units: Units, options: Mapping[str, object]) -> Evaluate:
     """The mean; ``weight``: a column by which units are weighted."""
     own = _weights(units, options)
     return lambda weights: _ratio(weights @ (own * units.values), weights @ own)
 
 
-def total(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def total(units: Units, options: Mapping[str, object]) -> Evaluate:
     """The sum of the values."""
     return lambda weights: np.asarray(weights @ units.values, dtype=np.float64)
 
@@ -36,7 +36,7 @@ def ratio(units: Units, options: Mapping[str, Any]) -> Evaluate:
     return lambda weights: _ratio(weights @ units.values, weights @ below)
 
 
-def perplexity(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def perplexity(units: Units, options: Mapping[str, object]) -> Evaluate:
     """exp of minus the mean (weighted by the column ``weight``) of log-probabilities in nats."""
     average = mean(units, options)
     return lambda weights: np.exp(-average(weights))
@@ -82,7 +82,7 @@ def group_means(units: Units, options: Mapping[str, Any]) -> Callable[[Floats], 
     return lambda weights: _ratio(weights @ (member * units.values).T, weights @ member.T)
 
 
-def max_min(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def max_min(units: Units, options: Mapping[str, object]) -> Evaluate:
     """The largest minus the smallest of the means by ``group``."""
     means = group_means(units, options)
     return lambda weights: np.ptp(means(weights), axis=1)
@@ -113,7 +113,7 @@ def correlation(units: Units, options: Mapping[str, Any]) -> Evaluate:
     return evaluate
 
 
-def auc(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def auc(units: Units, options: Mapping[str, object]) -> Evaluate:
     """Area under the ROC curve of ``members`` against ``controls``, ties half."""
     scores, member, control = _sides(units, options)
     levels, place = np.unique(scores, return_inverse=True)
@@ -126,7 +126,7 @@ def auc(units: Units, options: Mapping[str, Any]) -> Evaluate:
     return evaluate
 
 
-def average_precision(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def average_precision(units: Units, options: Mapping[str, object]) -> Evaluate:
     """Average precision with ``members`` as positives; tied scores enter as one threshold."""
     scores, member, control = _sides(units, options)
     levels, place = np.unique(scores, return_inverse=True)
@@ -141,7 +141,7 @@ def average_precision(units: Units, options: Mapping[str, Any]) -> Evaluate:
     return evaluate
 
 
-def tpr_at_fpr(units: Units, options: Mapping[str, Any]) -> Evaluate:
+def tpr_at_fpr(units: Units, options: Mapping[str, object]) -> Evaluate:
     """Share of ``members`` strictly above the threshold that at most ``fpr`` (read in decimal) of ``controls`` pass."""
     scores, member, control = _sides(units, options)
     share = Fraction(str(options["fpr"]))

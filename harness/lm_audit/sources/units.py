@@ -168,7 +168,7 @@ def _transformed(values: Floats, transform: str | None) -> Floats:
     return values
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, int | float | np.number | np.bool_) and math.isfinite(value):
         return float(value)
     return math.nan

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.controls import deletion_control
@@ -100,7 +100,7 @@ def metric(change: Callable[[float], float]) -> Fault:
 def correlation(change: Callable[[float], float]) -> Fault:
     """The rank correlation put through ``change``, where there is one."""
 
-    def changed(first: object, second: object) -> float | None:
+    def changed(first: ArrayLike, second: ArrayLike) -> float | None:
         found = CORRELATION(first, second)
         return None if found is None else change(found)
 

@@ -10,7 +10,7 @@ from lm_audit.sources.functions import RowFunction
 Rows = Sequence[Mapping[str, Any]]
 
 
-def icat_of_rows(rows: Rows, options: Mapping[str, Any]) -> float:
+def icat_of_rows(rows: Rows, options: Mapping[str, object]) -> float:
     """StereoSet's ICAT of the columns ``stereotyped`` and ``meaningful``; with ``macro`` each target counts once."""
     from lm_audit.audits.bias.benchmarks.stereoset.scores import icat
 
@@ -25,7 +25,7 @@ def _mean(rows: Rows, column: str, macro: bool) -> float:
     return sum(sum(values) / len(values) for values in groups.values()) / len(groups)
 
 
-def ambiguous_bias_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
+def ambiguous_bias_of_rows(rows: Rows, options: Mapping[str, object]) -> float | None:
     """BBQ's bias in ambiguous contexts: (1 - accuracy) times the lean of the answers that name somebody."""
     answers, named, biased = (sum(row[name] for row in rows) for name in ("answers", "n_named", "n_biased"))
     if not named:

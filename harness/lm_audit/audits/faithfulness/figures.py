@@ -50,7 +50,7 @@ def _tokens_figure(study: Study, frames: Sequence[tuple[str, Any]], name: str, t
     return Figure(name, title, "tokens", data, caption)
 
 
-def _frame(label: str, values: Any, tokens: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
+def _frame(label: str, values: object, tokens: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
     numbers = np.asarray(values, dtype=np.float64)
     top = np.nanmax(np.abs(numbers)) if np.isfinite(numbers).any() else 0.0
     scaled = numbers / top if top > 0 else numbers
@@ -109,7 +109,7 @@ def deletion_figure(
     return Figure(name, title, "vega-lite", _curve_spec(rows), caption)
 
 
-def _curve_spec(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _curve_spec(rows: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     x = {"field": "step", "type": "quantitative", "title": "deletion step", "axis": {"tickMinStep": 1}}
     series = ["response", "density", "reference: random-0", "reference: uniform", "reference: gold"]
     colours = [BLUE, ORANGE, GREY, "#BBBBBB", GREEN]
@@ -202,7 +202,7 @@ def ranking_figure(ranked: Sequence[Ranked], name: str = "ranking") -> Figure:
 
 
 def table_figure(
-    name: str, title: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], caption: str = ""
+    name: str, title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]], caption: str = ""
 ) -> Figure:
     """A table of records."""
     titled = [{"name": column, "title": column.replace("_", " ")} for column in columns]
@@ -214,7 +214,7 @@ METHOD_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E0
 """Okabe and Ito's, one a method."""
 
 
-def cascade_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def cascade_figure(rows: Sequence[Mapping[str, object]]) -> Figure:
     """Rank correlation with the original model by how many blocks are random, one line a method."""
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",

@@ -7,10 +7,9 @@ All functions are plain numerics on a matrix ``A`` of G rows (explained generati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from lm_audit.audits.faithfulness.passage.spans import Span, checked_span
@@ -21,14 +20,14 @@ ROW_GUARD = 1e-8
 """Added to each row sum, so that a row without mass stays zero instead of becoming NaN."""
 
 
-def normalised(matrix: Any) -> Matrix:
+def normalised(matrix: ArrayLike) -> Matrix:
     """The matrix with undefined cells as 0, negatives clamped to 0 and rows divided by their sum (+1e-8)."""
     clamped = np.clip(np.nan_to_num(np.asarray(matrix, dtype=np.float64), nan=0.0), 0.0, None)
     rows: Matrix = clamped / (clamped.sum(axis=1, keepdims=True) + ROW_GUARD)
     return rows
 
 
-def row_view(matrix: Any, span: Span) -> Matrix:
+def row_view(matrix: ArrayLike, span: Span) -> Matrix:
     """Sum of the normalised rows of the span; its mass is about the number of tokens, it is not an average."""
     rows = normalised(matrix)
     first, last = checked_span(span, len(rows), "span")
@@ -36,7 +35,7 @@ def row_view(matrix: Any, span: Span) -> Matrix:
     return total
 
 
-def rec_view(matrix: Any, span: Span) -> Matrix:
+def rec_view(matrix: ArrayLike, span: Span) -> Matrix:
     """Recursive view: mass on earlier generated tokens is handed back to the prompt, token by token.
 
     One unit-triangular solve ``(I - L) R = N_prompt`` for all rows, ``L`` the strictly lower part of the generation
@@ -57,7 +56,9 @@ def rec_view(matrix: Any, span: Span) -> Matrix:
     return np.concatenate([rolled[first : last + 1].sum(axis=0), own])
 
 
-def block_sums(matrix: Any, row_groups: Sequence[Sequence[int]], column_groups: Sequence[Sequence[int]]) -> Matrix:
+def block_sums(
+    matrix: ArrayLike, row_groups: Sequence[Sequence[int]], column_groups: Sequence[Sequence[int]]
+) -> Matrix:
     """Sums over blocks of rows and columns, undefined cells as 0: summed first, clamped later."""
     filled = np.nan_to_num(np.asarray(matrix, dtype=np.float64), nan=0.0)
     columns = np.stack([filled[:, list(group)].sum(axis=1) for group in column_groups], axis=1)
@@ -65,7 +66,7 @@ def block_sums(matrix: Any, row_groups: Sequence[Sequence[int]], column_groups: 
 
 
 def aggregated(
-    matrix: Any, prompt_groups: Sequence[Sequence[int]], generation_groups: Sequence[Sequence[int]], features: int
+    matrix: ArrayLike, prompt_groups: Sequence[Sequence[int]], generation_groups: Sequence[Sequence[int]], features: int
 ) -> Matrix:
     """Block sums by units (sentences, words, chunks); a generated unit receives nothing from itself or later ones."""
     shifted = [[features + index for index in group] for group in generation_groups]

@@ -157,7 +157,7 @@ def effect_source(
     against: Sequence[str],
     result: Memorisation,
     clusters: tuple[str, ...],
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> MetricSource | None:
     """The mean over questions of the published order minus the conditions ``against``."""
     there = _there(result, against)
@@ -189,7 +189,7 @@ def _record_effect(evidence: Evidence, name: str, effect: Effect, source: Metric
     )
 
 
-def as_statistic(name: str, source: MetricSource, **options: Any) -> MetricSource:
+def as_statistic(name: str, source: MetricSource, **options: object) -> MetricSource:
     """A statistic of this audit's own (``statistics.py``) on what ``source`` takes the mean of."""
     return MetricSource(name, where=source.where, clusters=source.clusters, options={"of": source.to_json(), **options})
 

@@ -22,7 +22,7 @@ def grid_figures(scored: Sequence[Scored], scorer: str, threshold: float) -> lis
     return [*figures, _worst(cells, scorer)]
 
 
-def _spec(rows: Sequence[Mapping[str, Any]], **rest: Any) -> dict[str, Any]:
+def _spec(rows: Sequence[Mapping[str, object]], **rest: object) -> dict[str, Any]:
     return {"$schema": SCHEMA, "data": {"values": list(rows)}, "width": "container", **rest}
 
 

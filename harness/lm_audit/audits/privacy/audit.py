@@ -211,11 +211,11 @@ def stage_rows(scores: StageScores) -> list[dict[str, Any]]:
     return rows
 
 
-def _clean(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _clean(row: Mapping[object, object]) -> dict[str, Any]:
     return {str(key): _plain_value(value) for key, value in row.items()}
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: object) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not np.isfinite(value) else value
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.privacy.measured_cases import canary_limit
 
 
-def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
+def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> Iterable[Design]:
     """Designs by test function; see :mod:`lm_audit.audits.design`."""
     members, twins, coins = _canaries(options)
     fewer = min(members, twins)

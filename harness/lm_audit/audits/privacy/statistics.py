@@ -33,12 +33,12 @@ def epsilon_of_scores(values: NDArray[np.float64], included: NDArray[np.bool_], 
     return one_run_epsilon(len(values), int(top.sum() + bottom.sum()), right, delta)
 
 
-def _epsilon(rows: Rows, options: Mapping[str, Any]) -> float | None:
+def _epsilon(rows: Rows, options: Mapping[str, object]) -> float | None:
     values = np.array([row["span_mean_logprob"] for row in rows], dtype=np.float64)
     return epsilon_of_scores(values, np.array([row["role"] == "member" for row in rows])).value
 
 
-def _ppl_ratio(rows: Rows, options: Mapping[str, Any]) -> float | None:
+def _ppl_ratio(rows: Rows, options: Mapping[str, object]) -> float | None:
     known = [row for row in rows if row["mean_logprob"] is not None]
     sides = {role: [math.exp(-row["mean_logprob"]) for row in known if row["role"] == role] for role in _DESIGN_SIDES}
     if not all(sides.values()):
@@ -46,7 +46,7 @@ def _ppl_ratio(rows: Rows, options: Mapping[str, Any]) -> float | None:
     return float(np.mean(sides["member"]) / np.mean(sides["document"]))
 
 
-def _direction_consistency(rows: Rows, options: Mapping[str, Any]) -> float | None:
+def _direction_consistency(rows: Rows, options: Mapping[str, object]) -> float | None:
     values = [row["value"] for row in rows]
     up, down = sum(v > 0 for v in values), sum(v < 0 for v in values)
     return max(up, down) / (up + down) if up + down else None

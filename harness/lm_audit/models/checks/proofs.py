@@ -34,7 +34,7 @@ class Proofs:
         """What was found, ``None`` where nothing is known."""
         return self._read().get(name)
 
-    def put(self, name: str, found: Any) -> None:
+    def put(self, name: str, found: object) -> None:
         """Keep a finding; a cache that cannot be written costs the trial the next time, and nothing else."""
         if self._path is None:
             return
@@ -78,7 +78,7 @@ def _key(model: LanguageModel, fingerprint: str) -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
 
 
-def _settings(config: Any) -> str:
+def _settings(config: object) -> str:
     """The configuration as it is now: the fingerprint holds it as it was loaded."""
     values = config.to_dict() if hasattr(config, "to_dict") else vars(config)
     return json.dumps(values, sort_keys=True, default=str)

@@ -135,7 +135,7 @@ def _props(client: Client) -> Mapping[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _context(listed: Mapping[str, Any], props: Mapping[str, Any]) -> int | None:
+def _context(listed: Mapping[str, object], props: Mapping[str, object]) -> int | None:
     """Tokens of prompt and answer that a request may have, as vLLM, SGLang, llama.cpp and hosted routers tell it."""
     meta, settings = listed.get("meta"), props.get("default_generation_settings")
     told = [

@@ -55,7 +55,7 @@ class EndpointModel(LanguageModel):
         no_module: Any = None
         super().__init__(no_module, tokenizer, name=name, fingerprint=_fingerprint(facts))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """``module`` is a property here, which the base class's ``__init__`` must not set."""
         if name != "module":
             super().__setattr__(name, value)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from lm_audit.errors import ModelError
 
 Finish = Literal["eos", "stop", "length"]
 
 
-def text_and_reasoning(choice: Mapping[str, Any]) -> tuple[str, str | None]:
+def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
     """What a choice says, and the thought that the server kept apart from it (``None`` where there is none).
 
     ``ModelError`` for a choice that holds neither a text nor a message.
@@ -34,6 +34,6 @@ def text_and_reasoning(choice: Mapping[str, Any]) -> tuple[str, str | None]:
     return text, None
 
 
-def finish_of(choice: Mapping[str, Any]) -> Finish:
+def finish_of(choice: Mapping[str, object]) -> Finish:
     """Why it ends: at the token limit, or by itself. Servers do not tell a stop string from the model's own end."""
     return "length" if choice.get("finish_reason") in ("length", "max_tokens") else "eos"

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lm_audit.errors import ModelError, ServerError
 from lm_audit.models.endpoint.client.questions import Reply
@@ -97,7 +96,7 @@ def _by_echo(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None
     return ScoredTokens(tuple(own), ranks, tops)
 
 
-def _ordered(top: Any, who: str) -> tuple[tuple[int | str, float], ...]:
+def _ordered(top: object, who: str) -> tuple[tuple[int | str, float], ...]:
     if not isinstance(top, Mapping):
         return ()
     values = check_finite(list(top.values()), who)
@@ -118,7 +117,7 @@ def _check_together(values: Sequence[float], who: str, place: int) -> None:
         )
 
 
-def check_finite(values: Sequence[Any], who: str) -> list[float]:
+def check_finite(values: Sequence[object], who: str) -> list[float]:
     """Log-probabilities as numbers; ``ServerError`` for one that is absent, NaN, infinite or above 0."""
     found = []
     for place, value in enumerate(values):

@@ -90,7 +90,7 @@ def _base_spec(folder: Path, base: str, revision: str | None) -> str:
     return f"{base}@{revision}" if revision and "@" not in base else base
 
 
-def _check_kind(config: Mapping[str, Any], path: Path) -> None:
+def _check_kind(config: Mapping[str, object], path: Path) -> None:
     task = config.get("task_type")
     if task not in (None, _TASK):
         raise ModelError(

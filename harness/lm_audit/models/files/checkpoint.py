@@ -94,7 +94,7 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     return Checkpoint(folder, config, weights, entries)
 
 
-def _check_floating(config: Mapping[str, Any], entries: tuple[TensorEntry, ...], folder: Path) -> None:
+def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ...], folder: Path) -> None:
     """``ModelError`` for weights stored as whole numbers, truth values or packed floats without a word on their scale.
 
     transformers would take packed or rounded numbers (FP8, FP4) for the weights themselves.

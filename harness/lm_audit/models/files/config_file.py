@@ -83,7 +83,7 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
     return config
 
 
-def check_plausible(config: Mapping[str, Any], entries: Sequence[TensorEntry], folder: Path) -> None:
+def check_plausible(config: Mapping[str, object], entries: Sequence[TensorEntry], folder: Path) -> None:
     """``ModelError`` where the weights cannot be a model of that size.
 
     Building one, to compare the two, could fill the memory.
@@ -101,7 +101,7 @@ def check_plausible(config: Mapping[str, Any], entries: Sequence[TensorEntry], f
             )
 
 
-def embeddings_of(config: Mapping[str, Any]) -> int | None:
+def embeddings_of(config: Mapping[str, object]) -> int | None:
     """How many tokens the embeddings of a config have, ``None`` where it states no number; the most of nested ones."""
     stated = [part.get("vocab_size") for part in _parts(config)]
     return max((number for number in stated if isinstance(number, int)), default=None)
@@ -118,7 +118,7 @@ def check_remote_code(folder: Path, *, trust_remote_code: bool) -> None:
             )
 
 
-def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _parts(config: Mapping[str, object]) -> Iterator[Mapping[str, Any]]:
     yield config
     yield from (part for part in map(config.get, _PARTS) if isinstance(part, Mapping))
 
@@ -140,7 +140,7 @@ def _check_numbers(value: Any, name: str, path: Path) -> None:
         raise ModelError(f"{path}: {name} is {value!r}; expected a finite number")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -149,7 +149,7 @@ def _check_positive(value: Any, name: str, path: Path) -> None:
         raise ModelError(f"{path}: {name} is {value!r:.60}; expected a number above 0")
 
 
-def _check_size(value: Any, name: str, path: Path) -> None:
+def _check_size(value: object, name: str, path: Path) -> None:
     mixed = isinstance(value, list)
     values = value if isinstance(value, list) else [value]
     least = 0 if mixed and name in _MAY_BE_MIXED else 1
@@ -159,7 +159,7 @@ def _check_size(value: Any, name: str, path: Path) -> None:
             raise ModelError(f"{path}: {name} is {number!r:.60}; expected a whole number above 0")
 
 
-def _check_rotation(value: Any, name: str, path: Path) -> None:
+def _check_rotation(value: object, name: str, path: Path) -> None:
     """``ModelError`` for numbers by which positions cannot be scaled; settings of kinds of layers are nested."""
     for key, number in value.items() if isinstance(value, Mapping) else ():
         if isinstance(number, Mapping):
@@ -168,7 +168,7 @@ def _check_rotation(value: Any, name: str, path: Path) -> None:
             _check_positive(number, f"{name}.{key}", path)
 
 
-def _check_heads(config: Mapping[str, Any], path: Path) -> None:
+def _check_heads(config: Mapping[str, object], path: Path) -> None:
     """A class of another task says what was trained: its head predicts no next token."""
     names = config.get("architectures")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from lm_audit.errors import ModelError
 
@@ -45,7 +44,7 @@ PLAIN = ("fp8", "mxfp4")
 """Methods that need no package beside ``accelerate``, whatever else ``transformers`` may know."""
 
 
-def quantised_by(config: Mapping[str, Any]) -> str | None:
+def quantised_by(config: Mapping[str, object]) -> str | None:
     """By what a checkpoint is quantised: its method, with bits or format where they are stated; ``None``: it is not."""
     settings = config.get("quantization_config")
     if not settings:
@@ -68,7 +67,7 @@ def _scheme(stated: object) -> list[str]:
     return [stated] if isinstance(stated, str) else []
 
 
-def check_quantised(config: Mapping[str, Any], folder: Path) -> None:
+def check_quantised(config: Mapping[str, object], folder: Path) -> None:
     """``ModelError`` for settings that name no method or one that nobody knows, and where a package is absent."""
     settings = config.get("quantization_config")
     if not settings:
@@ -102,7 +101,7 @@ def _known_methods() -> frozenset[str]:
     return frozenset(AUTO_QUANTIZATION_CONFIG_MAPPING)
 
 
-def _method(settings: Mapping[str, Any]) -> str | None:
+def _method(settings: Mapping[str, object]) -> str | None:
     """The method; old checkpoints of bitsandbytes name none."""
     method = settings.get("quant_method")
     if isinstance(method, str) and method:

@@ -77,12 +77,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_metadata(value: Any) -> None:
+def _check_metadata(value: object) -> None:
     if value is not None and not (isinstance(value, dict) and all(isinstance(text, str) for text in value.values())):
         raise ValueError("__metadata__ is not a mapping of texts")
 
 
-def _entry(name: str, value: Any, base: int) -> TensorEntry:
+def _entry(name: str, value: object, base: int) -> TensorEntry:
     if not isinstance(value, dict) or not {"dtype", "shape", "data_offsets"} <= set(value):
         raise ValueError(f"tensor {name!r} has no dtype, shape and data_offsets")
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
@@ -105,7 +105,7 @@ def _bytes_of(entry: TensorEntry) -> int | None:
     return entry.numel * ITEM_BYTES[entry.dtype] if entry.dtype in ITEM_BYTES else None
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 

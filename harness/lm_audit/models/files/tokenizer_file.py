@@ -29,7 +29,7 @@ def check_tokenizer(folder: Path) -> None:
         _read(path, state.st_mtime_ns, state.st_size)
 
 
-def check_special_ids(values: Mapping[str, Any], path: Path) -> None:
+def check_special_ids(values: Mapping[str, object], path: Path) -> None:
     """``ModelError`` for ids of special tokens that are none; several end a text in some models, -1 stands for none."""
     for name in _SPECIAL_IDS:
         value = values.get(name)

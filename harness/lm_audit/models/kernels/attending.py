@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.kernels.grouped_rows import GroupedRows
 
 Rule = Callable[[Any], int | None]
@@ -67,7 +66,7 @@ class TreeAttention:
         self._seen: dict[int, Any] = {}
         self.layers = 0
 
-    def __call__(self, layer: Any, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    def __call__(self, layer: nn.Module, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         width = query.shape[-1]
         if width not in self._seen:
             self._seen[width] = self._by.seen(self._own, self._ends, key.shape[2], width)
@@ -81,7 +80,7 @@ class RowAttention:
         self._by, self._lengths, self._window = by, lengths, window
         self.layers = 0
 
-    def __call__(self, layer: Any, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    def __call__(self, layer: nn.Module, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         return self._by.attend_rows(query, key, value, self._lengths, scale, self._window(layer))
 
 
@@ -97,13 +96,13 @@ def attending(how: TreeAttention | RowAttention, by: RowKernels) -> Iterator[Non
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     def attend(
-        module: CausalModule,
+        module: nn.Module,
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        attention_mask: Any,
+        attention_mask: Tensor | None,
         scaling: float | None = None,
-        **more: Any,
+        **more: object,
     ) -> tuple[Tensor, None]:
         asked = [name for name in _UNKNOWN if more.get(name) is not None]
         if asked or not by.supported(query, key, value):

@@ -100,7 +100,7 @@ def _normed(plain: Any, weight: Tensor, eps: float, by: Any, shifted: bool, x: T
     return found
 
 
-def _epsilon(part: Any) -> float | None:
+def _epsilon(part: object) -> float | None:
     values = [getattr(part, name, None) for name in ("variance_epsilon", "eps")]
     return next((value for value in values if isinstance(value, float)), None)
 
@@ -134,7 +134,7 @@ def _turn(space: Any, body: Any, by: Any) -> Any:
         return None
 
 
-def _same(one: Tensor, plain: Any) -> bool:
+def _same(one: Tensor, plain: Tensor) -> bool:
     if not isinstance(plain, Tensor) or plain.shape != one.shape or plain.dtype != one.dtype:
         return False
     off, largest = (one.float() - plain.float()).abs().max(), plain.float().abs().max()

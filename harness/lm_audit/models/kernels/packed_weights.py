@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import laid_out, laid_out_product
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.shared.free_memory import available_memory
@@ -38,7 +39,7 @@ _KNOWN: WeakKeyDictionary[Any, PackedWeights | None] = WeakKeyDictionary()
 class PackedWeights:
     """The linear layers of a module, each with its weights laid out; layers of one input share a product."""
 
-    def __init__(self, module: Any):
+    def __init__(self, module: CausalModule):
         self._groups = [_Group(part) for part in _groups(module, _linears(module))]
         self.bytes = sum(group.bytes for group in self._groups)
 
@@ -65,7 +66,7 @@ class PackedWeights:
 
 
 @contextmanager
-def packed(module: Any, tokens: int, wanted: bool | None = None) -> Iterator[None]:
+def packed(module: CausalModule, tokens: int, wanted: bool | None = None) -> Iterator[None]:
     """A call that reads so many tokens, by packed weights where that is ``wanted``, or (``None``) pays.
 
     Nothing happens for models that cannot (on a GPU, in half precision, quantised) or whose answers would not be their
@@ -79,12 +80,12 @@ def packed(module: Any, tokens: int, wanted: bool | None = None) -> Iterator[Non
         yield
 
 
-def forget(module: Any) -> None:
+def forget(module: CausalModule) -> None:
     """Give the copy's memory back."""
     _KNOWN.pop(module, None)
 
 
-def _of(module: Any, tokens: int, wanted: bool | None) -> PackedWeights | None:
+def _of(module: CausalModule, tokens: int, wanted: bool | None) -> PackedWeights | None:
     if wanted is False or (wanted is None and (tokens < WORTH or not _pays())):
         return None
     known = _KNOWN.get(module)

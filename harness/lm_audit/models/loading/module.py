@@ -136,7 +136,7 @@ def _where(name: str, folder: Path) -> str:
 
 
 def _read(
-    folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool, device_map: Any
+    folder: Path, name: str, checkpoint: Checkpoint, dtype: str, trust_remote_code: bool, device_map: object
 ) -> tuple[CausalModule, Any, Any]:
     from transformers import AutoModelForCausalLM
 

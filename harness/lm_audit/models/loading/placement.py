@@ -68,5 +68,5 @@ def places(module: CausalModule) -> dict[str, int]:
     return dict(sorted(Counter(_named(device) for device in spread.values()).items()))
 
 
-def _named(device: Any) -> str:
+def _named(device: object) -> str:
     return f"cuda:{device}" if isinstance(device, int) else str(device)

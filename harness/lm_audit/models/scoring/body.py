@@ -111,7 +111,7 @@ def _find_body(causal: Any) -> Any:
     entered: list[Any] = []
     answered: list[Any] = []
 
-    def note(part: Any, _: Any, output: Any) -> None:
+    def note(part: object, _: object, output: object) -> None:
         if hasattr(output, "last_hidden_state"):
             answered.append(part)
 
@@ -150,7 +150,7 @@ def _padded(layouts: Sequence[Layout], carry: Carry | None) -> np.ndarray[Any, n
     return out
 
 
-def _to_device(arrays: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _to_device(arrays: object, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     tensor = torch.from_numpy(arrays)
     if device.type == "cuda":
         tensor = tensor.pin_memory()

@@ -17,7 +17,7 @@ from lm_audit.models.causal_module import CausalModule
 class Head:
     """The part of ``module`` after its body."""
 
-    def __init__(self, module: CausalModule, body: Any):
+    def __init__(self, module: CausalModule, body: object):
         self._module = module
         self._body = body
 

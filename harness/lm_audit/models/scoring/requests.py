@@ -108,7 +108,7 @@ def _prepare(index: int, request: Request) -> _Joined | tuple[Any, Any]:
     return left, right
 
 
-def _as_ids(index: int, values: Any) -> NDArray[np.int64]:
+def _as_ids(index: int, values: object) -> NDArray[np.int64]:
     ids = np.asarray(values)
     if ids.size == 0:
         return np.zeros(0, dtype=np.int64)

@@ -106,7 +106,7 @@ def _value(text: str, entry: str) -> Any:
 class ChatTemplate:
     """A tokenizer's chat template. Raises ``UsageError`` for a tokenizer without one, or an argument it never reads."""
 
-    def __init__(self, tokenizer: Tokenizer, arguments: Mapping[str, Any] | None = None, *, name: str | None = None):
+    def __init__(self, tokenizer: Tokenizer, arguments: Mapping[str, object] | None = None, *, name: str | None = None):
         self._tokenizer = tokenizer
         self._arguments = dict(arguments or {})
         self._name = name or str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)

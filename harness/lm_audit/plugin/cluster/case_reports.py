@@ -40,7 +40,7 @@ class CaseReports:
 
     # ---- an attempt, as its worker tells of it
 
-    def started(self, member: Member, case: str, number: int, location: Any) -> None:
+    def started(self, member: Member, case: str, number: int, location: object) -> None:
         """A case begins; also once more where the session itself runs it again."""
         if member.running is None:
             member.running = Attempt(case, number)
@@ -55,7 +55,7 @@ class CaseReports:
         if member.running is not None:
             member.running.reports.append(report)
 
-    def finished(self, member: Member, case: str, location: Any) -> None:
+    def finished(self, member: Member, case: str, location: object) -> None:
         """All reports of the case have come."""
         self._tell_held(member)
         if member.running is not None:

@@ -167,7 +167,7 @@ class Controller:
         )
         self._feed(member)
 
-    def _on_started(self, member: Member, case: str, attempt: int, location: Any) -> None:
+    def _on_started(self, member: Member, case: str, attempt: int, location: object) -> None:
         if member.given.get(case) == attempt:
             self._reports.started(member, case, attempt, location)
 
@@ -175,7 +175,7 @@ class Controller:
         if member.given.get(case) == attempt:
             self._reports.report(member, data)
 
-    def _on_finished(self, member: Member, case: str, attempt: int, location: Any) -> None:
+    def _on_finished(self, member: Member, case: str, attempt: int, location: object) -> None:
         if member.given.get(case) == attempt:
             self._reports.finished(member, case, location)
 
@@ -189,7 +189,7 @@ class Controller:
             self._reports.not_there(member, case)
             self._feed(member)
 
-    def _on_warning(self, member: Member, warning: Any, when: Any, nodeid: str, location: Any) -> None:
+    def _on_warning(self, member: Member, warning: object, when: object, nodeid: str, location: object) -> None:
         self._hook.pytest_warning_recorded.call_historic(
             kwargs={"warning_message": warning, "when": when, "nodeid": nodeid, "location": location}
         )

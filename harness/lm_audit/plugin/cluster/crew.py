@@ -143,7 +143,7 @@ class Crew:
             except WorkerLost as error:
                 yield Heard(member, what, error)
 
-    def _expect(self, member: Member, answer: Any, what: str) -> None:
+    def _expect(self, member: Member, answer: object, what: str) -> None:
         self._answers[answer] = (member, what)
 
     # ---- workers go

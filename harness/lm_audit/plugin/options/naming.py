@@ -33,7 +33,7 @@ _DECLARED: dict[str, DeclaredOption] = {}
 """By flag, of this process. Every call of pytest declares the same ones."""
 
 
-def declare(group: pytest.OptionGroup, flag: str, *, dest: str, **arguments: Any) -> None:
+def declare(group: pytest.OptionGroup, flag: str, *, dest: str, **arguments: object) -> None:
     """Add ``--lm-audit-FLAG`` to ``group``, and keep ``--FLAG`` for :func:`add_short_names`."""
     option = DeclaredOption(flag, {"dest": dest, **arguments})
     _DECLARED[flag] = option

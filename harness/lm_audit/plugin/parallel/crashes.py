@@ -107,7 +107,7 @@ def planned_ids(config: pytest.Config) -> frozenset[str]:
     return frozenset(known)
 
 
-def _worker(report: Any) -> str:
+def _worker(report: object) -> str:
     node = getattr(report, "node", None)
     return str(node.gateway.id) if node is not None else ""
 

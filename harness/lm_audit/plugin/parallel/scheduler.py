@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ChosenScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ChosenScheduling | None:
     """The affinity scheduler in place of xdist's ``load`` where there are audit cases, None for any other mode."""
     return ChosenScheduling(config, log) if config.getvalue("dist") == "load" else None
 
@@ -58,7 +58,7 @@ class ChosenScheduling:
     Until then xdist only tells which workers have come up or gone.
     """
 
-    def __init__(self, config: pytest.Config, log: Any) -> None:
+    def __init__(self, config: pytest.Config, log: object) -> None:
         self._config = config
         self._log = log
         self._chosen: Any = None

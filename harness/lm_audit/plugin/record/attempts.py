@@ -126,7 +126,7 @@ def describe(selection: Selection) -> dict[str, Any]:
     return {name: _plain_or_repr(value) for name, value in (selection.case.params if selection.case else {}).items()}
 
 
-def _plain_or_repr(value: Any) -> Any:
+def _plain_or_repr(value: object) -> Any:
     try:
         found = plain(value)
     except StoreError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lm_audit.audits.metric_info import with_direction
 from lm_audit.errors import StoreError
@@ -44,7 +44,7 @@ class Recorder:
         self._writer.metric(name, told, source)
         self.metrics[name] = told
 
-    def rows(self, rows: Iterable[Mapping[str, Any]]) -> int:
+    def rows(self, rows: Iterable[Mapping[str, object]]) -> int:
         """Record item rows, each with a key ``item`` that is unique in the case; returns how many."""
         return self._writer.rows(rows)
 
@@ -56,7 +56,7 @@ class Recorder:
         """Copy a file into the run."""
         self._writer.attach(path)
 
-    def parameter(self, name: str, value: Any) -> None:
+    def parameter(self, name: str, value: object) -> None:
         """Record how something was done."""
         self._writer.parameter(name, value)
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,12 +65,12 @@ def forget() -> None:
     forget_files()
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, str]:
+def _plain(values: Mapping[str, object]) -> dict[str, str]:
     """Parameters as text; an address in memory says nothing about a value."""
     return {name: _ADDRESS.sub("", repr(value)) for name, value in values.items()}
 
 
-def _paths(values: Mapping[str, Any]) -> list[str]:
+def _paths(values: Mapping[str, object]) -> list[str]:
     texts = [str(value) for value in values.values() if isinstance(value, str | os.PathLike)]
     return sorted(text for text in texts if text and _exists(text))
 

@@ -169,7 +169,7 @@ def _project(audit: AuditSession) -> None:
         )
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what came out, in a table, and where the report is."""
     audit = config.stash.get(SESSION, None)
     if audit is not None and audit.recorded and not audit.is_worker:

@@ -53,7 +53,7 @@ def token_view(data: Mapping[str, Any]) -> TokenView:
     return TokenView(shown, number(limit), diverging)
 
 
-def _spans(tokens: Sequence[Mapping[str, Any]], limit: float, diverging: bool) -> tuple[TokenSpan, ...]:
+def _spans(tokens: Sequence[Mapping[str, object]], limit: float, diverging: bool) -> tuple[TokenSpan, ...]:
     return tuple(_span(token, limit, diverging) for token in tokens)
 
 
@@ -66,7 +66,7 @@ def _span(token: Mapping[str, Any], limit: float, diverging: bool) -> TokenSpan:
     return TokenSpan(shown or "\u2205", css, visible(title), raw.endswith("\n"))
 
 
-def _known(value: Any) -> bool:
+def _known(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

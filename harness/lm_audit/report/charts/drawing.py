@@ -47,7 +47,7 @@ class DrawingProcess:
         with self._lock, contextlib.suppress(OSError):
             self._running()
 
-    def ask(self, what: str, **request: Any) -> str:
+    def ask(self, what: str, **request: object) -> str:
         """The text that the process answers with.
 
         Raises ``DataError`` where it says that it cannot, where it died or took too long, and where it died of the

@@ -81,7 +81,7 @@ class FigureDrawer:
         self.static_bytes -= len(svg)
         return replace(base, svg=Markup(svg), chart=self._keep(figure.data) if interactive and _runs() else None)
 
-    def _keep(self, spec: Mapping[str, Any]) -> int:
+    def _keep(self, spec: Mapping[str, object]) -> int:
         self.charts.append(spec)
         return len(self.charts) - 1
 

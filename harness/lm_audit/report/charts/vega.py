@@ -49,7 +49,7 @@ ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
 
 
-def check_inline(spec: Mapping[str, Any]) -> None:
+def check_inline(spec: Mapping[str, object]) -> None:
     """Raise ``DataError`` where a specification would fetch its data or an image: a report makes no request."""
     stack: list[Any] = [spec]
     while stack:
@@ -69,7 +69,7 @@ def is_interactive(spec: Mapping[str, Any]) -> bool:
     return any("bind" in param or "select" in param for part in parts for param in part.get("params", []))
 
 
-def to_svg(spec: Mapping[str, Any], *, prefix: str) -> str:
+def to_svg(spec: Mapping[str, object], *, prefix: str) -> str:
     """The chart as an SVG element that holds no script, link or foreign content; ids start with ``prefix``.
 
     Raises ``DataError`` where the specification is invalid or not self-contained.
@@ -82,7 +82,7 @@ def to_svg(spec: Mapping[str, Any], *, prefix: str) -> str:
         raise DataError(f"this chart cannot be drawn: the library wrote no valid SVG ({error})") from error
 
 
-def to_png(spec: Mapping[str, Any], *, scale: float = 2.0) -> bytes:
+def to_png(spec: Mapping[str, object], *, scale: float = 2.0) -> bytes:
     """The chart as PNG bytes on white, for reports that cannot show SVG; raises as :func:`to_svg` does."""
     check_inline(spec)
     options = {**_OPTIONS, "config": {**CONFIG, "background": "white"}, "scale": scale}
@@ -136,7 +136,7 @@ def _clean(element: ElementTree.Element, ids: Mapping[str, str]) -> None:
                 del element.attrib[name]
 
 
-def _drawable(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _drawable(spec: Mapping[str, object]) -> dict[str, Any]:
     # There is no container to take the size of: the page scales the picture to its own width.
     sized = {name: size for name, size in CONTAINER.items() if spec.get(name) == "container"}
     # The library ends its process over control characters; a figure of a run that was read to be shown has none.

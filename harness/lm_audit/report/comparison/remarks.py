@@ -96,5 +96,5 @@ def _differ(name: str, first: Any, second: Any) -> Iterator[str]:
         yield f"the runs differ in {name.replace('_', ' ')}: {_one(first)} and {_one(second)}"
 
 
-def _one(value: Any) -> str:
+def _one(value: object) -> str:
     return "none" if value is None else str(value)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from lm_audit.errors import StoreError
 from lm_audit.report.conclusions.voids import Voids
@@ -66,7 +65,7 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_./ -]+", "-", name)[:240]
 
 
-def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
+def _flat(prefix: str, value: object) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [pair for key, entry in value.items() for pair in _flat(f"{prefix}.{key}".strip("."), entry)]
     return [] if value in (None, "", []) else [(safe(prefix), str(value))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ class MetricColumns:
         cells.insert(-1, '<th class="sortable" data-column-type="verdict">Verdict</th>')
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_table_row(self, report: Any, cells: list[str]) -> None:
+    def pytest_html_results_table_row(self, report: object, cells: list[str]) -> None:
         """Fill them from the properties that the audit attached to its report."""
         from markupsafe import escape
 
@@ -54,7 +53,7 @@ def _cases(config: pytest.Config) -> tuple[CaseRecord, ...]:
     return read_run(audit.folder.path, shown=True).cases if audit is not None and audit.folder.ledger.is_dir() else ()
 
 
-def metric_texts(report: Any) -> list[str]:
+def metric_texts(report: object) -> list[str]:
     """``name value [low, high]`` for each metric of a report."""
     found = [value for name, value in getattr(report, "user_properties", ()) if name == METRICS]
     metrics = {name: Estimate.from_json(record) for text in found for name, record in json.loads(text).items()}

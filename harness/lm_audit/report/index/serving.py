@@ -62,8 +62,8 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
 
-    def list_directory(self, path: Any) -> Any:
+    def list_directory(self, path: object) -> Any:
         return self.send_error(HTTPStatus.NOT_FOUND, "no such file")
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         pass

@@ -164,7 +164,7 @@ def _metrics(case: CaseRecord, scales: Scales) -> tuple[MetricView, ...]:
     )
 
 
-def _parameter(value: Any) -> str:
+def _parameter(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return visible(text if len(text) <= PARAMETER_LIMIT else f"{text[:PARAMETER_LIMIT]}\u2026")
 

@@ -29,7 +29,7 @@ class PackedRows:
     total: int
 
 
-def pack(value: Any) -> str:
+def pack(value: object) -> str:
     """``value`` as base64 of gzipped JSON; the same value gives the same text."""
     raw = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
@@ -68,7 +68,7 @@ def _shortened(values: list[Any]) -> list[Any]:
     return [_short(value) for value in values]
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> Any:
     if isinstance(value, float) and value - value != 0:
         return str(value)
     if isinstance(value, float):

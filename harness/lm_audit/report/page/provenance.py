@@ -49,7 +49,7 @@ def _models(run: Run, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:
             yield from _flat(key, metadata.pop(key))
 
 
-def _flat(key: str, value: Any) -> Iterable[tuple[str, str]]:
+def _flat(key: str, value: object) -> Iterable[tuple[str, str]]:
     label = visible(key.replace("_", " "))
     if isinstance(value, Mapping) and value:
         for name, entry in value.items():
@@ -58,7 +58,7 @@ def _flat(key: str, value: Any) -> Iterable[tuple[str, str]]:
         yield label, _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):

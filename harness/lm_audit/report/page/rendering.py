@@ -69,7 +69,7 @@ def environment() -> Any:
     return made
 
 
-def _harmless(value: Any) -> Any:
+def _harmless(value: object) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -61,14 +61,14 @@ BUILDERS: dict[str, Callable[[Sequence[Any]], Any]] = {
 """What builds an array, by the name that Arrow gives its type."""
 
 
-def _numbers(values: Sequence[Any], kind: Any, dtype: type[np.generic]) -> Any:
+def _numbers(values: Sequence[object], kind: object, dtype: type[np.generic]) -> Any:
     import pyarrow as pa
 
     held = np.array([0 if value is None else value for value in values], dtype)
     return pa.Array.from_buffers(kind, len(values), [_present(values), pa.py_buffer(held)])
 
 
-def _present(values: Sequence[Any]) -> Any:
+def _present(values: Sequence[object]) -> Any:
     """Arrow's validity bitmap: one bit a value, the lowest first; ``None`` where no value is absent."""
     present = [value is not None for value in values]
     return None if all(present) else _bits(present)

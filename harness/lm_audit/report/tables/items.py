@@ -143,7 +143,7 @@ def _column(values: list[Any]) -> Any:
     return texts([None if v is None else _text(v) for v in values])
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list | Mapping):
         value = json.dumps(value, ensure_ascii=False)
     # Lone surrogates are legal in JSON but not in UTF-8.

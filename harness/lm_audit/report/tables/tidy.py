@@ -86,6 +86,6 @@ def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
         writer.writerows(rows)
 
 
-def _sound(value: Any) -> Any:
+def _sound(value: object) -> Any:
     # Lone surrogates are legal in JSON but not in UTF-8.
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -11,7 +11,7 @@ from lm_audit.shared.number_checks import suggestion
 
 
 def check_keys(
-    table: Any,
+    table: object,
     file: str | Path,
     *,
     needed: Sequence[str],
@@ -35,7 +35,7 @@ def check_keys(
 
 
 def text_field(
-    table: Mapping[str, Any], key: str, file: str | Path, *, default: str = "", row: int | None = None
+    table: Mapping[str, object], key: str, file: str | Path, *, default: str = "", row: int | None = None
 ) -> str:
     """A text, or ``default`` where the key is absent."""
     value = table.get(key, default)
@@ -44,7 +44,7 @@ def text_field(
     return value
 
 
-def texts_field(table: Mapping[str, Any], key: str, file: str | Path, *, row: int | None = None) -> list[str]:
+def texts_field(table: Mapping[str, object], key: str, file: str | Path, *, row: int | None = None) -> list[str]:
     """A list of texts; a lone text would be taken for the list of its letters. Empty where the key is absent."""
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -52,7 +52,7 @@ def texts_field(table: Mapping[str, Any], key: str, file: str | Path, *, row: in
     return value
 
 
-def tables_field(table: Mapping[str, Any], key: str, file: str | Path) -> list[Mapping[str, Any]]:
+def tables_field(table: Mapping[str, object], key: str, file: str | Path) -> list[Mapping[str, Any]]:
     """A list of tables, written ``[[key]]``. Empty where the key is absent."""
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
@@ -60,6 +60,6 @@ def tables_field(table: Mapping[str, Any], key: str, file: str | Path) -> list[M
     return value
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -101,13 +101,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(document: Any, path: Path, row: int | None) -> dict[str, Any]:
+def _object(document: object, path: Path, row: int | None) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise DataError(f"is a JSON {type(document).__name__}; an object is expected", file=path, row=row)
     return document
 
 
-def _is_text(document: Any) -> bool:
+def _is_text(document: object) -> bool:
     """Whether every string in the document can be written as UTF-8."""
     try:
         json.dumps(document, ensure_ascii=False).encode("utf-8")

@@ -26,7 +26,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     return document
 
 
-def _integers(value: Any) -> Iterator[int]:
+def _integers(value: object) -> Iterator[int]:
     """Every integer of a document, at any depth."""
     if isinstance(value, int):
         yield value

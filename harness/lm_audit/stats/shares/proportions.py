@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +66,7 @@ def sign_test_p(positive: int, negative: int) -> float:
     return float(binomtest(positive, positive + negative, 0.5).pvalue) if positive + negative else 1.0
 
 
-def _share(k: Any, n: Any, confidence: float, kind: Literal["exact", "wilson"], method: str) -> Estimate:
+def _share(k: object, n: object, confidence: float, kind: Literal["exact", "wilson"], method: str) -> Estimate:
     check_share("confidence", confidence)
     total = whole("n", n, low=0, high=2**53)
     hits = whole("k", k, low=0, high=total) if isinstance(total, int) else "n is unusable"

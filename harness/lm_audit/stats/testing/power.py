@@ -115,7 +115,7 @@ def _solve_t(
         return _size_t(test, abs(distance or 0.0), alpha, wanted, method, unit)
 
 
-def _size_t(test: Any, distance: float, alpha: float, wanted: float, method: str, unit: str) -> Estimate:
+def _size_t(test: object, distance: float, alpha: float, wanted: float, method: str, unit: str) -> Estimate:
     if distance < 1e-4:
         return _none(f"effect is {distance:g}: too small, more than {MOST} {unit} would be needed", method)
     if _t_power(test, distance, 2, alpha) >= wanted:

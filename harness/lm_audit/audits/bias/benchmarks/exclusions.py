@@ -36,7 +36,7 @@ class Exclusion:
 
 
 def parse_each(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     parse: Callable[[Mapping[str, Any], int], Item],
     content: Callable[[Item], Hashable],
 ) -> tuple[list[Item], list[Exclusion]]:
@@ -66,12 +66,12 @@ def parse_each(
     return items, excluded
 
 
-def exclusion(row: Mapping[str, Any], number: int, reason: str) -> Exclusion:
+def exclusion(row: Mapping[str, object], number: int, reason: str) -> Exclusion:
     """The exclusion of a row that carries ``_file`` and ``_row``, or has the place ``number`` in its list."""
     return Exclusion(*place_of(row, number), reason)
 
 
-def repeat(row: Mapping[str, Any], number: int, earlier: tuple[str, int]) -> Exclusion:
+def repeat(row: Mapping[str, object], number: int, earlier: tuple[str, int]) -> Exclusion:
     """The exclusion of a row that is the one at ``earlier`` (file, row) again."""
     return Exclusion(*place_of(row, number), f"repeats row {earlier[1]} of {earlier[0] or 'the rows'}", repeat=True)
 
@@ -98,7 +98,7 @@ class Usage:
     def of(
         cls,
         name: str,
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, object]],
         excluded: Sequence[Exclusion],
         category: Callable[[Mapping[str, Any]], Hashable],
     ) -> Usage:

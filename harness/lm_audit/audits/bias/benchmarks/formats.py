@@ -34,7 +34,7 @@ def json_document(path: Path) -> Numbered:
     yield from _of_document(parse_json(text_of(path), path, None), path)
 
 
-def _of_document(document: Any, path: Path) -> Numbered:
+def _of_document(document: object, path: Path) -> Numbered:
     if isinstance(document, dict) and isinstance(document.get("data"), dict):
         parts = document["data"].items()
         if not all(isinstance(items, list) for _, items in parts):
@@ -86,7 +86,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _mapping(item: Any, path: Path, row: int) -> Row:
+def _mapping(item: object, path: Path, row: int) -> Row:
     if not isinstance(item, dict):
         raise DataError(f"is a JSON {type(item).__name__}; an object is expected", file=path, row=row)
     return item

@@ -36,7 +36,7 @@ class _Findings:
         self.compared = 0
         self.faults: list[str] = []
 
-    def scores(self, what: str, found: Sequence[Any], known: Sequence[float]) -> None:
+    def scores(self, what: str, found: Sequence[object], known: Sequence[float]) -> None:
         """Scores in nats a token, which must agree to rounding."""
         self.compared += len(known)
         off = [not (isinstance(f, float) and abs(f - k) <= self._limit) for f, k in zip(found, known, strict=True)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from lm_audit.errors import DataError
 
 
-def text_field(row: Mapping[str, Any], field: str) -> str:
+def text_field(row: Mapping[str, object], field: str) -> str:
     """The text in ``field``; ``DataError`` for null, numbers, lists, records, and for a text of white space alone."""
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
@@ -16,7 +15,7 @@ def text_field(row: Mapping[str, Any], field: str) -> str:
     return value
 
 
-def label_field(row: Mapping[str, Any], field: str) -> str:
+def label_field(row: Mapping[str, object], field: str) -> str:
     """What a row is divided by, as text: "" where it is absent; ``DataError`` for a list or a record."""
     value = row.get(field)
     if not is_label(value):
@@ -24,6 +23,6 @@ def label_field(row: Mapping[str, Any], field: str) -> str:
     return "" if value is None else str(value)
 
 
-def is_label(value: Any) -> bool:
+def is_label(value: object) -> bool:
     """Whether rows can be divided by a value: a text, a number, or none."""
     return value is None or isinstance(value, str | int | float)

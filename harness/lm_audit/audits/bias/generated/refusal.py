@@ -73,7 +73,7 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
     )
 
 
-def _axis(entry: Mapping[str, Any], row: int, path: Path) -> Axis:
+def _axis(entry: Mapping[str, object], row: int, path: Path) -> Axis:
     check_keys(entry, path, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
     try:
         return Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))

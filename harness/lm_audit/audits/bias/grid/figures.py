@@ -34,7 +34,7 @@ def grid_figures(
     ]
 
 
-def _spec(rows: Sequence[Mapping[str, Any]], **rest: Any) -> dict[str, Any]:
+def _spec(rows: Sequence[Mapping[str, object]], **rest: object) -> dict[str, Any]:
     return {"$schema": SCHEMA, "data": {"values": list(rows)}, "width": "container", **rest}
 
 

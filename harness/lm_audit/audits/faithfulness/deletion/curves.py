@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.deletion.metrics import (
@@ -58,7 +58,7 @@ class DeletionCurve:
 
 
 def curve_from_scores(
-    weights: Any, scores: Any, steps: int, *, unit: str = "token", baseline: str = "eos"
+    weights: ArrayLike, scores: ArrayLike, steps: int, *, unit: str = "token", baseline: str = "eos"
 ) -> DeletionCurve:
     """The curve of weights and given scores, without a model."""
     summed = feature_weights(weights)
@@ -118,7 +118,7 @@ class DeletionTest:
             f"({len(self.passage.user)} tokens)"
         )
 
-    def curves(self, attributions: Mapping[str, Any], view: str = "row") -> dict[str, DeletionCurve]:
+    def curves(self, attributions: Mapping[str, object], view: str = "row") -> dict[str, DeletionCurve]:
         """The curve of each attribution; all states of all paths are scored in one call."""
         weights = {name: self.weights(attribution, view) for name, attribution in attributions.items()}
         paths = {name: self._states(values) for name, values in weights.items()}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
 from lm_audit.audits.faithfulness.passage.spans import near_equal_ranges
@@ -35,7 +35,7 @@ class FaithfulnessScores(NamedTuple):
     response: Vector
 
 
-def feature_weights(attribution: Any) -> Vector:
+def feature_weights(attribution: ArrayLike) -> Vector:
     """Signed sum over rows of an R x n attribution; ``DataError`` for NaN or infinite values, which have no order."""
     weights = np.asarray(attribution, dtype=np.float64)
     weights = weights.reshape(1, -1) if weights.ndim == 1 else weights
@@ -49,7 +49,7 @@ def feature_weights(attribution: Any) -> Vector:
     return total
 
 
-def deletion_order(weights: Any) -> list[int]:
+def deletion_order(weights: ArrayLike) -> list[int]:
     """Features by falling weight; ties by lower index."""
     return [int(index) for index in np.argsort(-np.asarray(weights, dtype=np.float64), kind="stable")]
 
@@ -95,7 +95,7 @@ def area(curve: Vector) -> float:
     return float((curve.sum() - curve[0] / 2 - curve[-1] / 2) / max(1, len(curve) - 1))
 
 
-def faithfulness_scores(scores: Any, attribution: Any, steps: int) -> FaithfulnessScores:
+def faithfulness_scores(scores: ArrayLike, attribution: ArrayLike, steps: int) -> FaithfulnessScores:
     """RISE, MAS and RISE+AP of one deletion path, lower is better.
 
     ``scores``: log-likelihood of the generation before and after each deletion step (q + 1 values); ``attribution``:
@@ -128,7 +128,7 @@ def faithfulness_scores(scores: Any, attribution: Any, steps: int) -> Faithfulne
 
 
 def recovery(
-    attribution: Any, gold_tokens: Collection[int], fraction: float = 0.1, keep: Collection[int] | None = None
+    attribution: ArrayLike, gold_tokens: Collection[int], fraction: float = 0.1, keep: Collection[int] | None = None
 ) -> float | None:
     """Recall of the gold features among the ``ceil(fraction * n)`` highest weights; ``None`` where no gold is left.
 
@@ -148,7 +148,7 @@ def recovery(
     return len(top & gold) / len(gold)
 
 
-def coverage(attribution: Any, gold: Collection[int]) -> tuple[float, float, float]:
+def coverage(attribution: ArrayLike, gold: Collection[int]) -> tuple[float, float, float]:
     """Shares of gold units whose part of the attribution is near its fair part, above half of it, above all of it.
 
     The fair part is ``1 / len(gold)``; near is between half and one and a half of it. Zeros where nothing is
@@ -164,7 +164,7 @@ def coverage(attribution: Any, gold: Collection[int]) -> tuple[float, float, flo
     return float(near.mean()), float((parts > fair / 2).mean()), float((parts > fair).mean())
 
 
-def rank_correlation(first: Any, second: Any) -> float | None:
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float | None:
     """Spearman correlation with average ranks for ties; ``None`` where one side is constant or has under two values."""
     left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if len(left) < 2 or np.ptp(left) == 0.0 or np.ptp(right) == 0.0:

@@ -120,7 +120,7 @@ def _projections(
         heads: Tensor = projection(normed).unflatten(-1, (-1, decoder.head_width)).transpose(1, 2)
         return heads  # S x heads x T x e
 
-    def turned(projection: Any, norm: Any) -> _Rotated:
+    def turned(projection: object, norm: object) -> _Rotated:
         projected = split(projection)
         return _Rotated(rotated(projected if norm is None else rms_norm(norm, projected), *rotary), projected, norm)
 

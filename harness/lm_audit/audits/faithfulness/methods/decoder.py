@@ -114,7 +114,7 @@ def describe_decoder(module: CausalModule) -> Decoder:
     )
 
 
-def _reject_unsupported(kind: str, config: Any) -> None:
+def _reject_unsupported(kind: str, config: object) -> None:
     for name in ("attn_logit_softcapping", "final_logit_softcapping"):
         if getattr(config, name, None):
             raise ModelError(
@@ -148,7 +148,7 @@ def _describe_layer(kind: str, layer: Any, config: Any, index: int) -> Layer:
     )
 
 
-def _window(layer: Any, config: Any, index: int) -> int | None:
+def _window(layer: object, config: object, index: int) -> int | None:
     window = getattr(config, "sliding_window", None)
     if window is None or getattr(config, "use_sliding_window", True) is False:
         return None

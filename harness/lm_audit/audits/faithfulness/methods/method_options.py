@@ -271,7 +271,7 @@ def _check_read(method: str, options: Options) -> None:
             )
 
 
-def _check_variant(method: str, variant: Any) -> None:
+def _check_variant(method: str, variant: object) -> None:
     if variant is None:
         return
     if method in _VARIANTS and variant not in _VARIANTS[method]:

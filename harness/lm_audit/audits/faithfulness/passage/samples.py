@@ -57,7 +57,7 @@ def _needle(words: Mapping[str, Any], name: str, fillers: int, rng: np.random.Ge
     return Sample(name, prompt, answer, (_place(prompt, fact),), output=(start, start + len(fields["number"])))
 
 
-def hop_samples(words: Mapping[str, Any], count: int, seed: int, *, fillers: int = 2) -> list[Sample]:
+def hop_samples(words: Mapping[str, object], count: int, seed: int, *, fillers: int = 2) -> list[Sample]:
     """``count`` prompts whose answer needs two facts, with a thinking part that joins them."""
     rng = np.random.default_rng([seed, 2])
     return [_hop(words, f"hops-{number}", fillers, rng) for number in range(count)]
@@ -130,7 +130,7 @@ def load_words(path: str | Path) -> Mapping[str, Any]:
     return words
 
 
-def generated_samples(kind: str, words: Mapping[str, Any], count: int, seed: int) -> list[Sample]:
+def generated_samples(kind: str, words: Mapping[str, object], count: int, seed: int) -> list[Sample]:
     """Samples of the kind "needle" or "hops"."""
     makers = {"needle": needle_samples, "hops": hop_samples}
     if kind not in makers:

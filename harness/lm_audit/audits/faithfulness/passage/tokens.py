@@ -99,7 +99,7 @@ def encode_passage(
     generation: str | Sequence[int],
     *,
     chat: bool = False,
-    chat_args: Mapping[str, Any] | None = None,
+    chat_args: Mapping[str, object] | None = None,
 ) -> Passage:
     """The passage of a prompt and a generation.
 
@@ -148,7 +148,7 @@ def passage_of(model: LanguageModel, prompt: Prompt, generation: str | Sequence[
 
 
 def _encode_prompt(
-    tokenizer: Tokenizer, prompt: Prompt, chat: bool, chat_args: Mapping[str, Any] | None
+    tokenizer: Tokenizer, prompt: Prompt, chat: bool, chat_args: Mapping[str, object] | None
 ) -> tuple[list[int], list[int], str, list[tuple[int, int]]]:
     if not isinstance(prompt, str) and (not prompt or not isinstance(prompt[0], Mapping)):
         ids = _checked_ids(prompt, "prompt")

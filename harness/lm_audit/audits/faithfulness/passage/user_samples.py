@@ -100,7 +100,7 @@ def _occurrences(part: str, text: str) -> int:
     return sum(text.startswith(part, at) for at in range(len(text))) if part else 0
 
 
-def _span(file: Path, row: int, key: str, span: Any, text: str) -> Characters:
+def _span(file: Path, row: int, key: str, span: object, text: str) -> Characters:
     if isinstance(span, str):
         found = _occurrences(span, text)
         if found != 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lm_audit.audits.leakage.half_option.prefixes import published_match
 from lm_audit.audits.leakage.half_option.published import MIXED, published_memorisation
@@ -66,7 +66,7 @@ def published_half(model: LanguageModel, benchmark: Benchmark, *, seed: int) -> 
     )
 
 
-def hits_by_chance(rows: Sequence[Mapping[str, Any]]) -> float:
+def hits_by_chance(rows: Sequence[Mapping[str, object]]) -> float:
     """The exact probability of as many hits where nothing is remembered.
 
     White space alone is a hit by the published rule whatever follows, so its chance is 1.
@@ -76,7 +76,7 @@ def hits_by_chance(rows: Sequence[Mapping[str, Any]]) -> float:
     return min(1.0, float(poisson_binomial(chances)[hits:].sum())) if rows else 1.0
 
 
-def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, Any]]], questions: int) -> list[str]:
+def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, object]]], questions: int) -> list[str]:
     """Reported scores and hits that do not follow from the rows: one file, so hits over questions."""
     score, mixed = (sum(bool(row["hit"]) for row in rows[name]) / questions for name in (ORIGINAL, MIXED))
     known = {"score": score, "score_shuffled": mixed, "mitigation": score - mixed}
@@ -91,7 +91,7 @@ def _wrong_metrics(evidence: Evidence, rows: Mapping[str, Sequence[Mapping[str, 
 
 
 def _wrong_hits(
-    model: LanguageModel, rows: Mapping[str, Sequence[Mapping[str, Any]]], items: Sequence[Item], seed: int
+    model: LanguageModel, rows: Mapping[str, Sequence[Mapping[str, object]]], items: Sequence[Item], seed: int
 ) -> list[str]:
     """Options of the first questions where plain passes go on otherwise, or that have another second half."""
     wrong, compared = 0, 0
@@ -107,6 +107,6 @@ def _wrong_hits(
     return [f"{wrong} of {compared} next tokens are not those of plain forward passes"] if wrong else []
 
 
-def _alike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _alike(rows: Sequence[Mapping[str, object]]) -> list[str]:
     different = len({row["suffix"] for row in rows})
     return [f"only {different} different second halves of {len(rows)} options"] if 2 * different < len(rows) else []

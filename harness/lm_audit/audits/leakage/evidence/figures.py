@@ -18,7 +18,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
 
 
-def spec(rows: Sequence[Mapping[str, Any]], **rest: Any) -> dict[str, Any]:
+def spec(rows: Sequence[Mapping[str, object]], **rest: object) -> dict[str, Any]:
     """A Vega-Lite specification over inline rows."""
     return {"$schema": SCHEMA, "data": {"values": list(rows)}, "width": "container", **rest}
 
@@ -88,7 +88,7 @@ def distribution(
 
 
 def table(
-    name: str, title: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], caption: str = ""
+    name: str, title: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]], caption: str = ""
 ) -> Figure:
     """A table; ``columns`` maps names to headings."""
     data = {"columns": [{"name": k, "title": v} for k, v in columns.items()], "rows": list(rows)}
@@ -121,7 +121,7 @@ def style_figure(styles: Sequence[StyleShare]) -> Figure:
     return table("style", "Style of the published order", columns, rows, caption)
 
 
-def memorised_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Figure:
+def memorised_table(rows: Sequence[Mapping[str, object]], caption: str) -> Figure:
     """The most memorised items: the end of what the model read, what it wrote, and the truth."""
     columns = {
         "item": "item",

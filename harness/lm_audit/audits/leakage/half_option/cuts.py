@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,7 @@ def _nearest_boundary(spans: Sequence[tuple[int, int]], begin: int, middle: int,
     return min(clean, key=lambda i: (abs(spans[i][0] - middle), i), default=first)
 
 
-def chat_opening(tokenizer: Tokenizer, request: str = REQUEST, *, arguments: Mapping[str, Any] | None = None) -> str:
+def chat_opening(tokenizer: Tokenizer, request: str = REQUEST, *, arguments: Mapping[str, object] | None = None) -> str:
     """A chat template's text up to where the assistant's answer begins; the probe's prefix then opens that answer.
 
     ``arguments`` are the template's; raises what :class:`lm_audit.models.text.chat.ChatTemplate` raises.

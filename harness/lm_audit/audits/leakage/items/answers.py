@@ -48,7 +48,7 @@ SECRET = "secret"
 """The reading of such a number: no answer. Where it is an option's text too, the set decides."""
 
 
-def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
+def readings(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
     ``value`` is a cell, a list of several right answers, or a list that says of each option whether it is right (0 and
@@ -76,24 +76,24 @@ def readings(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[
     return read | ({} if open_parts else {SECRET: ""}) or None
 
 
-def _is_hidden(part: Any) -> bool:
+def _is_hidden(part: object) -> bool:
     return text_of(part).strip() in _HIDDEN
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[Any]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _marked(parts: Sequence[Any], count: int) -> list[int] | None:
+def _marked(parts: Sequence[object], count: int) -> list[int] | None:
     """The options that a list with one mark an option calls right; ``None`` where the list is of another kind."""
     if count < 2 or len(parts) != count or not all(isinstance(part, int | float) and part in (0, 1) for part in parts):
         return None
     return [k for k, part in enumerate(parts) if part]
 
 
-def _of_part(value: Any, options: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
+def _of_part(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
     text = text_of(value).strip()
     found: dict[str, list[str]] = {}
     for form, names in ((LABELS, labels), (TEXTS, options)):

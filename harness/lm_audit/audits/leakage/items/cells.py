@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 
 class Unusable(Exception):
     """Why a row is left out; it is counted and listed."""
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A cell as text: "" for null and NaN, ``3`` for 3.0; raises :class:`Unusable` for a list, a mapping or bytes."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""

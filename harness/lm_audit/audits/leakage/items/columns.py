@@ -169,7 +169,7 @@ def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str])
     return tuple([name for name in lists if name in filled][:1] or lists[:1])
 
 
-def flattened(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def flattened(row: Mapping[str, object]) -> Mapping[str, Any]:
     """A row whose question holds its own stem and choices (ARC's first release) as a plain one."""
     question = row.get("question")
     if isinstance(question, Mapping) and "stem" in question:
@@ -177,7 +177,7 @@ def flattened(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
-def candidate_of(row: Mapping[str, Any], columns: Columns, *, file: str, number: int) -> Candidate:
+def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, number: int) -> Candidate:
     """The row as an item whose answer is still open; raises :class:`Unusable` with the reason why it cannot be one."""
     question = text_of(row.get(columns.question)).strip("\r\n")
     if is_blank(question):

@@ -38,7 +38,7 @@ def json_rows(path: Path) -> Rows:
         yield number, row["row"] if set(row) >= {"row_idx", "row"} and isinstance(row["row"], dict) else row
 
 
-def _table_of(document: Any) -> list[dict[str, Any]] | None:
+def _table_of(document: object) -> list[dict[str, Any]] | None:
     """The rows of an object that holds columns as lists of one length; ``None`` where it is no such object."""
     if not isinstance(document, dict) or not document or not all(isinstance(v, list) for v in document.values()):
         return None

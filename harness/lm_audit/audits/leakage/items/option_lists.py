@@ -33,7 +33,7 @@ class Options:
     marks: tuple[int, ...] = ()
 
 
-def options_of(row: Mapping[str, Any], columns: Sequence[str]) -> Options:
+def options_of(row: Mapping[str, object], columns: Sequence[str]) -> Options:
     """The row's options, empty ones at the end left out and labels such as "(A)" taken off.
 
     Raises :class:`Unusable` with the reason why the row has none; ``DataError`` for a printed array, which spoils
@@ -72,7 +72,7 @@ def _column_labels(columns: tuple[str, ...]) -> tuple[str, ...]:
     return () if all(name.isdigit() for name in names) and names[0] != "0" else names
 
 
-def _from_value(value: Any) -> tuple[list[str], list[str]]:
+def _from_value(value: object) -> tuple[list[str], list[str]]:
     if isinstance(value, str):
         value = _parsed(value)
     if value is not None and hasattr(value, "tolist"):
@@ -90,7 +90,7 @@ def _from_value(value: Any) -> tuple[list[str], list[str]]:
     raise Unusable("the options are empty" if value is None else f"the options are {value!r:.60}; a list is expected")
 
 
-def _from_mapping(value: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
+def _from_mapping(value: Mapping[object, object]) -> tuple[list[str], list[str]]:
     lists = {str(name).lower(): _listed(entry) for name, entry in value.items()}
     texts = next((lists[name] for name in ("text", "texts", "choices", "options") if lists.get(name)), None)
     if texts is not None:
@@ -107,7 +107,7 @@ def _from_mapping(value: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
     return [text_of(value[key]) for key in keys], [str(key).strip() for key in keys]
 
 
-def _listed(value: Any) -> list[Any] | None:
+def _listed(value: object) -> list[Any] | None:
     value = value.tolist() if hasattr(value, "tolist") else value
     return list(value) if isinstance(value, list | tuple) else None
 

@@ -92,7 +92,7 @@ def _row(item: Item, entry: dict[Any, Any], role: str) -> dict[str, Any]:
     return {"item": name, "content": content, "question": item.key, "file": item.file, "role": role, **values}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 

@@ -117,7 +117,7 @@ def parameters_of(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _source(scored: Sequence[Scored], column: str, where: Mapping[str, Any] | None = None) -> MetricSource:
+def _source(scored: Sequence[Scored], column: str, where: Mapping[str, object] | None = None) -> MetricSource:
     return MetricSource.mean(column, where or {}, clusters=("stretch",) if stretches(scored) else ())
 
 

@@ -79,7 +79,7 @@ def _name(record: Mapping[str, Any], first: Sample | None, path: Path, row: int)
         ) from None
 
 
-def _reasoning(record: Mapping[str, Any], path: Path, row: int) -> str | None:
+def _reasoning(record: Mapping[str, object], path: Path, row: int) -> str | None:
     for name in REASONING:
         value = record.get(name)
         if value is not None and not isinstance(value, str):
@@ -89,7 +89,7 @@ def _reasoning(record: Mapping[str, Any], path: Path, row: int) -> str | None:
     return None
 
 
-def _prediction(record: Mapping[str, Any], path: Path, row: int) -> str:
+def _prediction(record: Mapping[str, object], path: Path, row: int) -> str:
     for name in PREDICTION:
         if name in record:
             value = record[name]

@@ -48,7 +48,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Write one JSON object atomically."""
     write_atomically(path, [json.dumps(content, indent=2, ensure_ascii=False)])
 
@@ -95,7 +95,7 @@ def cell_stats(length: int, depth: float, samples: list[Sample], sha256: str) ->
     return CellStats(length, depth, cell_file(length, depth), len(sizes), min(sizes), max(sizes), worst, sha256)
 
 
-def claim_folder(folder: Path, configuration: Mapping[str, Any], config_hash: str) -> None:
+def claim_folder(folder: Path, configuration: Mapping[str, object], config_hash: str) -> None:
     """Make the folder this configuration's. ``UsageError`` where it is another's; then nothing is touched."""
     if is_there(folder) and not is_folder(folder):
         raise UsageError(f"{folder} is a file; expected a folder for the grid")
@@ -115,7 +115,7 @@ def claim_folder(folder: Path, configuration: Mapping[str, Any], config_hash: st
     write_json(metadata, {"config_sha256": config_hash, "configuration": dict(configuration)})
 
 
-def _check_same(metadata: Path, configuration: Mapping[str, Any], config_hash: str) -> None:
+def _check_same(metadata: Path, configuration: Mapping[str, object], config_hash: str) -> None:
     try:
         found = read_json_object(metadata)
         other = dict(found["configuration"])

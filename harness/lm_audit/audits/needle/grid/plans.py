@@ -183,7 +183,7 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     return Plan(name, lengths, depths, samples, config, asked=option("needle_lengths") is not None)
 
 
-def _given(value: Any, default: Any) -> Any:
+def _given(value: object, default: object) -> Any:
     return default if value is None else value
 
 

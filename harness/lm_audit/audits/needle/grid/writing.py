@@ -206,7 +206,7 @@ def _one_cell(length: int, depth: float) -> CellStats:
 
 
 def _metadata(
-    config: NeedleConfig, config_hash: str, haystack: Haystack, summary: Mapping[str, Any], seconds: float
+    config: NeedleConfig, config_hash: str, haystack: Haystack, summary: Mapping[str, object], seconds: float
 ) -> dict[str, Any]:
     lengths, depths, per_cell = config.lengths, config.depths, config.num_samples
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lm_audit.audits.needle.samples.template_text import PLACE, check_template
 from lm_audit.errors import UsageError
@@ -33,7 +32,7 @@ class Frame:
 
 
 def frame_of(
-    template: str, tokenizer: Tokenizer, chat_args: Mapping[str, Any] | None = None, *, thinking: bool = True
+    template: str, tokenizer: Tokenizer, chat_args: Mapping[str, object] | None = None, *, thinking: bool = True
 ) -> Frame:
     """The frame that ``template`` names for this tokenizer; without ``thinking`` a thought that it opens is closed.
 
@@ -48,7 +47,7 @@ def frame_of(
     return replace(frame, after=frame.after.rstrip("\n") + frame.opened.close, opened=None)
 
 
-def _named(template: str, tokenizer: Tokenizer, chat_args: Mapping[str, Any]) -> Frame:
+def _named(template: str, tokenizer: Tokenizer, chat_args: Mapping[str, object]) -> Frame:
     extra = getattr(tokenizer, "message_tokens", None)
     if extra is not None and template in ("auto", "chat"):
         return Frame(MESSAGES, "", "", special=False, extra=extra)

@@ -65,7 +65,9 @@ class Sample:
         return {"id": self.id, **asdict(self), "metadata": dict(self.metadata)}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any], *, file: str | Path | None = None, row: int | None = None) -> Sample:
+    def from_json(
+        cls, record: Mapping[str, object], *, file: str | Path | None = None, row: int | None = None
+    ) -> Sample:
         """The inverse of :meth:`to_json`; ``DataError`` for a record that lacks a field or has one of another type."""
         for name, test in _FIELDS.items():
             if name in record and not test(record[name]):
@@ -98,20 +100,20 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 100
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
@@ -135,5 +137,5 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(value: object) -> Any:
     return tuple(_tuple(item) for item in value) if isinstance(value, list) else value

@@ -222,7 +222,7 @@ def _limits(estimate: Estimate) -> Limits:
 
 def _row(
     metric: str,
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     change: Limits,
     effect: float | None,
     p: float | None,

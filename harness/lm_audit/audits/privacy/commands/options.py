@@ -121,7 +121,7 @@ def _settings(start: Any, text: str, flag: str) -> Any:
     return replace(start, **changes)
 
 
-def _value(like: Any, text: str, where: str) -> Any:
+def _value(like: object, text: str, where: str) -> Any:
     if isinstance(like, tuple):
         return tuple(text.split("+"))
     try:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from lm_audit.errors import StoreError
 from lm_audit.shared.textfiles import replacing
 
 
-def dump_line(record: Mapping[str, Any]) -> str:
+def dump_line(record: Mapping[str, object]) -> str:
     """One record as strict JSON without a line break; ``ValueError`` for NaN or infinity."""
     return json.dumps(record, allow_nan=False, ensure_ascii=True)
 
 
-def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(path: Path, records: Iterable[Mapping[str, object]]) -> None:
     """Write all records to a neighbour file, then rename it into place; ``StoreError`` if the disk refuses."""
     write_text(path, "".join(dump_line(record) + "\n" for record in records))
 

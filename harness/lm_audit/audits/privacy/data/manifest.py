@@ -131,11 +131,11 @@ def _from_record(record: Mapping[str, Any], path: Path, number: int) -> Canary:
     return canary
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _training_files(entries: Any, path: Path) -> tuple[TrainingFile, ...]:
+def _training_files(entries: object, path: Path) -> tuple[TrainingFile, ...]:
     kinds = {"path": str, "purpose": str, "sha256": str, "rows": int}
     if not isinstance(entries, list):
         raise DataError(f"a list is needed, found {type(entries).__name__}", file=path, row=1, field="files")
@@ -149,7 +149,7 @@ def _training_files(entries: Any, path: Path) -> tuple[TrainingFile, ...]:
     return tuple(TrainingFile(**entry) for entry in entries)
 
 
-def _check_canary(canary: Canary, record: Mapping[str, Any], path: Path, number: int) -> None:
+def _check_canary(canary: Canary, record: Mapping[str, object], path: Path, number: int) -> None:
     start, end = canary.secret_span
     if canary.text[start:end] != canary.secret or not canary.secret:
         found = canary.text[start:end]

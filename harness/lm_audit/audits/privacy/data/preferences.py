@@ -178,7 +178,7 @@ def _interleave(ordinary: Sequence[dict[str, Any]], planted: Sequence[dict[str, 
     return rows + list(ordinary[start:])
 
 
-def write_preferences(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def write_preferences(rows: Sequence[Mapping[str, object]], path: Path) -> None:
     """One JSON line a pair."""
     write_lines(path, rows)
 
@@ -198,6 +198,6 @@ def read_preferences(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def same_ordinary_pairs(without: Sequence[Mapping[str, Any]], with_canaries: Sequence[Mapping[str, Any]]) -> bool:
+def same_ordinary_pairs(without: Sequence[Mapping[str, object]], with_canaries: Sequence[Mapping[str, object]]) -> bool:
     """Whether both variants hold the same ordinary rows in the same order."""
     return [dict(row) for row in without] == [dict(row) for row in with_canaries if row.get("kind") != "canary"]

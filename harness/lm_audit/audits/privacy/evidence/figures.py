@@ -65,7 +65,7 @@ CHANGE_COLUMNS = {
 }
 
 
-def changes_table(transition: str, changes: Sequence[Mapping[str, Any]]) -> Figure:
+def changes_table(transition: str, changes: Sequence[Mapping[str, object]]) -> Figure:
     """Every metric's change in one transition, with the interval that it is judged by and the decision."""
     rows = [_change_row(change) for change in changes if change["transition"] == transition]
     caption = (
@@ -239,7 +239,7 @@ def stress_heatmap(stages: Sequence[StageScores]) -> Figure:
     return Figure("stress", "Prompt stress test", "vega-lite", spec, caption)
 
 
-def seed_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def seed_figure(rows: Sequence[Mapping[str, object]]) -> Figure:
     """The primary figure of every seed with its interval: do the seeds agree in direction?"""
     spec = {
         "$schema": SCHEMA,

@@ -72,12 +72,12 @@ def _scored(column: str) -> str:
     return column or PRIMARY_SCORE
 
 
-def _sided(statistic: str, column: str, here: Mapping[str, Any], **options: Any) -> MetricSource:
+def _sided(statistic: str, column: str, here: Mapping[str, object], **options: object) -> MetricSource:
     where = {**here, "role": ["member", "control"]}
     return MetricSource.members(statistic, column, MEMBER, TWIN, higher=RISK[column] > 0, where=where, options=options)
 
 
-def _design_source(here: Mapping[str, Any], name: str) -> MetricSource:
+def _design_source(here: Mapping[str, object], name: str) -> MetricSource:
     if name in PER_CANARY:
         return MetricSource.mean(PER_CANARY[name], {**here, **MEMBER})
     where = {**here, "role": ["member", "document"]}
@@ -89,7 +89,7 @@ def _design_source(here: Mapping[str, Any], name: str) -> MetricSource:
     return MetricSource.members(statistic, "mean_logprob", MEMBER, DOCUMENT, where=where)
 
 
-def rows_for(sources: Iterable[MetricSource], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rows_for(sources: Iterable[MetricSource], rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     """The rows that some source reads, with the columns that tell them apart and those that any source reads."""
     wanted = list(sources)
     columns = {*IDENTITY, *(name for source in wanted for name in _columns(source))}
@@ -105,7 +105,7 @@ def _columns(source: MetricSource) -> set[str]:
     return {name for name in named if name is not None}
 
 
-def _matches(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def _matches(row: Mapping[str, object], where: Mapping[str, object]) -> bool:
     return all(
         row.get(name) in wanted if isinstance(wanted, list | tuple) else row.get(name) == wanted
         for name, wanted in where.items()

@@ -130,7 +130,7 @@ def attribution_summary(evidence: Evidence, table: pd.DataFrame) -> dict[str, An
     }
 
 
-def key_findings(evidence: Evidence, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def key_findings(evidence: Evidence, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """What the audit shows, in sentences; first whether it may conclude at all."""
     control = evidence.control
     findings = [] if control is None else [control.observed]
@@ -149,7 +149,7 @@ def key_findings(evidence: Evidence, rows: Sequence[Mapping[str, Any]]) -> list[
     return findings
 
 
-def _certainty(row: Mapping[str, Any]) -> str:
+def _certainty(row: Mapping[str, object]) -> str:
     if row["low"] is None:
         return f" (no interval: {row['note']})"
     return f" [{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p']:.4f}"
@@ -164,7 +164,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high", "n", "method", "note")}
 
 
-def _key(row: Mapping[str, Any]) -> str:
+def _key(row: Mapping[str, object]) -> str:
     return f"{row['transition']}/{row['metric']}"
 
 
@@ -174,7 +174,7 @@ def _delta(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"delta": delta, "delta_percent": percent, "low": row["low"], "high": row["high"]}
 
 
-def _analysis(row: Mapping[str, Any]) -> dict[str, Any]:
+def _analysis(row: Mapping[str, object]) -> dict[str, Any]:
     criteria = {name: row.get(name) for name in ("significant", "practical", "category", "consistent")}
     effects = {"effect": row["effect"], "source_formula": row.get("source_d")}
     tests = {"p": row["p"], "p_holm": row["p_holm"]}
@@ -201,7 +201,7 @@ def _share(metric: str, pair: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"deltas_towards_risk": deltas, "shares": parts, "reason": reason}
 
 
-def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _plain(row: Mapping[object, object]) -> dict[str, Any]:
     import math
 
     import numpy as np

@@ -259,7 +259,7 @@ def _sides(rows: Sequence[dict[str, Any]], name: str) -> tuple[Floats, Floats]:
     return members, twins
 
 
-def _source(statistic: str, column: str, **options: Any) -> MetricSource:
+def _source(statistic: str, column: str, **options: object) -> MetricSource:
     return MetricSource.members(statistic, column, MEMBER, TWIN, higher=RISK[column] > 0, options=options)
 
 

@@ -109,7 +109,9 @@ class StagesConfig:
         return plain
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any], *, output: Path | None = None, device: str = "auto") -> StagesConfig:
+    def from_json(
+        cls, record: Mapping[str, object], *, output: Path | None = None, device: str = "auto"
+    ) -> StagesConfig:
         """The inverse of :meth:`to_json`; ``UsageError`` for an unknown field or a value of the wrong form."""
         try:
             fields = {name: _revive(name, value) for name, value in record.items()}

@@ -94,6 +94,6 @@ def _check_tiny(settings: Any) -> None:
         raise UsageError(f"tiny.hidden = {settings.hidden} is no multiple of tiny.heads = {settings.heads}")
 
 
-def _some(name: str, values: Any) -> None:
+def _some(name: str, values: object) -> None:
     if not isinstance(values, tuple) or not values:
         raise UsageError(f"{name} must be a list with at least one entry, got {values!r}")

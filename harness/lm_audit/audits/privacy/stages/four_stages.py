@@ -59,7 +59,7 @@ def claim(config: StagesConfig, folder: Path) -> None:
     _claim(config.inputs(), folder, "inputs.json", "stages of another base model or other documents")
 
 
-def _claim(record: Mapping[str, Any], folder: Path, name: str, what: str) -> None:
+def _claim(record: Mapping[str, object], folder: Path, name: str, what: str) -> None:
     path = folder / name
     if not path.is_file():
         write_text(path, json.dumps(record, indent=1) + "\n")

@@ -22,7 +22,7 @@ RESERVED = ("type", "timestamp", "git_commit", "git_dirty", "versions")
 _PACKAGES = ("torch", "transformers", "trl", "peft", "opacus", "numpy")
 
 
-def append_metadata(path: Path, kind: str, entry: Mapping[str, Any]) -> None:
+def append_metadata(path: Path, kind: str, entry: Mapping[str, object]) -> None:
     """Append one entry with time, commit and package versions; the caller's mapping is not changed.
 
     A torn last line of an earlier crash is closed first, so that this entry stands on a line of its own.
@@ -54,12 +54,12 @@ def read_metadata(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
     return entries, damaged
 
 
-def payload(entry: Mapping[str, Any]) -> dict[str, Any]:
+def payload(entry: Mapping[str, object]) -> dict[str, Any]:
     """What the caller gave, without the keys that the log adds."""
     return {key: value for key, value in entry.items() if key not in RESERVED}
 
 
-def _check_native(entry: Mapping[str, Any]) -> None:
+def _check_native(entry: Mapping[str, object]) -> None:
     try:
         same = json.loads(dump_line(entry)) == dict(entry)
     except (TypeError, ValueError) as error:

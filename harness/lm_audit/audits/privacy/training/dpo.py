@@ -34,7 +34,7 @@ class Completion:
 def train_preferences(
     module: CausalModule,
     tokenizer: Tokenizer,
-    pairs: Sequence[Mapping[str, Any]],
+    pairs: Sequence[Mapping[str, object]],
     settings: TrainSettings,
     *,
     beta: float,
@@ -92,7 +92,7 @@ def completion_logprobs(
 
 
 def encode_pairs(
-    tokenizer: Tokenizer, pairs: Sequence[Mapping[str, Any]], max_length: int
+    tokenizer: Tokenizer, pairs: Sequence[Mapping[str, object]], max_length: int
 ) -> list[tuple[Completion, Completion]]:
     """Each pair as token ids."""
     return [_encode_pair(tokenizer, pair, max_length) for pair in pairs]

@@ -45,7 +45,7 @@ def has_adapter(module: CausalModule) -> bool:
     return any("lora_" in name for name, _ in module.named_modules())
 
 
-def _zeroed(holder: Any, name: str, value: float) -> tuple[Any, str, float]:
+def _zeroed(holder: object, name: str, value: float) -> tuple[Any, str, float]:
     setattr(holder, name, 0.0)
     return holder, name, value
 
@@ -71,7 +71,7 @@ def _numbers(holder: Any) -> Iterator[tuple[str, float]]:
             yield name, value
 
 
-def _configs(layer: Any) -> Iterator[Any]:
+def _configs(layer: object) -> Iterator[Any]:
     """The layer's config and those nested in it."""
     config = vars(layer).get("config")
     if config is None or isinstance(config, dict) or not hasattr(config, "__dict__"):

@@ -53,7 +53,7 @@ def own_sft(config: StagesConfig, texts: Sequence[str], spec: str, target: Path,
 def own_dpo(
     stage: str,
     config: StagesConfig,
-    pairs: Sequence[Mapping[str, Any]],
+    pairs: Sequence[Mapping[str, object]],
     source: Path,
     target: Path,
     checkpoint: Path,

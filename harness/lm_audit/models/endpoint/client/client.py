@@ -77,7 +77,7 @@ class Client:
         """What a route of the server itself says (``/props``), ``None`` where it has no such route."""
         return self._transport.run(self._transport.service("GET", path, None))
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def post(self, path: str, body: Mapping[str, object]) -> Any:
         """The same for a route that takes a body (``/tokenize``)."""
         return self._transport.run(self._transport.service("POST", path, body))
 
@@ -207,5 +207,5 @@ class Client:
         self.budget.add((reply.prompt_tokens or 0) + (reply.answer_tokens or 0))
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -34,7 +34,7 @@ class KeptAnswers:
                 self._index(file)
 
     @staticmethod
-    def key(question: Mapping[str, Any]) -> str:
+    def key(question: Mapping[str, object]) -> str:
         """A hash of what was asked (32 hex digits)."""
         text = json.dumps(question, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -56,7 +56,7 @@ class KeptAnswers:
         answer: dict[str, Any] = record["answer"]
         return answer
 
-    def put(self, key: str, answer: Mapping[str, Any]) -> None:
+    def put(self, key: str, answer: Mapping[str, object]) -> None:
         """Write an answer down; ``StoreError`` where the disk refuses."""
         if self._folder is None:
             return

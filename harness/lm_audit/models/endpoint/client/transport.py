@@ -58,7 +58,7 @@ class Transport:
 
     # The event loop.
 
-    def run(self, work: Any) -> Any:
+    def run(self, work: object) -> Any:
         """Run a coroutine on the one event loop of this connection."""
         return self._beside(partial(self._run_here, work))
 
@@ -126,7 +126,7 @@ class Transport:
 
     # Requests.
 
-    async def service(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    async def service(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         """What a route of the server itself says, ``None`` where it has no such route or says no JSON."""
         url = f"{self.root}{path}" if not path.startswith("/v1/") else f"{self.url}{path.removeprefix('/v1')}"
         try:
@@ -138,7 +138,7 @@ class Transport:
         except ValueError:
             return None
 
-    async def request(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    async def request(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         """The response of a route; the ``HarnessError`` that a refusal or a lost connection stands for."""
         import openai
 
@@ -156,7 +156,7 @@ class Transport:
         except openai.APIConnectionError as error:
             raise self._unreachable(error) from None
 
-    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         """The client's answer. It tries again, but for a first look at the server that gets no connection."""
         import httpx2
         import openai
@@ -253,7 +253,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def message_of(content: Any) -> str:
+def message_of(content: object) -> str:
     """What an error body says, whichever of the usual forms it has."""
     found = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(found, dict):

@@ -26,7 +26,9 @@ class RoughTokenizer:
         self.name_or_path = name
         self.chat_template = template
 
-    def __call__(self, text: str | Sequence[str], *, return_offsets_mapping: bool = False, **_ignored: Any) -> Tokens:
+    def __call__(
+        self, text: str | Sequence[str], *, return_offsets_mapping: bool = False, **_ignored: object
+    ) -> Tokens:
         """Ids (and offsets) of the pieces of a text, or of each text of a list."""
         found = [list(_PIECE.finditer(one)) for one in ([text] if isinstance(text, str) else text)]
         ids: Any = [[zlib.crc32(piece.group().encode("utf-8", "surrogatepass")) for piece in one] for one in found]

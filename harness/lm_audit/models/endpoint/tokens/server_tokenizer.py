@@ -53,7 +53,7 @@ class ServerTokenizer:
         *,
         add_special_tokens: bool = True,
         return_offsets_mapping: bool = False,
-        **_ignored: Any,
+        **_ignored: object,
     ) -> Tokens:
         """Ids (and offsets) of a text, or of each text of a list."""
         if return_offsets_mapping and not self.is_fast:
@@ -66,7 +66,7 @@ class ServerTokenizer:
             ids, offsets = ids[0], offsets[0]
         return Tokens(input_ids=ids, **({"offset_mapping": offsets} if return_offsets_mapping else {}))
 
-    def decode(self, ids: Sequence[int] | int, **_ignored: Any) -> str:
+    def decode(self, ids: Sequence[int] | int, **_ignored: object) -> str:
         """The text of token ids."""
         tokens = [ids] if isinstance(ids, int) else [int(one) for one in ids]
         said = self._client.post("/detokenize", {"tokens": tokens, "model": self._client.address.model})
@@ -77,7 +77,7 @@ class ServerTokenizer:
         return text
 
     def apply_chat_template(
-        self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **arguments: Any
+        self, messages: Sequence[Mapping[str, object]], *, add_generation_prompt: bool = True, **arguments: object
     ) -> str:
         """A conversation as the server renders it."""
         arguments.pop("tokenize", None)
@@ -159,5 +159,5 @@ def offsets_of(text: str, pieces: Sequence[bytes], name: str) -> list[tuple[int,
     return found
 
 
-def _bytes(piece: Any) -> bytes:
+def _bytes(piece: object) -> bytes:
     return bytes(piece) if isinstance(piece, list) else str(piece).encode("utf-8", "surrogatepass")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-def token_bytes(strings: Any, text: str) -> list[bytes] | None:
+def token_bytes(strings: object, text: str) -> list[bytes] | None:
     """The bytes of each token of ``text``; ``None`` where they are not told or make up another text.
 
     Byte-level vocabularies spell every byte as a letter (``\u0120`` for a blank), those of SentencePiece a blank as

@@ -115,7 +115,7 @@ def _write_config(module: PreTrainedModel, folder: Path) -> None:
     module.generation_config.save_pretrained(folder)
 
 
-def _tokenizer(path: Path, header: GgufHeader, config: Any) -> Any:
+def _tokenizer(path: Path, header: GgufHeader, config: object) -> Any:
     from transformers import AutoTokenizer
 
     from lm_audit.models.context import context_window

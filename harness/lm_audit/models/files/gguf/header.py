@@ -124,7 +124,7 @@ class _Scan:
         shape = tuple(int(self._number("Q")) for _ in range(dimensions))
         return name, shape, self._number("I"), self._number("Q")
 
-    def _check_places(self, infos: list[tuple[str, tuple[int, ...], int, int]], alignment: Any) -> None:
+    def _check_places(self, infos: list[tuple[str, tuple[int, ...], int, int]], alignment: object) -> None:
         from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
         if not isinstance(alignment, int) or alignment <= 0:

@@ -67,7 +67,7 @@ _BEGIN = (
 """Names for which llama.cpp puts BOS before a text where the file does not say."""
 
 
-def check_pre(name: str | None, path: Any) -> str:
+def check_pre(name: str | None, path: object) -> str:
     """The name, "default" where the file has none; ``ModelError`` for one that is not known here."""
     if name is not None and name not in _SPLITS:
         raise ModelError(

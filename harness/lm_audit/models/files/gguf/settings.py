@@ -115,7 +115,7 @@ def _several_sizes(header: GgufHeader) -> bool:
     return any(header.of_model(f"attention.{key}") is not None for key in ("kv_lora_rank", "key_length_swa"))
 
 
-def _check_head_size(config: Any, header: GgufHeader, path: Path) -> None:
+def _check_head_size(config: object, header: GgufHeader, path: Path) -> None:
     """The conversion of some architectures passes over the size of a head and takes one of its own."""
     stated, own = header.of_model("attention.key_length"), getattr(config, "head_dim", None)
     own = own or _quotient(header.of_model("embedding_length"), header.of_model("attention.head_count"))
@@ -157,7 +157,7 @@ def stated_window(header: GgufHeader, path: Path) -> int | None:
     return context_window(Attributes({"max_position_embeddings": length, "rope_parameters": rope or {}}))
 
 
-def _theta(config: Any) -> float:
+def _theta(config: object) -> float:
     rope = getattr(config, "rope_parameters", None) or {}
     return float(rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0)
 

@@ -200,7 +200,9 @@ class SlotModel:
         hidden = self._run(ids, positions, None if extent is None else self._mask(positions, extent))
         return [hidden[place, len(p.ids) - p.wanted : len(p.ids)] for place, p in enumerate(parts)]
 
-    def _run(self, ids: torch.Tensor, positions: torch.Tensor, mask: Any) -> torch.Tensor:
+    def _run(
+        self, ids: torch.Tensor, positions: torch.Tensor, mask: dict[str, torch.Tensor] | torch.Tensor | None
+    ) -> torch.Tensor:
         arguments: dict[str, Any] = {self._cache_name: self.cache, "use_cache": True, "attention_mask": mask}
         with self._fused():
             output = self._body.model(input_ids=ids, position_ids=positions, **arguments)
@@ -235,7 +237,7 @@ def _piece(part: Part, start: int, stop: int) -> Part:
 Rule = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _mask_rules(config: Any) -> dict[str, Rule | None]:
+def _mask_rules(config: object) -> dict[str, Rule | None]:
     """For each kind of attention layer what it sees of the text before a token; ``None``: all of it."""
     text = text_config(config)
     window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)

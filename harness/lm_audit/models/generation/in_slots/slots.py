@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -65,7 +64,7 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return states.new_zeros(self._slots, states.shape[1], self._capacity + 1, states.shape[3])
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Store what is new; all that the pass may look at."""
         if not self.is_initialized:
@@ -136,7 +135,7 @@ class KeyShape:
     token_bytes: int
 
 
-def key_shape(cache: Any) -> KeyShape | None:
+def key_shape(cache: object) -> KeyShape | None:
     """The shape of a cache that holds keys and values alone, each token's in its place; ``None`` for any other."""
     layers = key_layers(cache, windows=True)
     if not layers or any(layer.keys is None for layer in layers):

@@ -64,14 +64,14 @@ def settings_digest(module: CausalModule) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _settings(config: Any) -> Any:
+def _settings(config: object) -> Any:
     if config is None or not hasattr(config, "to_diff_dict"):
         return None
     defaults = config.default_config_fields() if hasattr(config, "default_config_fields") else {}
     return _lasting({key: v for key, v in config.to_diff_dict().items() if key not in defaults or defaults[key] != v})
 
 
-def _lasting(value: Any) -> Any:
+def _lasting(value: object) -> Any:
     """Without volatile fields and without those that are not set, at every depth."""
     if isinstance(value, Mapping):
         return {str(k): _lasting(v) for k, v in value.items() if k not in _VOLATILE and v is not None}

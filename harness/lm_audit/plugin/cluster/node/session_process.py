@@ -174,7 +174,7 @@ class FedSession:
             )
         self._say("warning", told, when, nodeid, location)
 
-    def _say(self, *message: Any) -> None:
+    def _say(self, *message: object) -> None:
         with self._sending:
             self._connection.send(message)
 
@@ -198,7 +198,7 @@ def moved_options(order: Order, root: Path) -> dict[str, Any]:
     return {name: _relocated(value, order.named, root) for name, value in order.options.items()}
 
 
-def _relocated(value: Any, named: Mapping[str, str], root: Path) -> Any:
+def _relocated(value: object, named: Mapping[str, str], root: Path) -> Any:
     if isinstance(value, str):
         whole = _relocated_part(value, named, root)
         return whole if whole != value else ",".join(_relocated_part(part, named, root) for part in value.split(","))

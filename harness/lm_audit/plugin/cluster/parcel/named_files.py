@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lm_audit.plugin.cluster.parcel.project_files import WEIGHTS, all_files
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
@@ -58,7 +57,7 @@ def _values(options: RunOptions) -> Iterator[tuple[str, str, bool]]:
                 yield option.flag, part, option.names == "data"
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, list | tuple):
         for entry in value:
             yield from _texts(entry)

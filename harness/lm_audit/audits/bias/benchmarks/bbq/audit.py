@@ -46,7 +46,7 @@ _ANSWERS = {"weight": "answers"}
 @former_arguments(items="rows")
 def bbq(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     usage: Usage | None = None,
     confidence: float = 0.95,
@@ -136,7 +136,7 @@ def _record(
     items: Sequence[BBQItem],
     choices: Sequence[Sequence[Choice]],
     confidence: float,
-    subset: Mapping[str, Any] | None = None,
+    subset: Mapping[str, object] | None = None,
 ) -> None:
     scores, answers = bbq_scores(items, choices), _answers(items, choices)
     for name, estimate in _estimates(answers, confidence).items():
@@ -147,7 +147,7 @@ def _record(
         evidence.metric(f"bias.{benchmark}_{name}{suffix}", replace(estimate, **fields, value=value), source)
 
 
-def _source(name: str, subset: Mapping[str, Any]) -> MetricSource:
+def _source(name: str, subset: Mapping[str, object]) -> MetricSource:
     """How a score follows from the rows, whose shares count once an answer."""
     kind, _, condition = name.partition("_")
     where: dict[str, Any] = dict(subset)

@@ -73,7 +73,7 @@ class BBQItem:
         return self.label == self.target
 
 
-def parse_bbq(rows: Iterable[Mapping[str, Any]]) -> tuple[list[BBQItem], list[Exclusion]]:
+def parse_bbq(rows: Iterable[Mapping[str, object]]) -> tuple[list[BBQItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each."""
     rows = published_rows(rows, "bbq")
     names = unique_items(("", f"{row.get('_file', 'row')}:{row.get('_row', i)}") for i, row in enumerate(rows, start=1))
@@ -85,7 +85,7 @@ def _content(item: BBQItem) -> Hashable:
     return replace(item, item="", question_index="")
 
 
-def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQItem:
+def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BBQItem:
     answers = tuple(text_field(row, name) for name in ANSWERS)
     if len(set(answers)) < len(answers):
         raise DataError(f"two of the answers {answers} are the same; three are expected")
@@ -113,7 +113,7 @@ def _item(row: Mapping[str, Any], number: int, name: str, folded: bool) -> BBQIt
     )
 
 
-def _target(row: Mapping[str, Any], unknown: int, polarity: str, folded: bool, *, chinese: bool) -> int:
+def _target(row: Mapping[str, object], unknown: int, polarity: str, folded: bool, *, chinese: bool) -> int:
     given = _given_target(row)
     if given is not None and given != unknown:
         return given if folded else _by_polarity(given, unknown, polarity)
@@ -125,7 +125,7 @@ def _by_polarity(stereotyped: int, unknown: int, polarity: str) -> int:
     return stereotyped if polarity == "neg" else ({0, 1, 2} - {unknown, stereotyped}).pop()
 
 
-def _given_target(row: Mapping[str, Any]) -> int | None:
+def _given_target(row: Mapping[str, object]) -> int | None:
     """The target that the row itself states: an index, or ``None`` for "NA" and for rows without one."""
     for column in _TARGET_COLUMNS:
         text = str(row.get(column)).strip().removesuffix(".0")
@@ -134,7 +134,7 @@ def _given_target(row: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _targets_follow_polarity(rows: Iterable[Mapping[str, Any]]) -> bool:
+def _targets_follow_polarity(rows: Iterable[Mapping[str, object]]) -> bool:
     """Whether the stated targets are biased answers (BBQ's final metadata), or the stereotyped group's (its first).
 
     Questions that are not negative tell the two apart, where the row's own metadata knows the group.
@@ -153,14 +153,14 @@ def _targets_follow_polarity(rows: Iterable[Mapping[str, Any]]) -> bool:
     return biased >= stereotyped
 
 
-def _known(table: Mapping[str, Any], row: Mapping[str, Any], field: str) -> Any:
+def _known(table: Mapping[str, object], row: Mapping[str, object], field: str) -> Any:
     found = table.get(str(row[field]).strip().lower().replace("-", "_"))
     if found is None:
         raise DataError(f"is {row.get(field)!r}; one of {sorted(table)} is expected", field=field)
     return found
 
 
-def _label(row: Mapping[str, Any]) -> int:
+def _label(row: Mapping[str, object]) -> int:
     label = str(row["label"]).strip().removeprefix("ans").removesuffix(".0")
     if label not in ("0", "1", "2"):
         raise DataError(f"is {row['label']!r}; 0, 1 or 2 is expected", field="label")
@@ -175,7 +175,7 @@ def _check_label(condition: str, label: int, unknown: int) -> None:
         raise DataError(f"is {label}, the unknown, but the context is disambiguated and names one", field="label")
 
 
-def _unknown(row: Mapping[str, Any]) -> int:
+def _unknown(row: Mapping[str, object]) -> int:
     info = row["answer_info"]
     if not isinstance(info, Mapping) or not all(
         isinstance(info.get(name), list | tuple) and info[name] for name in ANSWERS
@@ -202,7 +202,7 @@ def _check_tagged_answers(row: Mapping[str, Any]) -> None:
             )
 
 
-def _plain(text: Any) -> str:
+def _plain(text: object) -> str:
     words = str(text).lower().replace("{", "").replace("}", "").strip(" .").split()
     return " ".join(words[1:] if words[:1] == ["the"] else words)
 

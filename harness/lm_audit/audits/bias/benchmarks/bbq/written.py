@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
 from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
@@ -46,7 +46,7 @@ MAX_NEW_TOKENS = 16
 @former_arguments(items="rows")
 def bbq_generated(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     usage: Usage | None = None,
     confidence: float = 0.95,

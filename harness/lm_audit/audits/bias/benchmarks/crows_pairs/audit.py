@@ -49,7 +49,7 @@ class PairScore:
 
 def crows_pairs(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     prefix_token: PrefixToken = "bos",
     usage: Usage | None = None,
@@ -181,7 +181,7 @@ def _add_metrics(
             record(name, share["total"], groups == group, source, **target)
 
 
-def _stereotyped(where: Mapping[str, Any]) -> MetricSource:
+def _stereotyped(where: Mapping[str, object]) -> MetricSource:
     return MetricSource.mean(PREFERS["total"], where, scale=100)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
@@ -44,7 +43,7 @@ _DIRECTIONS = {
 }
 
 
-def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair], list[Exclusion]]:
+def parse_crows_pairs(rows: Iterable[Mapping[str, object]]) -> tuple[list[CrowsPair], list[Exclusion]]:
     """The pairs that can be scored with their defects, and the rows that cannot: an empty or an identical sentence.
 
     Raises ``DataError`` for a direction that is neither "stereo" nor "antistereo": by it results are divided.
@@ -61,7 +60,7 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, Any]]) -> tuple[list[CrowsPair
     )
 
 
-def _pair(row: Mapping[str, Any], number: int, name: str, direction: str) -> CrowsPair:
+def _pair(row: Mapping[str, object], number: int, name: str, direction: str) -> CrowsPair:
     more, less = row["sent_more"], row["sent_less"]
     if not isinstance(more, str) or not isinstance(less, str):
         raise DataError("has a sentence that is no text")
@@ -84,7 +83,7 @@ def _pair(row: Mapping[str, Any], number: int, name: str, direction: str) -> Cro
     )
 
 
-def _direction(row: Mapping[str, Any], file: str, line: int) -> str:
+def _direction(row: Mapping[str, object], file: str, line: int) -> str:
     given = row.get("stereo_antistereo", "")
     found = _DIRECTIONS.get(str(given).strip().lower())
     if found is None:

@@ -41,7 +41,7 @@ _METRICS: dict[str, dict[str, Any]] = {
 @former_arguments(items="rows")
 def stereoset(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     prefix_token: PrefixToken = "bos",
     usage: Usage | None = None,
@@ -144,7 +144,7 @@ def _record(
     scores: Scores,
     confidence: float,
     names: Sequence[str] = tuple(_METRICS),
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
     column: str = "stereotyped",
 ) -> None:
     table = term_table(scores, [item.target for item in items])
@@ -165,7 +165,7 @@ def _record(
         evidence.metric(pattern.format(name), replace(found[name], **fields), _source(name, where or {}, column))
 
 
-def _source(name: str, where: Mapping[str, Any], column: str) -> MetricSource:
+def _source(name: str, where: Mapping[str, object], column: str) -> MetricSource:
     """Terms are the independent units; of macro scores each counts once, of micro ones every item does."""
     score, _, micro = name.partition("_")
     if score == "icat":

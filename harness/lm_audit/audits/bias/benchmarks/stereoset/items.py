@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
@@ -44,7 +43,7 @@ class StereoSetItem:
         return self.stereotype, self.anti_stereotype, self.unrelated
 
 
-def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetItem], list[Exclusion]]:
+def parse_stereoset(rows: Iterable[Mapping[str, object]]) -> tuple[list[StereoSetItem], list[Exclusion]]:
     """The usable items, and the rows that are not usable with the reason for each (two blanks, a candidate missing)."""
     rows = published_rows(rows, "stereoset")
     names = unique_items(
@@ -54,7 +53,7 @@ def parse_stereoset(rows: Iterable[Mapping[str, Any]]) -> tuple[list[StereoSetIt
     return parse_each(rows, lambda row, number: _item(row, names[number - 1]), lambda item: replace(item, item=""))
 
 
-def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
+def _item(row: Mapping[str, object], name: str) -> StereoSetItem:
     context = text_field(row, "context")
     candidates: dict[str, str] = {}
     if not isinstance(row["sentences"], list) or not all(isinstance(s, Mapping) for s in row["sentences"]):
@@ -81,7 +80,7 @@ def _item(row: Mapping[str, Any], name: str) -> StereoSetItem:
     )
 
 
-def _task(row: Mapping[str, Any], context: str, candidates: Sequence[str]) -> str:
+def _task(row: Mapping[str, object], context: str, candidates: Sequence[str]) -> str:
     """The task that the row states, or that its context and candidates show; raises where they contradict each other.
 
     Candidates of one sentence repeat the context around its blank, however that is written.

@@ -32,7 +32,7 @@ _GAP: dict[str, Any] = {"unit": "percentage points", "better": "target:0", "chan
 
 def winobias(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     usage: Usage | None = None,
     confidence: float = 0.95,
@@ -103,7 +103,7 @@ def _winobias_metrics(
 
 def winogender(
     model: LanguageModel,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     *,
     occupation_stats: Mapping[str, float] | None = None,
     usage: Usage | None = None,
@@ -268,7 +268,7 @@ def _evidence(benchmark: str, headline: str, model: LanguageModel, n: int, usage
 
 
 def _rows(
-    questions: Sequence[Question], scores: Mapping[str, Floats], details: Sequence[Mapping[str, Any]]
+    questions: Sequence[Question], scores: Mapping[str, Floats], details: Sequence[Mapping[str, object]]
 ) -> list[dict[str, Any]]:
     right = {rule: correct(scores[rule], questions) for rule in RULES}
     rows = []

@@ -89,7 +89,7 @@ class WinoBiasItem:
     gender: str
 
 
-def parse_winobias(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinoBiasItem], list[Exclusion]]:
+def parse_winobias(rows: Iterable[Mapping[str, object]]) -> tuple[list[WinoBiasItem], list[Exclusion]]:
     """The usable lines, and those that are not usable with the reason for each."""
     return parse_each(
         published_rows(rows, "winobias"),
@@ -122,7 +122,7 @@ def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
     return re.sub(r" ([.,;:!?'])", r"\1", " ".join(words))
 
 
-def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
+def _item(row: Mapping[str, object], number: int) -> WinoBiasItem:
     line = text_field(row, "sentence")
     if re.sub(r"[^\[\]]", "", line).replace("[]", ""):
         raise DataError("has brackets that overlap or do not close", field="sentence")
@@ -153,7 +153,7 @@ def _item(row: Mapping[str, Any], number: int) -> WinoBiasItem:
     )
 
 
-def _one_of(row: Mapping[str, Any], field: str, known: Sequence[str]) -> str:
+def _one_of(row: Mapping[str, object], field: str, known: Sequence[str]) -> str:
     value = str(row[field]).strip().removesuffix(".0")
     if value not in known:
         raise DataError(f"is {row[field]!r:.60}; {' or '.join(known)} is expected", field=field)

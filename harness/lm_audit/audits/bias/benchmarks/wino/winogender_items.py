@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
@@ -41,7 +40,7 @@ class WinogenderItem:
         return self.question.answer == 0
 
 
-def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[WinogenderItem], list[Exclusion]]:
+def parse_winogender(rows: Iterable[Mapping[str, object]]) -> tuple[list[WinogenderItem], list[Exclusion]]:
     """The usable sentences, and those that are not usable with the reason for each."""
     return parse_each(
         published_rows(rows, "winogender"),
@@ -50,7 +49,7 @@ def parse_winogender(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Winogender
     )
 
 
-def _item(row: Mapping[str, Any], _number: int) -> WinogenderItem:
+def _item(row: Mapping[str, object], _number: int) -> WinogenderItem:
     identifier, sentence = text_field(row, "sentid"), text_field(row, "sentence")
     parts = identifier.removesuffix(".txt").split(".")
     if len(parts) != 4 or parts[2] not in ("0", "1") or parts[3] not in GENDERS:

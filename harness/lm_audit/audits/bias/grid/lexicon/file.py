@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lm_audit.audits.bias.grid.lexicon.linting import require_clean
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot
@@ -28,7 +27,7 @@ def load_preference_set(path: str | Path) -> PreferenceSet:
 _NEEDED = ("language", "templates", "axes", "pairs", "neutral")
 
 
-def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
+def _from_document(document: Mapping[str, object], source: str) -> PreferenceSet:
     check_keys(document, source, needed=_NEEDED, optional=("separator", "terminator"))
     return PreferenceSet(
         language=text_field(document, "language", source),
@@ -42,7 +41,7 @@ def _from_document(document: Mapping[str, Any], source: str) -> PreferenceSet:
     )
 
 
-def _axis(entry: Mapping[str, Any], row: int, source: str) -> Axis:
+def _axis(entry: Mapping[str, object], row: int, source: str) -> Axis:
     check_keys(entry, source, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
     name, groups = text_field(entry, "name", source, row=row), texts_field(entry, "groups", source, row=row)
     reference = text_field(entry, "reference", source, row=row) if "reference" in entry else None
@@ -52,6 +51,6 @@ def _axis(entry: Mapping[str, Any], row: int, source: str) -> Axis:
         raise DataError(str(error), file=source, row=row, field="axes") from error
 
 
-def _pair(entry: Mapping[str, Any], row: int, source: str) -> WordPair:
+def _pair(entry: Mapping[str, object], row: int, source: str) -> WordPair:
     check_keys(entry, source, needed=("positive", "negative"), where="pairs", row=row)
     return WordPair(*(text_field(entry, key, source, row=row) for key in ("positive", "negative")))
