@@ -20,14 +20,7 @@ import torch
 from lm_audit.audits.privacy.stages.config import DpSettings, TrainSettings
 from lm_audit.audits.privacy.training.batches import Ids, encode_rows, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import without_dropout
-from lm_audit.audits.privacy.training.loop import (
-    Progress,
-    finite_loss,
-    load_checkpoint,
-    rate_factor,
-    save_checkpoint,
-    set_rate,
-)
+from lm_audit.audits.privacy.training.loop import Progress, Update, run_steps
 from lm_audit.errors import ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -87,10 +80,21 @@ def train_texts_privately(
     rate = min(1.0, settings.batch_size / len(rows))
     steps = settings.epochs * math.ceil(len(rows) / settings.batch_size)
     noise = noise_for(dp, delta, rate, steps)
-    run = _PrivateRun(module, rows, settings, dp, rate, noise, seed)
-    with without_dropout(module):
-        progress = run.train(steps, checkpoint, every)
-    spent = run.spent(delta, progress.step) if noise > 0 else None
+    device = module.get_input_embeddings().weight.device
+
+    def loss_of(batch: list[int]) -> torch.Tensor:
+        ids, mask = pad([rows[i] for i in batch], device)
+        return example_nll(module, ids, mask).mean()
+
+    # Drawn from (seed, step), so that a resumed run is the same run.
+    draws = (np.random.default_rng((seed, step)).random(len(rows)) for step in range(steps))
+    batches = [np.flatnonzero(draw < rate).tolist() for draw in draws]
+    with without_dropout(module), _used_alone(module, rows[:SELF_CHECK_ROWS]):
+        update = PrivateUpdate(module, settings, dp, noise, seed)
+        progress = run_steps(
+            module, batches, loss_of, settings, stage=STAGE, checkpoint=checkpoint, every=every, update=update
+        )
+    spent = spent_epsilon(dp, noise, rate, delta, progress.step) if noise > 0 else None
     if spent is not None and spent > OVERSPENT * dp.epsilon:
         warnings.warn(f"epsilon {spent:.2f} was spent, {dp.epsilon} was the target", stacklevel=2)
     return DpResult(progress, dp, delta, noise, spent, check)
@@ -115,84 +119,74 @@ def noise_for(dp: DpSettings, delta: float, sample_rate: float, steps: int) -> f
         )
 
 
-class _PrivateRun:
-    """One DP training run; batches and noise are drawn from (seed, step), so that a resumed run is the same run."""
+class PrivateUpdate(Update):
+    """Each example's gradient clipped by itself, Gaussian noise on their sum, then AdamW.
 
-    def __init__(
-        self,
-        module: CausalModule,
-        rows: Sequence[Ids],
-        settings: TrainSettings,
-        dp: DpSettings,
-        rate: float,
-        noise: float,
-        seed: int,
-    ):
-        self.module, self.rows, self.settings, self.dp = module, rows, settings, dp
-        self.rate, self.noise, self.seed = rate, noise, seed
+    The noise is drawn from (seed, step), so that a resumed run is the same run.
+    """
 
-    def train(self, steps: int, checkpoint: Path | None, every: int) -> Progress:
+    def __init__(self, module: CausalModule, settings: TrainSettings, dp: DpSettings, noise: float, seed: int):
+        super().__init__(module, settings, STAGE)
+        self._module, self._dp, self._noise, self._seed = module, dp, noise, seed
+        self._batch_size = settings.batch_size
+        self._generator = torch.Generator(device=module.get_input_embeddings().weight.device)
+        self._private: Any = None
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Opacus' hooks are on the module, and off again at the end."""
         from opacus import GradSampleModule
         from opacus.optimizers import DPOptimizer
 
-        self.module.train()
-        inner = self._adamw()
-        progress = Progress(STAGE)
-        if checkpoint is not None and checkpoint.is_file():
-            progress = load_checkpoint(checkpoint, self.module, inner, STAGE)
-        wrapped = GradSampleModule(self.module)
-        self._generator = torch.Generator(device=self._device())
-        optimizer = DPOptimizer(
-            inner,
-            noise_multiplier=self.noise,
-            max_grad_norm=self.dp.max_grad_norm if self.noise > 0 else NO_CLIPPING,
-            expected_batch_size=self.settings.batch_size,
+        wrapped = GradSampleModule(self._module)
+        self._private = DPOptimizer(
+            self.optimizer,
+            noise_multiplier=self._noise,
+            max_grad_norm=self._dp.max_grad_norm if self._noise > 0 else NO_CLIPPING,
+            expected_batch_size=self._batch_size,
             generator=self._generator,
         )
         try:
-            factor = rate_factor(self.settings, steps)
-            for step in range(progress.step, steps):
-                set_rate(inner, self.settings.lr * factor(step))
-                self._step(wrapped, optimizer, progress, step)
-                if checkpoint is not None and progress.step % every == 0 and progress.step < steps:
-                    save_checkpoint(checkpoint, self.module, inner, progress)
+            yield
         finally:
             wrapped.to_standard_module()
-            self.module.eval()
-        return progress
+            self._module.eval()
 
-    def _adamw(self) -> torch.optim.AdamW:
-        trained = [p for p in self.module.parameters() if p.requires_grad]
-        s = self.settings
-        return torch.optim.AdamW(trained, lr=s.lr, betas=s.betas, weight_decay=s.weight_decay)
-
-    def _step(self, wrapped: Any, optimizer: Any, progress: Progress, step: int) -> None:
-        batch = np.flatnonzero(np.random.default_rng((self.seed, step)).random(len(self.rows)) < self.rate)
-        progress.step = step + 1
-        if not len(batch):  # a Poisson batch may be empty; the accountant still counts the step
-            return
-        ids, mask = pad([self.rows[int(i)] for i in batch], self._device())
-        self._generator.manual_seed(self.seed * 1_000_003 + step)
-        optimizer.zero_grad(set_to_none=True)
-        loss = example_nll(wrapped, ids, mask).mean()
-        progress.losses.append(finite_loss(loss, STAGE, step, progress.losses))
+    def take(self, loss: torch.Tensor, step: int) -> None:
+        """Move the weights by the mean of the examples' losses."""
+        self._generator.manual_seed(self._seed * 1_000_003 + step)
         with _quiet_hooks():
             loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        self._private.step()
+        self._private.zero_grad(set_to_none=True)
 
-    def _device(self) -> torch.device:
-        device: torch.device = self.module.get_input_embeddings().weight.device
-        return device
 
-    def spent(self, delta: float, steps: int) -> float:
-        """Epsilon by the accountant after ``steps``."""
-        from opacus.accountants import create_accountant
+def spent_epsilon(dp: DpSettings, noise: float, rate: float, delta: float, steps: int) -> float:
+    """Epsilon by the accountant after ``steps``."""
+    from opacus.accountants import create_accountant
 
-        accountant = create_accountant(mechanism=self.dp.accountant)
-        accountant.history = [(self.noise, self.rate, steps)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return float(accountant.get_epsilon(delta=delta))
+    accountant = create_accountant(mechanism=dp.accountant)
+    accountant.history = [(noise, rate, steps)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(accountant.get_epsilon(delta=delta))
+
+
+@contextmanager
+def _used_alone(module: CausalModule, rows: Sequence[Ids]) -> Iterator[None]:
+    """Parameters to which no gradient comes are not trained meanwhile: Opacus would ask for the gradient of each."""
+    device = module.get_input_embeddings().weight.device
+    ids, mask = pad(rows, device)
+    example_nll(module, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
+    unused = [p for p in module.parameters() if p.requires_grad and p.grad is None]
+    module.zero_grad(set_to_none=True)
+    for parameter in unused:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in unused:
+            parameter.requires_grad_(True)
 
 
 def example_nll(module: CausalModule, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -228,7 +222,8 @@ def gradient_self_check(module: CausalModule, rows: Sequence[Ids]) -> float:
                 layer.eval()
         with _quiet_hooks():
             example_nll(wrapped, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
-        found = [p.grad_sample for p in probe.parameters() if p.requires_grad]
+        trained = [p for p in probe.parameters() if p.requires_grad]
+        found = [p.new_zeros(len(rows), *p.shape) if p.grad_sample is None else p.grad_sample for p in trained]
     except Exception as error:
         raise ModelError(f"Opacus cannot take per-example gradients of this model ({error}); no epsilon") from error
     worst = max(_relative_error(sample, [e[i] for e in expected]) for i, sample in enumerate(found))
@@ -244,7 +239,9 @@ def _gradients(module: Any, row: Ids, device: torch.device) -> list[torch.Tensor
     module.zero_grad(set_to_none=True)
     ids, mask = pad([row], device)
     example_nll(module, ids, mask).mean().backward()  # type: ignore[no-untyped-call]
-    return [p.grad.clone() for p in module.parameters() if p.requires_grad]
+    # A parameter that the loss does not hang on (a pooler, a head for something else) has no gradient.
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in trained]
 
 
 def _relative_error(sample: torch.Tensor, expected: Sequence[torch.Tensor]) -> float:

@@ -1,9 +1,10 @@
-"""The training loop that SFT, DPO and the base stage share: steps, schedule, checkpoints, and a stop at NaN."""
+"""The training loop of every stage, with DP or without: steps, schedule, checkpoints, and a stop at NaN."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,31 @@ class Progress:
     losses: list[float] = field(default_factory=list)
 
 
+class Update:
+    """How the loss of a step moves the weights: all gradients clipped together, then AdamW."""
+
+    def __init__(self, module: CausalModule, settings: TrainSettings, stage: str):
+        self.trained = [p for p in module.parameters() if p.requires_grad]
+        if not self.trained:
+            raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
+        self._clip = settings.clip
+        self.optimizer = torch.optim.AdamW(
+            self.trained, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay
+        )
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """What must hold while steps are taken; entered when a checkpoint has been read."""
+        yield
+
+    def take(self, loss: torch.Tensor, step: int) -> None:
+        """Move the weights by the loss of ``step``, counted from 0."""
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.trained, self._clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
 def run_steps(
     module: CausalModule,
     batches: Sequence[list[int]],
@@ -38,35 +64,34 @@ def run_steps(
     checkpoint: Path | None = None,
     every: int = 50,
     on_progress: OnProgress | None = None,
+    update: Update | None = None,
 ) -> Progress:
     """Train ``module`` in place, one optimiser step a batch, and answer with the loss of every step.
+
+    ``update`` says how a loss moves the weights. A batch may be empty (drawn by Poisson): its step has no loss.
 
     With ``checkpoint``, state is written every ``every`` steps and training goes on from it when the file exists; the
     result is the same as without the interruption. Raises ``ModelError`` naming stage and step at a loss that is not
     finite, ``StoreError`` where a checkpoint cannot be written.
     """
-    trained = [p for p in module.parameters() if p.requires_grad]
-    if not trained:
-        raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
+    update = update or Update(module, settings, stage)
     factor = rate_factor(settings, len(batches))
-    optimizer = torch.optim.AdamW(trained, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay)
     progress = Progress(stage)
     if checkpoint is not None and checkpoint.is_file():
-        progress = load_checkpoint(checkpoint, module, optimizer, stage)
+        progress = load_checkpoint(checkpoint, module, update.optimizer, stage)
     module.train()
-    for step in range(progress.step, len(batches)):
-        set_rate(optimizer, settings.lr * factor(step))
-        loss = loss_of(batches[step])
-        progress.losses.append(finite_loss(loss, stage, step, progress.losses))
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(trained, settings.clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        progress.step = step + 1
-        if checkpoint is not None and progress.step % every == 0 and progress.step < len(batches):
-            save_checkpoint(checkpoint, module, optimizer, progress)
-        if on_progress is not None:
-            on_progress(progress.step, len(batches), 0)
+    with update.ready():
+        for step in range(progress.step, len(batches)):
+            set_rate(update.optimizer, settings.lr * factor(step))
+            if batches[step]:
+                loss = loss_of(batches[step])
+                progress.losses.append(finite_loss(loss, stage, step, progress.losses))
+                update.take(loss, step)
+            progress.step = step + 1
+            if checkpoint is not None and progress.step % every == 0 and progress.step < len(batches):
+                save_checkpoint(checkpoint, module, update.optimizer, progress)
+            if on_progress is not None:
+                on_progress(progress.step, len(batches), 0)
     module.eval()
     return progress
 
