@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +102,15 @@ def test_rows_that_are_none_of_the_set_are_named_by_file_and_row(kind: str, row:
         PARSERS[kind]([placed])
     assert caught.value.row == (1 if row is placed else 7)
     assert row is placed or str(caught.value.file) == "own.json"
+
+
+@pytest.mark.parametrize("tokens", [0, "The cook", ["The", None], {"a": 1}, [["The"]]])
+def test_tokens_of_winobias_that_are_no_texts(tmp_path: Path, tokens: object) -> None:
+    row = {"tokens": tokens, "coreference_clusters": [0, 0], "type": 1, "condition": "pro"}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(DataError, match="a list of texts is expected") as caught:
+        load_rows(tmp_path / "set.jsonl", "winobias")
+    assert caught.value.row == 1
 
 
 @pytest.mark.parametrize(("field", "value"), [("type", "three"), ("type", None), ("condition", "neutral")])

@@ -103,6 +103,8 @@ def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
 
     Raises ``DataError`` where they are not that, or spans overlap.
     """
+    if not isinstance(tokens, list | tuple) or not all(isinstance(token, str) for token in tokens):
+        raise DataError(f"are {tokens!r:.80}; a list of texts is expected", field="tokens")
     try:
         ends = [int(end) for end in clusters]
     except (TypeError, ValueError) as error:
