@@ -79,7 +79,28 @@ def test_words_keep_their_borders() -> None:
     assert score_boundary("狐狸精", ["狐狸"]) == 1.0  # Chinese has no borders to offer
 
 
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("Im caf\u00e9.", "cafe\u0301"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("\u0939\u095b\u093e\u0930", "\u0939\u091c\u093c\u093e\u0930"),
+        ("\ud55c\uae00", "\u1112\u1161\u11ab\u1100\u1173\u11af"),
+        ("\u200fالرقم هو \u0661\u0662\u0663\u200f", "123"),
+        ("👩\u200d🚀 bin ich", "👩\u200d🚀"),
+    ],
+)
+def test_one_word_in_two_forms_of_unicode_is_one(answer: str, reference: str) -> None:
+    assert score_all(answer, [reference]) == score_boundary(answer, [reference]) == 1.0
+    assert settled(answer + " .", [reference])
+
+
 TEXTS = {
+    "arabic": "هذه جملة قصيرة بالعربيّة، مع تشكيلٍ هنا. " * 80,
+    "hindi": "यह हिन्दी में एक छोटा-सा वाक्य है। " * 80,
+    "hebrew points": "בְּרֵאשִׁית בָּרָא. " * 120,
+    "vietnamese decomposed": "Tie\u0302\u0301ng Vie\u0323\u0302t co\u0301 da\u0301u. " * 120,
+    "families": "👨\u200d👩\u200d👧\u200d👦🏽 👩🏿\u200d🚀. " * 120,
     "thai": "ภาษาไทยไม่มีช่องว่างระหว่างคำ" * 300,
     "thai sentences": ("ภาษาไทยไม่มีช่องว่างระหว่างคำ" * 3 + " ") * 60,
     "lao": "ພາສາລາວບໍ່ມີຊ່ອງຫວ່າງ" * 300,

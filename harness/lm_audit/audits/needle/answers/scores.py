@@ -23,10 +23,10 @@ def clean(prediction: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text with decimal digits of any script, and full-width letters and signs, as ASCII."""
+    """The text in composed characters (NFC), with decimal digits of any script and full-width signs as ASCII."""
     if text.isascii():
         return text
-    return "".join(_ascii(character) for character in text)
+    return "".join(_ascii(character) for character in unicodedata.normalize("NFC", text))
 
 
 def _ascii(character: str) -> str:
