@@ -53,6 +53,23 @@ def test_what_a_model_is_asked_is_called_model_and_comes_first() -> None:
     } == {}
 
 
+@pytest.mark.parametrize("audit", ["bias", "leakage", "needle", "privacy", "faithfulness"])
+def test_every_audit_takes_a_model_and_answers_with_evidence(audit: str) -> None:
+    """A model is a ``LanguageModel`` (or a stand-in that answers), stages are models by name; never a name alone."""
+    own = {name: value for name, value in FUNCTIONS.items() if name.startswith(f"lm_audit.audits.{audit}.")}
+    asked = {name: inspect.signature(value) for name, value in own.items()}
+    audits = {name: next(iter(one.parameters.values())) for name, one in asked.items()
+              if one.return_annotation == "Evidence"}  # fmt: skip
+    taken = {name for name, first in audits.items() if first.annotation.startswith("LanguageModel")}
+    staged = {name for name, first in audits.items() if first.annotation == "Mapping[str, StageSource]"}
+    assert taken | staged
+    models = {n: str(p.annotation) for n, s in asked.items() for p in s.parameters.values() if p.name == "model"}
+    assert {name: kind for name, kind in models.items() if not kind.startswith("LanguageModel")} == {}
+    bare = ("dict", "list[dict", "tuple[float", "float", "str", "None", "Any")
+    loose = {n: str(s.return_annotation) for n, s in asked.items() if n in models}
+    assert {name: kind for name, kind in loose.items() if kind.startswith(bare)} == {}
+
+
 def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> None:
     barred = {"path_or_hub_id", "filename", "file_path", "filepath", "folder_path", "data", "dataset", "examples"}
     found = {name for name, parameter in PARAMETERS if parameter.name in barred and ".audits." in name}
@@ -63,7 +80,7 @@ def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> Non
 
 def test_progress_is_told_in_one_way() -> None:
     """(done, total, tokens), as ``OnProgress`` has it; what is done has calls of its own."""
-    told = {"on_progress", "on_message", "on_rows", "on_cell"}
+    told = {"on_progress", "on_message", "on_rows", "on_cell", "on_item"}
     callbacks = {
         p.name for _, p in PARAMETERS if p.name.startswith("on_") or p.name in ("progress", "report", "callback")
     }

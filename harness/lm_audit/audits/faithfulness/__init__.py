@@ -11,6 +11,7 @@ from lm_audit.shared.lazy import lazy
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.attribution import Attribution
+    from lm_audit.audits.faithfulness.audit import method_scores
     from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, DeletionTest, deletion_curve
     from lm_audit.audits.faithfulness.deletion.metrics import (
         FaithfulnessScores,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         NoOptions,
     )
     from lm_audit.audits.faithfulness.passage.tokens import Passage, encode_passage
+    from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 
@@ -67,7 +69,9 @@ __all__ = [
     "deletion_curve",
     "encode_passage",
     "faithfulness_scores",
+    "method_scores",
     "normalised_score",
     "rank_correlation",
+    "read_samples",
     "recovery",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.faithfulness.attribution import VIEWS
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
@@ -19,12 +19,17 @@ from lm_audit.audits.faithfulness.figures import (
     token_heatmap,
 )
 from lm_audit.audits.faithfulness.options import MOST_HOPS
-from lm_audit.audits.faithfulness.study import Scored, Study
+from lm_audit.audits.faithfulness.passage.samples import Sample
+from lm_audit.audits.faithfulness.study import Scored, Study, prepare
+from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.number_checks import check_choice, check_seed, check_whole
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 from lm_audit.stats.covering import fewest_units, too_few
+
+if TYPE_CHECKING:
+    from lm_audit.models import LanguageModel
 
 METRICS = ("rise", "mas", "rise_ap", "mas_normalised", "recovery")
 """Scores over samples; which direction is better stands in ``metric_table.py``."""
@@ -107,6 +112,31 @@ def _source(metric: str) -> MetricSource:
     if column == "degenerate_share":
         return MetricSource.mean("degenerate")
     return MetricSource.mean(column, {"degenerate": False})
+
+
+def method_scores(
+    model: LanguageModel,
+    samples: Sequence[Sample],
+    *,
+    method: str,
+    unit: str = "token",
+    steps: int | None = 20,
+    baseline: str = "eos",
+    view: str = "row",
+    hops: int = 1,
+    chat: bool = False,
+    seed: int = 0,
+) -> Evidence:
+    """One attribution method over samples, as the audit's cases record it; see :class:`Settings` for the options.
+
+    ``samples`` are :func:`~lm_audit.audits.faithfulness.passage.user_samples.read_samples` of a file, or generated
+    ones. Raises ``UsageError`` for no samples and for an option that cannot be meant, and what
+    :func:`~lm_audit.audits.faithfulness.study.prepare` raises.
+    """
+    if not samples:
+        raise UsageError("samples is empty; at least one is needed")
+    settings = Settings(unit=unit, steps=steps, baseline=baseline, view=view, hops=hops, seed=seed)
+    return method_evidence([prepare(model, sample, chat=chat) for sample in samples], method, settings)
 
 
 def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -> Evidence:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.leakage.evidence.figures import forest, shown, table
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.evidence import Evidence
+from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, holm
 
@@ -29,14 +30,15 @@ COLUMNS = {
 }
 
 
-def overview_evidence(results: Sequence[Memorisation], model: str) -> Evidence:
+@former_arguments(model="name")
+def overview_evidence(results: Sequence[Memorisation], name: str) -> Evidence:
     """One row a benchmark; p-values of the order effect adjusted by Holm over the benchmarks of this model.
 
     ``leakage.benchmarks_found``: on how many benchmarks the published order is remembered at 5%.
     """
     raw = [result.effects["logprob"].placed for result in results]
     adjusted = holm([None if p is None else p.value for p in raw])
-    rows = [_row(result, model, p) for result, p in zip(results, adjusted, strict=True)]
+    rows = [_row(result, name, p) for result, p in zip(results, adjusted, strict=True)]
     found = sum(p is not None and p < ALPHA for p in adjusted)
     evidence = Evidence("leakage", headline="leakage.benchmarks_found")
     evidence.metric(
