@@ -167,7 +167,7 @@ def named(row: Mapping[str, object], features: Mapping[str, object]) -> Row:
     return {name: _named(value, features.get(name)) for name, value in row.items()}
 
 
-def _named(value: Any, feature: Any) -> Any:
+def _named(value: Any, feature: object) -> Any:
     if value is None or feature is None:
         return value
     if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel":

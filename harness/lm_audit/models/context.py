@@ -128,7 +128,7 @@ def _rope_type(kind: Mapping[str, object]) -> str:
     return str(kind.get("rope_type") or kind.get("type") or "default")
 
 
-def _scaled_length(kind: Mapping[str, Any], text: Any, stated: int) -> int:
+def _scaled_length(kind: Mapping[str, Any], text: object, stated: int) -> int:
     name, factor = _rope_type(kind), kind.get("factor")
     if not isinstance(factor, int | float) or factor <= 1:
         return stated
@@ -140,7 +140,7 @@ def _scaled_length(kind: Mapping[str, Any], text: Any, stated: int) -> int:
     return int(factor * stated) if original == stated else stated
 
 
-def _switching_length(kind: Mapping[str, Any], text: Any) -> int | None:
+def _switching_length(kind: Mapping[str, Any], text: object) -> int | None:
     name = _rope_type(kind)
     if name == "dynamic":
         return _stated_length(text)

@@ -139,7 +139,7 @@ class AttemptWriter:
             self._rows = None
         self._ledger.sync()
 
-    def _write(self, kind: Any, **fields: Any) -> None:
+    def _write(self, kind: Any, **fields: object) -> None:
         self._ledger.write(kind, case_id=self.case_id, attempt=self.number, **fields)
         self._written += 1
 

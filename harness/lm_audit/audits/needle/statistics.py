@@ -24,7 +24,7 @@ def cliff_of_rows(rows: Sequence[Mapping[str, Any]], options: Mapping[str, Any])
     return cliff(accuracy, float(options["threshold"])).value
 
 
-def spent_of_rows(rows: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> float:
+def spent_of_rows(rows: Sequence[Mapping[str, object]], options: Mapping[str, Any]) -> float:
     """Samples that were asked for as a share of the ``full`` grid."""
     return len(rows) / float(options["full"])
 

@@ -111,7 +111,7 @@ def _spaces(body: Any) -> list[Any]:
     return [sys.modules[name] for name in names if _TURN in vars(sys.modules.get(name, object()))]
 
 
-def _turn(space: Any, body: Any, by: Any) -> Any:
+def _turn(space: object, body: Any, by: Any) -> Any:
     plain = vars(space)[_TURN]
     weight = next(iter(body.parameters()))
     generator = torch.Generator().manual_seed(1)
@@ -122,7 +122,7 @@ def _turn(space: Any, body: Any, by: Any) -> Any:
     query, key = make(2, 5, 4, 16).transpose(1, 2), make(2, 5, 2, 16).transpose(1, 2)
     cosine, sine = make(2, 5, 16), make(2, 5, 16)
 
-    def turn(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, *more: Any, **named: Any) -> Any:
+    def turn(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, *more: object, **named: Any) -> Any:
         if more or named or not by.can_turn(q, k, cos, sin):
             return plain(q, k, cos, sin, *more, **named)
         return by.turn(q, k, cos, sin)

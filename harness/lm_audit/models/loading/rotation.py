@@ -21,7 +21,7 @@ def forget_longer_texts(module: CausalModule) -> None:
             part.register_forward_pre_hook(_start_anew)
 
 
-def _start_anew(part: Any, _: Any) -> None:
+def _start_anew(part: Any, _: object) -> None:
     for name in [name for name in vars(part) if name.endswith(_LONGEST)]:
         if getattr(part, name) > part.original_max_seq_len:
             setattr(part, name, part.original_max_seq_len)

@@ -31,7 +31,7 @@ class Head:
 
 
 @contextmanager
-def _replaced_forward(body: Any, forward: Any) -> Iterator[None]:
+def _replaced_forward(body: Any, forward: object) -> Iterator[None]:
     own = body.__dict__.get("forward")  # set where a library wraps the forward of this one object
     body.forward = forward
     try:

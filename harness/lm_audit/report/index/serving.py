@@ -31,7 +31,7 @@ class ReportsServer(ThreadingHTTPServer):
 class _Handler(SimpleHTTPRequestHandler):
     server: ReportsServer
 
-    def __init__(self, request: Any, client: Any, server: ReportsServer):
+    def __init__(self, request: Any, client: object, server: ReportsServer):
         super().__init__(request, client, server, directory=str(server.folder))
 
     def send_head(self) -> Any:

@@ -128,7 +128,7 @@ def _reject_unsupported(kind: str, config: object) -> None:
         raise ModelError(f"{kind} rotates only {partial} of each head; rotary positions must cover the head. {COVERED}")
 
 
-def _describe_layer(kind: str, layer: Any, config: Any, index: int) -> Layer:
+def _describe_layer(kind: str, layer: Any, config: object, index: int) -> Layer:
     for path in _LAYER_PARTS:
         part: Any = layer
         for name in path.split("."):

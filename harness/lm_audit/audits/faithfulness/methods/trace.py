@@ -130,10 +130,10 @@ def _recording(decoder: Decoder, probes: Tensor) -> Iterator[tuple[list[Tensor],
     states: list[Tensor] = []
     attended: list[Tensor] = []
 
-    def keep_state(_: Any, args: Any, kwargs: Any) -> None:
+    def keep_state(_: object, args: Any, kwargs: Any) -> None:
         states.append((args[0] if args else kwargs["hidden_states"])[0].detach())
 
-    def keep_attention(_: Any, __: Any, output: Any) -> None:
+    def keep_attention(_: object, __: object, output: Any) -> None:
         attended.append(output[0][0][probes].detach())
 
     handles = [layer.register_forward_pre_hook(keep_state, with_kwargs=True) for layer in decoder.base.layers]

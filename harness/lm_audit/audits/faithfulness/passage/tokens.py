@@ -165,7 +165,7 @@ def _encode_prompt(
     return ids, user, user_text, local
 
 
-def _templated(tokenizer: Tokenizer, prompt: Any, chat_args: Mapping[str, Any] | None) -> tuple[str, int, str]:
+def _templated(tokenizer: Tokenizer, prompt: Any, chat_args: Mapping[str, object] | None) -> tuple[str, int, str]:
     """The formatted prompt, the character at which the user's text starts in it, and that text as the template has it.
 
     The place is found by rendering the template once more around a placeholder, so a user's text that also occurs

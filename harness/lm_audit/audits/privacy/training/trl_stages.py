@@ -151,7 +151,7 @@ def _stop_at_nan(stage: str) -> Any:
         """Raises at the first logged loss that is not finite; the trainer itself would go on."""
 
         def on_log(
-            self, args: Any, state: Any, control: Any, logs: Mapping[str, float] | None = None, **_: Any
+            self, args: object, state: Any, control: object, logs: Mapping[str, float] | None = None, **_: Any
         ) -> None:
             if logs and "loss" in logs:
                 earlier = [entry["loss"] for entry in state.log_history[:-1] if "loss" in entry]

@@ -15,7 +15,7 @@ class MessageTokenizer:
         self._inner = inner
         self.message_tokens = message_tokens
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: object, **named: Any) -> Any:
         """What the other tokenizer answers."""
         return self._inner(*arguments, **named)
 

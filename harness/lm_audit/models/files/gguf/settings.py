@@ -126,7 +126,7 @@ def _check_head_size(config: object, header: GgufHeader, path: Path) -> None:
         )
 
 
-def _quotient(whole: Any, count: Any) -> int | None:
+def _quotient(whole: object, count: Any) -> int | None:
     both = isinstance(whole, int) and isinstance(count, int) and not isinstance(count, bool) and count > 0
     return whole // count if both else None
 
