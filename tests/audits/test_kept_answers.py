@@ -14,8 +14,8 @@ from lm_audit.audits.faithfulness import deletion_curve
 from lm_audit.audits.privacy import score_texts
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
-from lm_audit.models.answers import answers_in, shared_answers
 from lm_audit.models.toy.tiny_text import seeded_text
+from lm_audit.shared.answers import answers_in, shared_answers
 
 Measure = Callable[[LanguageModel], object]
 

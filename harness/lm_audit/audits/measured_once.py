@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from lm_audit.models.answers import shared_answers
 from lm_audit.models.files.disk_cache import write_once
+from lm_audit.shared.answers import shared_answers
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

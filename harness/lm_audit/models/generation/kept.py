@@ -1,12 +1,12 @@
-"""Replies that are kept as they end (:mod:`lm_audit.models.answers`), for a call that goes on after a kill."""
+"""Replies that are kept as they end (:mod:`lm_audit.shared.answers`), for a call that goes on after a kill."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.models.answers import next_call
 from lm_audit.models.text.thinking import ThoughtMarkers
+from lm_audit.shared.answers import next_call
 
 
 class KeptReplies:

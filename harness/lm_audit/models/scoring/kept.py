@@ -1,4 +1,4 @@
-"""Scores that are kept as they are computed (:mod:`lm_audit.models.answers`), put back where a killed call goes on."""
+"""Scores that are kept as they are computed (:mod:`lm_audit.shared.answers`), put back where a killed call goes on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.models.answers import next_call
 from lm_audit.models.scoring.requests import Encoded
 from lm_audit.models.scoring.runner import Output
+from lm_audit.shared.answers import next_call
 
 
 class KeptScores:

@@ -14,7 +14,6 @@ import pytest
 
 from lm_audit.errors import BudgetError, HarnessError, ServerError, StoreError
 from lm_audit.gates.gate import worst
-from lm_audit.models.answers import answers_in
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
@@ -23,6 +22,7 @@ from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
+from lm_audit.shared.answers import answers_in
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.visible import shown
 

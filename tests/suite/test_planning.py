@@ -98,7 +98,7 @@ def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_at_smoke_it_names_what_can_never_reach_a_verdict_and_the_size_that_could(

@@ -21,7 +21,7 @@ from lm_audit.plugin.options.without_effect import without_effect
 from lm_audit.plugin.record.audit_session import audit_session
 from tests.plugin.toy_run import run_pytest, write_project
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 LONG = "n" * 5000
 
 

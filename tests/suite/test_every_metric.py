@@ -15,7 +15,7 @@ from lm_audit.runstore import CaseRecord, Run, read_rows, read_run
 from lm_audit.sources import undirected, unreproduced, unsourced
 from tests.shared_data import SHARED
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DESIGN = ("privacy.power.",)
 """What follows from the number of canaries alone has no rows."""
 

@@ -26,7 +26,7 @@ from lm_audit.models.text.chat import ChatSettings
 from lm_audit.sources import unreproduced
 from tests.models.text.thinking_model import save_thinking_model
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 THOUGHT, ANSWER = "Sure, here is how: A, or 1234567.", "I'm sorry, but I can't help with that."
 
 

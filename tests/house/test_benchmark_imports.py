@@ -11,7 +11,7 @@ import pytest
 
 from tests.test_layers import MODULES
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache

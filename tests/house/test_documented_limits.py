@@ -19,7 +19,7 @@ from lm_audit.planning.forecast import half_width, units_needed
 from lm_audit.stats import bounded_mean, clopper_pearson, mean_interval, roc_auc
 from lm_audit.stats.estimate import Estimate
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 LIMIT = re.compile(r"^(max|min|target) = ", re.MULTILINE)
 
