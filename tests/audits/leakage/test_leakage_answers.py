@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,21 @@ from lm_audit.audits.leakage.items.option_lists import without_labels
 from lm_audit.errors import DataError, DataWarning, UsageError
 from tests.shared_data import shared
 
+Writer = Callable[..., Path]
 FOUR = ["red clay", "blue sand", "green loam", "grey silt"]
 
 
-def jsonl(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+@pytest.fixture
+def written(tmp_path: Path) -> Writer:
+    """Writes rows into a JSONL file of the test's own and gives its path."""
+    numbers = count()
+
+    def write(*rows: Any) -> Path:
+        path = tmp_path / f"set{next(numbers) or ''}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
 
 
 def answers(path: Path, **options: Any) -> list[str]:
@@ -51,8 +62,8 @@ def ask(*given: Any, options: Any = FOUR, **more: Any) -> list[dict[str, Any]]:
         ([None, "", "B", float("nan"), -1], ["", "", "B", "", ""]),
     ],
 )
-def test_forms_of_answers(tmp_path: Path, given: list[Any], right: list[str]) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
+def test_forms_of_answers(written: Writer, given: list[Any], right: list[str]) -> None:
+    assert answers(written(*ask(*given))) == right
 
 
 SIGNS = ["-1", "0", "1", "2"]
@@ -68,18 +79,18 @@ SIGNS = ["-1", "0", "1", "2"]
     ],
 )
 def test_minus_one_is_an_answer_where_the_set_answers_by_texts(
-    tmp_path: Path, given: list[Any], right: list[str]
+    written: Writer, given: list[Any], right: list[str]
 ) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given, options=SIGNS))) == right
+    assert answers(written(*ask(*given, options=SIGNS))) == right
 
 
-def test_minus_one_is_no_answer_where_other_rows_cannot_say_it(tmp_path: Path) -> None:
+def test_minus_one_is_no_answer_where_other_rows_cannot_say_it(written: Writer) -> None:
     hidden = [*ask(-1, -1, options=SIGNS), *ask(-1, options=FOUR)]
-    assert answers(jsonl(tmp_path / "hidden.jsonl", *hidden)) == ["", "", ""]
+    assert answers(written(*hidden)) == ["", "", ""]
     numbered = [*ask(-1, options=SIGNS), *ask(0, 3, -1, options=FOUR)]
-    assert answers(jsonl(tmp_path / "numbered.jsonl", *numbered)) == ["", "A", "D", ""]
+    assert answers(written(*numbered)) == ["", "A", "D", ""]
     padded = ask([2, -1, -1], [0, 3, -1], options=FOUR)
-    assert answers(jsonl(tmp_path / "padded.jsonl", *padded)) == ["C", "A,D"]
+    assert answers(written(*padded)) == ["C", "A,D"]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +103,8 @@ def test_minus_one_is_no_answer_where_other_rows_cannot_say_it(tmp_path: Path) -
         (["1. red clay", "4) grey silt"], ["A", "D"]),
     ],
 )
-def test_letters_and_numbers_in_whatever_they_are_wrapped(tmp_path: Path, given: list[Any], right: list[str]) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == right
+def test_letters_and_numbers_in_whatever_they_are_wrapped(written: Writer, given: list[Any], right: list[str]) -> None:
+    assert answers(written(*ask(*given))) == right
 
 
 @pytest.mark.parametrize(
@@ -114,8 +125,8 @@ def test_letters_and_numbers_in_whatever_they_are_wrapped(tmp_path: Path, given:
         "**C** - red clay",
     ],
 )
-def test_words_that_contradict_their_letter_leave_the_row_out_by_name(tmp_path: Path, answer: str) -> None:
-    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("A", "B", "C", answer)))
+def test_words_that_contradict_their_letter_leave_the_row_out_by_name(written: Writer, answer: str) -> None:
+    benchmark = load_benchmark(written(*ask("A", "B", "C", answer)))
     assert [item.answer for item in benchmark.items] == ["A", "B", "C"]
     [left_out] = benchmark.exclusions
     assert left_out.row == 4 and (answer in left_out.reason or "none of the options" in left_out.reason)
@@ -139,35 +150,35 @@ def test_words_that_contradict_their_letter_leave_the_row_out_by_name(tmp_path: 
         ("【Ｃ】", "C"),
     ],
 )
-def test_a_letter_and_the_words_of_its_option(tmp_path: Path, answer: str, right: str) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask("A", "B", "C", answer))) == ["A", "B", "C", right]
+def test_a_letter_and_the_words_of_its_option(written: Writer, answer: str, right: str) -> None:
+    assert answers(written(*ask("A", "B", "C", answer))) == ["A", "B", "C", right]
 
 
-def test_an_option_that_begins_like_another_is_told_from_it(tmp_path: Path) -> None:
+def test_an_option_that_begins_like_another_is_told_from_it(written: Writer) -> None:
     options = ["red", "red clay", "clay"]
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask("B. red clay", "A. red", options=options))) == ["B", "A"]
-    benchmark = load_benchmark(jsonl(tmp_path / "one.jsonl", *ask("B", "A", "A. red clay", options=options)))
+    assert answers(written(*ask("B. red clay", "A. red", options=options))) == ["B", "A"]
+    benchmark = load_benchmark(written(*ask("B", "A", "A. red clay", options=options)))
     assert benchmark.excluded == {CONTRADICTION: 1}
 
 
-def test_options_that_look_like_a_letter_and_words_are_texts(tmp_path: Path) -> None:
+def test_options_that_look_like_a_letter_and_words_are_texts(written: Writer) -> None:
     options = ["B. Franklin", "A. Lincoln", "G. Washington"]
     rows = ask("A. Lincoln", "B. Franklin", "G. Washington", options=options)
-    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == ["B", "A", "C"]
+    assert answers(written(*rows)) == ["B", "A", "C"]
 
 
 @pytest.mark.parametrize(
     ("given", "right"), [(["Option 2", "Option 1", "Option 4"], "BAD"), (["Option 0", "Option 2"], "AC")]
 )
-def test_numbered_options_count_as_the_set_says(tmp_path: Path, given: list[str], right: str) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask(*given))) == list(right)
+def test_numbered_options_count_as_the_set_says(written: Writer, given: list[str], right: str) -> None:
+    assert answers(written(*ask(*given))) == list(right)
 
 
-def test_a_letter_before_the_text_of_another_option_is_no_answer(tmp_path: Path) -> None:
-    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("A. blue sand", "B", "C")))
+def test_a_letter_before_the_text_of_another_option_is_no_answer(written: Writer) -> None:
+    benchmark = load_benchmark(written(*ask("A. blue sand", "B", "C")))
     assert benchmark.excluded == {CONTRADICTION: 1}
     dates = ask("4. May", "3. March", options=["3. March", "4. May", "5. June"])
-    assert answers(jsonl(tmp_path / "dates.jsonl", *dates)) == ["B", "A"]
+    assert answers(written(*dates)) == ["B", "A"]
 
 
 @pytest.mark.parametrize(
@@ -179,9 +190,9 @@ def test_a_letter_before_the_text_of_another_option_is_no_answer(tmp_path: Path)
     ],
 )
 def test_answers_that_are_texts_and_numbers_or_letters_alike_are_told(
-    tmp_path: Path, options: list[str], given: list[Any], change: str, right: str, changed: str
+    written: Writer, options: list[str], given: list[Any], change: str, right: str, changed: str
 ) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask(*given, options=options))
+    path = written(*ask(*given, options=options))
     [guess] = load_benchmark(path).guesses
     assert "answers read as the texts of options" in guess and f"--leakage-columns {change}" in guess
     assert answers(path) == list(right)
@@ -190,13 +201,13 @@ def test_answers_that_are_texts_and_numbers_or_letters_alike_are_told(
         assert answers(path, columns="answer-as=texts") == list(right)
 
 
-def test_texts_that_agree_with_the_numbers_are_no_guess(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask("0", "1", "2", options=["0", "1", "2"]))
+def test_texts_that_agree_with_the_numbers_are_no_guess(written: Writer) -> None:
+    path = written(*ask("0", "1", "2", options=["0", "1", "2"]))
     assert not load_benchmark(path).guesses
 
 
-def test_where_numbers_count_from_is_said_and_can_be_changed(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask(1, 4, 2))
+def test_where_numbers_count_from_is_said_and_can_be_changed(written: Writer) -> None:
+    path = written(*ask(1, 4, 2))
     [guess] = load_benchmark(path).guesses
     assert guess == "answers read as 1-based numbers: `--leakage-columns answer-base=0` to change"
     with pytest.warns(DataWarning, match="answers read as 1-based numbers"):
@@ -208,29 +219,29 @@ def test_where_numbers_count_from_is_said_and_can_be_changed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("given", [[1, 2, 1], [0, 4, 1]])
-def test_numbers_that_may_count_from_either_are_asked_for(tmp_path: Path, given: list[int]) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask(*given))
+def test_numbers_that_may_count_from_either_are_asked_for(written: Writer, given: list[int]) -> None:
+    path = written(*ask(*given))
     with pytest.raises(DataError, match="answer-base=0 or answer-base=1") as error:
         load_benchmark(path)
     assert error.value.file == str(path)
 
 
-def test_the_whole_set_decides_between_letters_and_texts(tmp_path: Path) -> None:
+def test_the_whole_set_decides_between_letters_and_texts(written: Writer) -> None:
     words = [
         {"question": f"How {k}?", "choices": ["Good", "Bad", "Fair", "Dab"], "answer": w}
         for k, w in enumerate(("Bad", "Good", "Dab"))
     ]
-    assert answers(jsonl(tmp_path / "words.jsonl", *words)) == ["B", "A", "D"]
+    assert answers(written(*words)) == ["B", "A", "D"]
     letters = [{"question": "Which letter?", "choices": ["B", "A", "C"], "answer": "A"}, *ask("D", "C")]
-    assert answers(jsonl(tmp_path / "letters.jsonl", *letters)) == ["A", "D", "C"]
+    assert answers(written(*letters)) == ["A", "D", "C"]
 
 
-def test_columns_without_values_are_passed_over(tmp_path: Path) -> None:
+def test_columns_without_values_are_passed_over(written: Writer) -> None:
     row = {"query": None, "options": FOUR, "choices": None, "answer": None, "label": "C"}
     rows = [{"question": f"Which {k}?", **row} for k in range(3)]
-    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == ["C"] * 3
+    assert answers(written(*rows)) == ["C"] * 3
     late = [{"question": "Which?", "choices": FOUR}, *ask("B")]
-    assert answers(jsonl(tmp_path / "late.jsonl", *late)) == ["", "B"]
+    assert answers(written(*late)) == ["", "B"]
 
 
 LABELLED = [
@@ -254,8 +265,8 @@ UNLABELLED = [
 
 
 @pytest.mark.parametrize("options", LABELLED)
-def test_labels_are_taken_off(tmp_path: Path, options: list[str]) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask("B", options=options))
+def test_labels_are_taken_off(written: Writer, options: list[str]) -> None:
+    path = written(*ask("B", options=options))
     benchmark = load_benchmark(path)
     assert benchmark.items[0].options == ("red", "blue", "green")
     assert "labels such as (A) were taken off" in benchmark.guesses[0]
@@ -267,15 +278,15 @@ def test_what_only_looks_like_labels_stays(options: list[str]) -> None:
 
 
 @pytest.mark.parametrize("options", [["(B) red", "(A) blue", "(C) green"], ["(A) red", "(B) blue", "green"]])
-def test_labels_that_do_not_fit_are_left_out(tmp_path: Path, options: list[str]) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask("B", options=options), *ask("C", "D"))
+def test_labels_that_do_not_fit_are_left_out(written: Writer, options: list[str]) -> None:
+    path = written(*ask("B", options=options), *ask("C", "D"))
     benchmark = load_benchmark(path)
     assert len(benchmark.items) == 2 and "label" in next(iter(benchmark.excluded))
 
 
-def test_a_question_that_lists_its_options_is_left_out(tmp_path: Path) -> None:
+def test_a_question_that_lists_its_options_is_left_out(written: Writer) -> None:
     listing = {"question": "Which? (A) red clay (B) blue sand (C) green loam (D) grey silt", "choices": FOUR, "gold": 0}
-    benchmark = load_benchmark(jsonl(tmp_path / "set.jsonl", listing, *ask("B")))
+    benchmark = load_benchmark(written(listing, *ask("B")))
     assert len(benchmark.items) == 1
     assert "the question itself lists the options" in next(iter(benchmark.excluded))
 
@@ -311,18 +322,18 @@ PRINTED = [
 
 
 @pytest.mark.parametrize("printed", PRINTED)
-def test_printed_arrays_are_refused_by_name(tmp_path: Path, printed: str) -> None:
-    path = jsonl(tmp_path / "set.jsonl", *ask("A", options=printed))
+def test_printed_arrays_are_refused_by_name(written: Writer, printed: str) -> None:
+    path = written(*ask("A", options=printed))
     with pytest.raises(DataError, match="printed array") as error:
         load_benchmark(path)
     assert (error.value.file, error.value.row) == (str(path), 1)
 
 
 @pytest.mark.parametrize(
-    "written", [str(FOUR), json.dumps(FOUR), "\n".join(FOUR), "['np.array([1])', 'x ... y', 'c', 'd']"]
+    "listed", [str(FOUR), json.dumps(FOUR), "\n".join(FOUR), "['np.array([1])', 'x ... y', 'c', 'd']"]
 )
-def test_lists_written_as_text_are_read(tmp_path: Path, written: str) -> None:
-    [item] = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("B", options=written))).items
+def test_lists_written_as_text_are_read(written: Writer, listed: str) -> None:
+    [item] = load_benchmark(written(*ask("B", options=listed))).items
     assert len(item.options) == 4 and item.answer == "B"
 
 
@@ -338,14 +349,14 @@ SHAPES: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("options", "answer", "right"), SHAPES)
-def test_shapes_of_options(tmp_path: Path, options: Any, answer: Any, right: str) -> None:
-    assert answers(jsonl(tmp_path / "set.jsonl", *ask(answer, options=options))) == [right]
+def test_shapes_of_options(written: Writer, options: Any, answer: Any, right: str) -> None:
+    assert answers(written(*ask(answer, options=options))) == [right]
 
 
-def test_the_first_release_of_arc(tmp_path: Path) -> None:
+def test_the_first_release_of_arc(written: Writer) -> None:
     choices = [{"text": text, "label": label} for text, label in zip(FOUR, "1234", strict=True)]
     row = {"id": "Q7", "question": {"stem": "Which soil?", "choices": choices}, "answerKey": "3"}
-    [item] = load_benchmark(jsonl(tmp_path / "arc.jsonl", row)).items
+    [item] = load_benchmark(written(row)).items
     assert (item.id, item.question, item.answer, item.options) == ("Q7", "Which soil?", "C", tuple(FOUR))
 
 
@@ -359,10 +370,10 @@ def test_the_first_release_of_arc(tmp_path: Path) -> None:
         (("answer_a", "answer_b"), ["a", "b"], ["A", "B"]),
     ],
 )
-def test_columns_of_public_sets(tmp_path: Path, columns: tuple[str, ...], value: list[Any], right: list[str]) -> None:
+def test_columns_of_public_sets(written: Writer, columns: tuple[str, ...], value: list[Any], right: list[str]) -> None:
     named = dict(zip(columns, FOUR, strict=False))
     rows = [{"question": f"Which {k}?", **named, "label": v} for k, v in enumerate(value)]
-    assert answers(jsonl(tmp_path / "set.jsonl", *rows)) == right
+    assert answers(written(*rows)) == right
 
 
 @pytest.mark.parametrize(
@@ -374,17 +385,17 @@ def test_columns_of_public_sets(tmp_path: Path, columns: tuple[str, ...], value:
         {"question": ["x?", "y?"], "choices": [FOUR, FOUR], "answer": ["B", "C"]},
     ],
 )
-def test_json_documents(tmp_path: Path, document: Any) -> None:
+def test_json_documents(tmp_path: Path, written: Writer, document: Any) -> None:
     path = tmp_path / "set.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     assert answers(path) == ["B", "C"]
     if isinstance(document, dict) and "question" in document:
-        assert answers(jsonl(tmp_path / "columns.jsonl", document)) == ["B", "C"]
+        assert answers(written(document)) == ["B", "C"]
 
 
-def test_more_than_ten_options(tmp_path: Path) -> None:
+def test_more_than_ten_options(written: Writer) -> None:
     options = [f"stone {k}" for k in range(14)] + ["Both K and L", "None of the above"]
-    [item] = load_benchmark(jsonl(tmp_path / "set.jsonl", *ask("M", options=options))).items
+    [item] = load_benchmark(written(*ask("M", options=options))).items
     assert item.answer == "M" and len(item.options) == 16
     for order in shuffled_orders(item, 20, seed=0):
         assert [order[k] for k in (10, 11, 14, 15)] == [10, 11, 14, 15]
@@ -404,11 +415,11 @@ def test_class_numbers_get_their_names(tmp_path: Path) -> None:
     assert answers(tmp_path / "set.parquet") == ["D", "A"]
 
 
-def test_more_than_half_unusable_is_refused_and_less_is_said(tmp_path: Path) -> None:
+def test_more_than_half_unusable_is_refused_and_less_is_said(written: Writer) -> None:
     bad = [{"question": "", "choices": FOUR, "answer": "A"}]
     with pytest.raises(DataError, match="more than half of the rows cannot be used"):
-        load_benchmark(jsonl(tmp_path / "most.jsonl", *({**bad[0], "id": k} for k in range(3)), *ask("A")))
-    loss = load_benchmark(jsonl(tmp_path / "some.jsonl", *bad, *ask("A", "B", "C"))).loss()
+        load_benchmark(written(*({**bad[0], "id": k} for k in range(3)), *ask("A")))
+    loss = load_benchmark(written(*bad, *ask("A", "B", "C"))).loss()
     assert loss == "1 of 4 rows (25%) could not be used: 1 because the question is empty"
 
 
@@ -418,19 +429,19 @@ def test_mappings_that_are_none(wrong: str) -> None:
         parse_mapping(wrong)
 
 
-def test_columns_named_alike_are_asked_for(tmp_path: Path) -> None:
+def test_columns_named_alike_are_asked_for(written: Writer) -> None:
     row = {"question": "x?", "choices": FOUR, "Answer": "A", "answer": "B"}
-    path = jsonl(tmp_path / "set.jsonl", row)
+    path = written(row)
     with pytest.raises(DataError, match="several columns for the answer"):
         load_benchmark(path)
     assert answers(path, columns="answer=Answer") == ["A"]
 
 
 @pytest.mark.parametrize("right", [(1, 0), (1.0, 0.0), (True, False)])
-def test_a_mark_for_each_option_is_no_list_of_numbers(tmp_path: Path, right: tuple[object, object]) -> None:
+def test_a_mark_for_each_option_is_no_list_of_numbers(written: Writer, right: tuple[object, object]) -> None:
     yes, no = right
     marks = [[yes, no, no, no], [no, no, yes, no], [no, yes, no, yes], [no, no, no, no]]
-    assert answers(jsonl(tmp_path / "marks.jsonl", *ask(*marks))) == ["A", "C", "B,D", ""]
+    assert answers(written(*ask(*marks))) == ["A", "C", "B,D", ""]
 
 
 @pytest.mark.parametrize(
