@@ -12,6 +12,7 @@ import pytest
 
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import UsageError
+from lm_audit.planning.collecting import words_of
 from lm_audit.plugin.audit_cases.case import source_of
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
@@ -62,10 +63,12 @@ def _collected(arguments: Sequence[str]) -> list[Mapping[str, Any]]:
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
         code = pytest.main([*arguments, "--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[looking])
-    if looking.found is None:
-        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-            return []
-        raise UsageError(f"the cases cannot be collected:\n{told.getvalue().strip()}")
+    # A word that names neither option nor file is a usage error, and selects nothing.
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED or (looking.found == [] and code == pytest.ExitCode.USAGE_ERROR):
+        return []
+    # Unknown markers are told after all cases were collected as if there were no -m.
+    if looking.found is None or code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise UsageError(f"the cases cannot be collected:\n{words_of(told.getvalue())}")
     return looking.found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -50,11 +51,20 @@ def collect(arguments: Sequence[str]) -> Collected:
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
         code = pytest.main([*arguments, "--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[planner])
-    if planner.found is None:
-        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-            raise UsageError("no case is selected; name other -m or -k")
-        raise UsageError(f"the cases cannot be collected:\n{told.getvalue().strip()}")
+    if planner.found is None and code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise UsageError("no case is selected; name other -m or -k")
+    # Unknown markers are told after all cases were collected as if there were no -m.
+    if planner.found is None or code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise UsageError(f"the cases cannot be collected:\n{words_of(told.getvalue())}")
     return planner.found
+
+
+def words_of(told: str) -> str:
+    """What pytest says of a call that it refuses, without the list of cases that may stand before it."""
+    return "\n".join(line for line in told.splitlines() if not _CASE.fullmatch(line)).strip()
+
+
+_CASE = re.compile(r"\S+\.py::\S+")
 
 
 class _Planner:

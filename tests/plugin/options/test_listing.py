@@ -36,3 +36,21 @@ def test_nothing_selected_is_an_empty_list() -> None:
 def test_what_selects_nothing_is_told(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", word]) == 2
     assert f"{word} selects no case; audits are picked by -m" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["list", "plan"])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-m", "biass"), "Unknown marker(s) in '-m' expression: biass"),
+        (("-m", "leakage and"), "Wrong expression passed to '-m'"),
+        (("-m", "leakage", "--benchmark", "absent.csv"), "no such file or folder"),
+    ],
+    ids=["unknown", "broken", "absent"],
+)
+def test_what_pytest_refuses_after_collecting_is_refused(
+    command: str, arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *arguments]) == 2
+    told = capsys.readouterr()
+    assert says in told.err and "test_preference_grid" not in told.err and not told.out
