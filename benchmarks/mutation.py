@@ -45,6 +45,8 @@ COMPARING = (
     "tests/report/comparing/test_comparing_runs.py",
     "tests/report/comparing/test_comparing_models.py",
     "tests/report/comparing/test_comparing_broken_runs.py",
+    "tests/report/comparing/test_comparing_other_data.py",
+    "tests/report/comparing/test_hostile_pairs.py",
     "tests/report/conclusions/test_what_is_decided.py",
 )
 
@@ -54,7 +56,13 @@ GROUPS = {
         COMPARING,
     ),
     "matching": Group(
-        ("report/comparison/runs.py", "report/comparison/matching.py", "report/comparison/deciding.py"), COMPARING
+        (
+            "report/comparison/runs.py",
+            "report/comparison/losing.py",
+            "report/comparison/matching.py",
+            "report/comparison/deciding.py",
+        ),
+        COMPARING,
     ),
     "fold": Group(
         ("runstore/fold.py", "runstore/voids.py"),
