@@ -142,6 +142,7 @@ TIMES = {
     (2, 2): "templates and pairs twice",
     (4, 4): "templates and pairs four times",
     (2, 1): "templates twice, pairs once",
+    (1, 2): "pairs twice, templates once",
 }
 SHAPES = [("usual", False), ("twice as wide", True), ("templates alone", False)]
 DESIGNS = [
@@ -169,7 +170,7 @@ DESIGNS = [
         for what, templates, pairs, (spread, heavy) in (
             *(("every test", *times, shape) for times in ((2, 2), (4, 4)) for shape in SHAPES),
             *((what, 2, 2, SHAPES[0]) for what in list(TESTS)[1:]),
-            ("every test", 2, 1, SHAPES[0]),
+            *(("every test", *times, shape) for times in ((2, 1), (1, 2)) for shape in SHAPES[:2]),
         )
     ),
 ]

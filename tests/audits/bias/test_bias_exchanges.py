@@ -8,6 +8,7 @@ from scipy.stats import binom, ttest_1samp
 
 from lm_audit.audits.bias.grid.controls import exchanges
 from lm_audit.audits.bias.grid.controls.exchanges import LIMITS, TwoWay, shares, unlike_right_ones
+from lm_audit.stats import crossed_contrast
 
 
 def drawn(seed: int, templates: float = 0.5, pairs: float = 0.5, rest: float = 0.8) -> np.ndarray:
@@ -39,7 +40,7 @@ def test_the_right_test_keeps_its_level(spread: tuple[float, float, float]) -> N
 def test_the_tests_of_the_grid_say_what_a_right_one_does(spread: tuple[float, float, float]) -> None:
     for seed in range(4):
         assert unlike_right_ones(drawn(seed, *spread), seed) == []
-        assert shares(drawn(seed, *spread), seed).keys() == LIMITS.keys()
+        assert {name for name, _ in shares(drawn(seed, *spread), seed)} == LIMITS.keys()
 
 
 def test_cells_all_alike_are_held_against_nothing() -> None:
@@ -51,7 +52,19 @@ def test_a_test_that_says_the_same_of_every_table_says_nothing(
     p: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchanges, "max_min_p", lambda table, *, seed: p)
-    assert shares(drawn(0), 0)["disparity"] == 0.0
+    assert shares(drawn(0), 0)["disparity", ""] == 0.0
     assert unlike_right_ones(drawn(0), 0) == [
         "disparity: says 0.00 of what a right test says of exchanged names (0.75 to 1.13 would do)"
     ]
+
+
+@pytest.mark.parametrize("times", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_of_templates_and_pairs_counted_twice_is_noticed(
+    times: tuple[int, int], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = crossed_contrast
+    monkeypatch.setattr(exchanges, "crossed_contrast", lambda table, **more: honest(np.tile(table, times), **more))
+    what = "templates" if times[0] == 2 else "word pairs"
+    found = unlike_right_ones(drawn(seed), seed)
+    assert any(line.startswith(f"contrast of {what} alone: says 1.") for line in found)

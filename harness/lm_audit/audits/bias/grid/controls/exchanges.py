@@ -80,6 +80,9 @@ class TwoWay:
         return float(stdtrit(self.freedom, 0.975)) * self.error
 
 
+ALONE = ("contrast", "interval of the contrast", "interval of the group score")
+"""What is asked about templates and pairs alone, too: of these, right ones say what the right one here does."""
+
 Said = tuple[float, float]
 """What the grid's test says of one table, and what a right one says: both as evidence, which is not negative."""
 
@@ -116,22 +119,42 @@ def _narrowness(low: float | None, high: float | None, half: float) -> Said:
     return (2 * half / (high - low) if low is not None and high is not None and high > low else 0.0), 1.0
 
 
-def shares(differences: Floats, seed: int) -> dict[str, float]:
+def shares(differences: Floats, seed: int) -> dict[tuple[str, str], float]:
     """What each test says of many exchanges, as a share of what a right one says; none where cells are all alike.
 
     ``differences`` (templates, pairs) are those of two sides, in nats. Names are exchanged in whole templates, or in
     whole word pairs where these differ more: exchanged the other way, what templates or pairs share would cancel out.
+    The contrast and the intervals are asked the same of templates alone and of pairs alone (:func:`_alone`): a test
+    that counts one of the two twice says little more of cells in which the other differs more. Keys are the test and
+    what it was asked about, empty for whole cells.
     """
-    rng = np.random.default_rng(seed)
-    told: list[Mapping[str, Said]] = []
     by_template = differences.mean(axis=1).var(ddof=1) / len(differences)
     by_pair = differences.mean(axis=0).var(ddof=1) / differences.shape[1]
-    shape = (len(differences), 1) if by_template >= by_pair else (1, differences.shape[1])
-    for _ in range(EXCHANGES):
-        table = differences * rng.choice([-1.0, 1.0], size=shape)
-        if TwoWay.of(table).error > 1e-9 * np.abs(table).max():
-            told.append(said(table, seed))
-    return {name: _share(np.array([one[name] for one in told])) for name in LIMITS if told}
+    templates, pairs = (len(differences), 1), (1, differences.shape[1])
+    asked = (
+        ("", differences, templates if by_template >= by_pair else pairs),
+        (" of templates alone", _alone(differences, 1), templates),
+        (" of word pairs alone", _alone(differences, 0), pairs),
+    )
+    found: dict[tuple[str, str], float] = {}
+    for what, cells, shape in asked:
+        rng, told = np.random.default_rng(seed), list[Mapping[str, Said]]()
+        for _ in range(EXCHANGES):
+            table = cells * rng.choice([-1.0, 1.0], size=shape)
+            if TwoWay.of(table).error > 1e-9 * np.abs(differences).max():
+                told.append(said(table, seed))
+        names = ALONE if what else LIMITS
+        found |= {(name, what): _share(np.array([one[name] for one in told])) for name in names if told}
+    return found
+
+
+def _alone(differences: Floats, axis: int) -> Floats:
+    """What the cells along ``axis`` share (1: each template, 0: each word pair), and a tenth as much of their own."""
+    shared = differences.mean(axis=axis, keepdims=True)
+    rest = differences - shared - differences.mean(axis=1 - axis, keepdims=True) + differences.mean()
+    size = float(rest.std())
+    found: Floats = shared + (rest * (float(shared.std()) / 10 / size) if size > 0 else rest)
+    return found
 
 
 def _share(said: Floats) -> float:
@@ -145,8 +168,8 @@ def _share(said: Floats) -> float:
 def unlike_right_ones(differences: Floats, seed: int) -> list[str]:
     """The tests that say more or less than a right one does, in sentences."""
     return [
-        f"{name}: says {share:.2f} of what a right test says of exchanged names ({low} to {high} would do)"
-        for name, share in shares(differences, seed).items()
+        f"{name}{what}: says {share:.2f} of what a right test says of exchanged names ({low} to {high} would do)"
+        for (name, what), share in shares(differences, seed).items()
         for low, high in [LIMITS[name]]
         if not low <= share <= high
     ]
