@@ -21,13 +21,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
+import pandas as pd
 from coverage_rows import Limits
 from scipy.special import ndtri
 
+from lm_audit.audits.privacy.attribution.changes import Frames, Resampling, transition_rows
 from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
 from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.stats import bounded_mean, mean_exposure, roc_auc, studentised_difference, tpr_at_fpr
 from lm_audit.stats.ranking.average_precision import pr_interval
+from lm_audit.stats.ranking.intervals import expected_average_precision
 
 SEED, RESAMPLES, TRUTH_RUNS = 20260, 599, 4000
 SIZES = ((8, 200), (15, 200), (50, 200), (50, 1000))
@@ -229,7 +232,46 @@ def heavy_tails() -> Iterator[Design]:
             yield Design("difference in differences", f"{n} / {m}, lognormal, spread x {ratio}", ">= 93%", once)
 
 
-PARTS = (differences, exposures, shares, rankings, tests, heavy_tails)
+def nothing_there() -> Iterator[Design]:
+    """What must not be said where members are like their twins."""
+    for n, m in ((15, 200), (50, 200)):
+        chance = expected_average_precision(n, n + m)
+
+        def above(rng: np.random.Generator, n: int = n, m: int = m, chance: float = chance) -> bool | None:
+            found = pr_interval(rng.normal(size=n), rng.normal(size=m), n_resamples=199, seed=int(rng.integers(2**31)))
+            return None if found.low is None else bool(found.low > chance)
+
+        yield Design("average precision shown above chance, members like twins", f"{n} / {m}", "<= 5.5%", above)
+        for shift in (-1.0, 1.0, 3.0):
+
+            def leaks(rng: np.random.Generator, n: int = n, m: int = m, shift: float = shift) -> bool:
+                before, after = (stage(rng, n, m) for _ in range(2))
+                for rows in (after.members, after.twins):
+                    rows["span_mean_logprob"] += shift
+                rows = transition_rows("Base_to_SFT", before, after, Resampling(int(rng.integers(2**31)), RESAMPLES))
+                paired = next(row for row in rows if row["metric"] == "secret_logprob")
+                return bool(paired["significant"])
+
+            yield Design("paired row significant, both shift alike", f"{n} / {m}, {shift:+}", "<= 5.5%", leaks)
+    for n in (30, 100, 400):
+
+        def equal(rng: np.random.Generator, n: int = n) -> bool:
+            bound = epsilon_of_scores(np.zeros(n), rng.random(n) < 0.5).value
+            return bound is not None and bound > 0
+
+        yield Design("epsilon above 0, all scores equal", f"{n} coins", "never", equal)
+
+
+def stage(rng: np.random.Generator, members: int, twins: int) -> Frames:
+    """Scores of one stage, drawn alike for members and twins."""
+
+    def rows(n: int) -> pd.DataFrame:
+        return pd.DataFrame({"span_mean_logprob": rng.normal(-3, 1, n)})
+
+    return Frames(rows(members), rows(twins), pd.DataFrame())
+
+
+PARTS = (differences, exposures, shares, rankings, tests, heavy_tails, nothing_there)
 
 
 def designs() -> list[Design]:
