@@ -246,8 +246,8 @@ def nothing_there() -> Iterator[Design]:
 
             def leaks(rng: np.random.Generator, n: int = n, m: int = m, shift: float = shift) -> bool:
                 before, after = (stage(rng, n, m) for _ in range(2))
-                for rows in (after.members, after.twins):
-                    rows["span_mean_logprob"] += shift
+                for table in (after.members, after.twins):
+                    table["span_mean_logprob"] += shift
                 rows = transition_rows("Base_to_SFT", before, after, Resampling(int(rng.integers(2**31)), RESAMPLES))
                 paired = next(row for row in rows if row["metric"] == "secret_logprob")
                 return bool(paired["significant"])
