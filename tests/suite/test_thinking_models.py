@@ -130,7 +130,7 @@ def test_a_length_that_leaves_no_room_for_the_thought_is_left_out(folder: Path) 
     options = {option.name: option.default for option in OPTIONS} | {"needle_lengths": "400,440"}
     (plan,) = plans(lambda name: options[name], "smoke", 0, ROOT / "fixtures" / "needle" / "plans.toml", Asking())
     lengths, reasons = measurable(model(folder, "loops", thinking=100), plan)
-    assert lengths == [400] and "100 for its thought (--thinking-tokens)" in reasons[0]
+    assert lengths == [400] and "its thought of 100" in reasons[0] and "--thinking-tokens" in reasons[0]
     (plain,) = plans(
         lambda name: options[name],
         "smoke",

@@ -13,13 +13,20 @@ from lm_audit.audits.bias.grid.controls.exchanges import LIMITS, unlike_right_on
 
 ROOT = Path(__file__).resolve().parents[3]
 
+
+def alone(*figures: str) -> set[str]:
+    """What is also asked about one factor with the other's share removed."""
+    return {f"{figure} of {factor} alone" for figure in figures for factor in ("templates", "word pairs")}
+
+
+CONTRAST, GROUP_SCORE = ("contrast", "interval of the contrast"), "interval of the group score"
 COUNTED = {
-    "the contrast": {"contrast", "interval of the contrast", "sign flips"},
+    "the contrast": {*CONTRAST, "sign flips", *alone(*CONTRAST)},
     "the equivalence": {"equivalence"},
     "the disparity": {"disparity"},
     "the permutation": {"permutation"},
-    "the group score": {"interval of the group score"},
-    "every test": set(LIMITS),
+    "the group score": {GROUP_SCORE, *alone(GROUP_SCORE)},
+    "every test": {*LIMITS, *alone(*CONTRAST, GROUP_SCORE)},
 }
 
 
