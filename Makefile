@@ -8,8 +8,7 @@
 # make lock    write requirements.lock (run time) and requirements-dev.lock (all that the tests need) from pyproject.toml
 # make allure  build the Allure report of the latest run (needs Node.js)
 #
-# WORKERS is the number of processes of make audit: auto takes as many as cores, memory and models allow, 0 none;
-# TEST_WORKERS that of make test: a third of what the tests take of the clock is waiting, so three keep two cores busy.
+# WORKERS is the number of processes of make audit: auto takes as many as cores, memory and models allow, 0 none.
 # PYTHON names the interpreter (3.11 or newer), VENV the environment's folder, TORCH_INDEX a package index that holds
 # PyTorch's CPU wheels (optional: pytorch.org names it; without it pip's own configuration decides).
 
@@ -19,7 +18,7 @@ TORCH ?= 2.13.0
 TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= auto
-TEST_WORKERS ?= 3
+TEST_WORKERS ?= 2
 ARGS ?=
 COVERED ?= tests properties
 
