@@ -44,6 +44,8 @@ def place_for_reruns(config: pytest.Config) -> dict[str, Any]:
         with contextlib.suppress(ImportError, AttributeError, OSError):
             from pytest_rerunfailures import ServerStatusDB, XDistHooks
 
-            node = SimpleNamespace(workerinput=handed, config=SimpleNamespace(failures_db=ServerStatusDB()))
+            counts = ServerStatusDB()
+            counts.sock.listen()  # Its own thread does, but maybe after this session has called.
+            node = SimpleNamespace(workerinput=handed, config=SimpleNamespace(failures_db=counts))
             XDistHooks().pytest_configure_node(node)
     return handed

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from pytest_rerunfailures import ClientStatusDB, ServerStatusDB
 
+from lm_audit.plugin.compat import place_for_reruns
 from tests.plugin.acknowledging_audit import Measured, evidence_of, only_run
 from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
 
@@ -187,3 +190,25 @@ def test_sessions_start_beside_the_plugins_that_expect_xdist(tmp_path: Path) -> 
     outcome = on_cluster(folder, "-k", "c1 or c2", more_plugins=("xdist", "rerunfailures", "allure_pytest"))
     assert outcome.code == 0, outcome.output
     assert outcome.counts["passed"] == 2 and "failed" not in outcome.counts
+
+
+def test_the_place_for_reruns_answers_as_soon_as_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    """The plugin opens its port in a thread, which may come late."""
+    started = threading.Event()
+    serve = ServerStatusDB.run_server
+
+    def serve_late(places: ServerStatusDB) -> None:
+        started.wait(10)
+        serve(places)
+
+    monkeypatch.setattr(ServerStatusDB, "run_server", serve_late)
+    with_plugin = pytestconfig.pluginmanager.hasplugin
+    monkeypatch.setattr(
+        pytestconfig.pluginmanager, "hasplugin", lambda name: name == "rerunfailures" or with_plugin(name)
+    )
+    handed = place_for_reruns(pytestconfig)
+    threading.Timer(0.2, started.set).start()
+    client = ClientStatusDB(handed["sock_port"], handed["statusdb_token"])
+    client.sock.close()

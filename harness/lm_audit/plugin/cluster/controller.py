@@ -154,7 +154,7 @@ class Controller:
         node = member.node or ""
         other = differences(ready)
         if other:
-            self._reject(node, f"runs other code: {other}")
+            self._reject(node, f"it runs other code: {other}")
             return
         self._places.started(node)
         self._tell_missing(node, ready.missing)
@@ -270,7 +270,7 @@ class Controller:
         if node not in self._places.bad:
             self._places.bad[node] = why
             self._places.useless.add(node)
-            self._say(f"{self._places.name(node)} is given no cases: it {why}")
+            self._say(f"{self._places.name(node)} is given no cases: {why}")
         for member in [member for member in self._crew.members if member.node == node and not member.ready]:
             self._crew.dismiss(member)
 
