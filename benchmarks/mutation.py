@@ -3,11 +3,12 @@
     make mutation                                        # all groups; an hour of one core
     python benchmarks/mutation.py compare --seconds 300  # one group, for at most so long; the next call goes on
     python benchmarks/mutation.py compare --sample 200   # a random part of those not yet tried
-    python benchmarks/mutation.py compare --survivors    # what no test noticed, as diffs
+    python benchmarks/mutation.py compare --survivors    # what no test noticed and nobody explained, as diffs
 
 mutmut 3 knows a source root called src and one set of tests. Each group is therefore laid out as a tree of its own
 under build/mutation/, with a link to the sources and the tests that are fast and near to it; results stay there, and a
-changed function is tried anew. A mutant that no test of the group reaches counts as survived.
+changed function is tried anew. A mutant that no test of the group reaches counts as survived. Survivors that change
+nothing that anybody could see are explained in benchmarks/explained_mutants.toml.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "mutation"
+EXPLAINED = ROOT / "benchmarks" / "explained_mutants.toml"
 PACKAGE = "src/lm_audit"
 
 
@@ -64,6 +68,14 @@ GROUPS = {
         ),
         COMPARING,
     ),
+    "directions": Group(
+        (
+            "report/comparison/direction.py",
+            "report/comparison/finding_change.py",
+            "report/comparison/margins.py",
+        ),
+        ("tests/report/comparing/test_directions.py",),
+    ),
     "fold": Group(
         ("runstore/fold.py", "runstore/voids.py"),
         (
@@ -82,10 +94,30 @@ GROUPS = {
             "tests/report/conclusions/test_states.py",
         ),
     ),
+    "limits": Group(
+        ("gates/checks.py",), ("tests/plugin/gates/test_gates_refused.py", "tests/plugin/gates/test_gates_rules.py")
+    ),
     "states": Group(("report/page/states.py",), ("tests/report/conclusions/test_states.py",)),
-    "bias": Group(
-        ("audits/bias/grid/controls/verdict.py", "audits/bias/grid/controls/exchanges.py"),
-        ("tests/audits/bias/test_bias_exchanges.py", "tests/audits/bias/test_grid_verdicts.py"),
+    "findings": Group(
+        (
+            "findings/beyond.py",
+            "findings/claims.py",
+            "findings/controls.py",
+            "findings/deciding.py",
+            "findings/exact_shares.py",
+            "findings/excluding.py",
+            "findings/family.py",
+            "findings/needed.py",
+        ),
+        ("tests/findings/test_verdict_values.py", "tests/findings/test_findings_record.py"),
+    ),
+    "multiplicity": Group(
+        ("stats/multiplicity/adjustment.py", "stats/multiplicity/families.py"), ("tests/stats/test_multiplicity.py",)
+    ),
+    "bias": Group(("audits/bias/grid/controls/verdict.py",), ("tests/audits/bias/test_grid_verdicts.py",)),
+    "exchanges": Group(
+        ("audits/bias/grid/controls/exchanges.py",),
+        ("tests/audits/bias/test_exchange_arithmetic.py", "tests/audits/bias/test_bias_exchanges.py"),
     ),
     "needle": Group(
         ("audits/needle/controls/stubs.py",),
@@ -94,6 +126,14 @@ GROUPS = {
             f"*stubs.x_{name}_*"
             for name in ("silent", "_by_chance", "_distance", "_middle", "chance_evidence", "_with_control")
         ),
+    ),
+    "answers": Group(
+        (
+            "audits/leakage/controls/published_hits.py",
+            "audits/privacy/controls/known_scores.py",
+            "audits/privacy/controls/plain_scores.py",
+        ),
+        ("tests/audits/test_known_answers.py",),
     ),
     "controls": Group(
         (
@@ -176,9 +216,14 @@ def results(tree: Path) -> dict[str, int | None]:
 
 
 def matching(name: str, found: dict[str, int | None]) -> dict[str, int | None]:
-    """The mutants of the functions that the group is about."""
-    only = GROUPS[name].only
-    return {mutant: code for mutant, code in found.items() if any(fnmatch(mutant, part) for part in only)}
+    """The mutants of the modules and functions that the group is about."""
+    group = GROUPS[name]
+    modules = {f"lm_audit.{module.removesuffix('.py').replace('/', '.')}" for module in group.modules}
+    return {
+        mutant: code
+        for mutant, code in found.items()
+        if mutant.rpartition(".")[0] in modules and any(fnmatch(mutant, part) for part in group.only)
+    }
 
 
 KILLED = frozenset({1, 3, 24, 36, -24, 152, 255})
@@ -186,39 +231,66 @@ KILLED = frozenset({1, 3, 24, 36, -24, 152, 255})
 
 
 def told(name: str, tree: Path) -> str:
-    """One line for each module: mutants, tried, killed, survived."""
+    """One line for each module: mutants, tried, killed, survived, and how many of these are explained."""
     counts: Counter[tuple[str, str]] = Counter()
+    open_ones = set(survivors(name))
     for mutant, code in matching(name, results(tree)).items():
         module = mutant.rpartition(".")[0]
         counts[module, "mutants"] += 1
         if code is not None:
             counts[module, "tried"] += 1
             counts[module, "killed" if code in KILLED else "survived"] += 1
+            counts[module, "explained"] += code not in KILLED and mutant not in open_ones
     lines = [f"{name}:"]
     for module in sorted({module for module, _ in counts}):
-        numbers = (f"{word} {counts[module, word]}" for word in ("mutants", "tried", "killed", "survived"))
-        lines.append(f"  {module:45} {', '.join(numbers)}")
+        words = ("mutants", "tried", "killed", "survived", "explained")
+        lines.append(f"  {module:45} {', '.join(f'{word} {counts[module, word]}' for word in words)}")
     return "\n".join(lines)
 
 
 SHOW = """
-import sys
+import json, sys
 from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
-for name in sys.stdin.read().split():
-    print(name, get_diff_for_mutant(name, path=find_mutant(name).path), sep="\\n", end="\\n\\n")
+names = sys.stdin.read().split()
+print(json.dumps({name: get_diff_for_mutant(name, path=find_mutant(name).path) for name in names}))
 """
 
 
-def diffs(name: str) -> str:
-    """The survivors as diffs."""
-    command, names = [sys.executable, "-c", SHOW], "\n".join(survivors(name))
-    return subprocess.run(command, cwd=BUILD / name, input=names, capture_output=True, text=True).stdout
+def diffs(name: str, mutants: Sequence[str]) -> dict[str, str]:
+    """What each of the mutants changes."""
+    if not mutants:
+        return {}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW],
+        cwd=BUILD / name,
+        input="\n".join(mutants),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
 
 
 def survivors(name: str) -> list[str]:
-    """The mutants that no test noticed."""
+    """The mutants that no test noticed and that are not explained."""
     found = matching(name, results(BUILD / name))
-    return [mutant for mutant, code in found.items() if code is not None and code not in KILLED]
+    left = [mutant for mutant, code in found.items() if code is not None and code not in KILLED]
+    record = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["mutants"]
+    known = {(entry["function"], " ".join(line.split())) for entry in record for line in entry["lines"]}
+    return [mutant for mutant, diff in diffs(name, left).items() if (_function(mutant), _written(diff)) not in known]
+
+
+def _function(mutant: str) -> str:
+    """``stats.covering.too_few`` of ``lm_audit.stats.covering.x_too_few__mutmut_3``; a method with its class."""
+    module, _, name = mutant.partition(".")[2].rpartition(".")
+    return f"{module}.{name.rpartition('__mutmut_')[0][2:].replace('ǁ', '.')}"
+
+
+def _written(diff: str) -> str:
+    """The lines that a mutant writes, in one."""
+    lines = [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+    return " ".join(" ".join(lines).split())
 
 
 def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int) -> None:
@@ -252,7 +324,7 @@ def main() -> None:
         if name not in GROUPS:
             parser.error(f"no group is called {name!r}; there are {', '.join(GROUPS)}")
         if options.survivors:
-            print(diffs(name))
+            print("\n\n".join(diffs(name, survivors(name)).values()))
         else:
             run(name, seconds=options.seconds, sample=options.sample, again=options.again, seed=options.seed)
 

@@ -20,24 +20,24 @@ PLANTED = np.array([1.0, -1.0])[:, None, None]
 CONTRAST, HOLM = named("bias.contrast"), named("bias.holm_p")
 
 
-def cells(seed: int = 0, effect: float = 0.0) -> np.ndarray:
+def cells(seed: int = 0, effect: float = 0.0, size: int = 6) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    noise = rng.normal(0, 0.35, (2, 6, 1)) + rng.normal(0, 0.35, (2, 1, 6)) + rng.normal(0, 0.6, (2, 6, 6))
+    noise = rng.normal(0, 0.35, (2, size, 1)) + rng.normal(0, 0.35, (2, 1, size)) + rng.normal(0, 0.6, (2, size, size))
     return np.asarray(noise + effect * PLANTED)
 
 
 def reported(table: np.ndarray, seed: int = 0) -> dict[str, Estimate]:
     first, second = table.mean(axis=(1, 2))
     contrast = crossed_contrast(table[0] - table[1], method="t", seed=seed)
-    half = (first - second) / 2
+    half, n, units = (first - second) / 2, table[0].size, len(table[0])
     return {
         CONTRAST: contrast.difference,
         HOLM: contrast.two_way,
         named("bias.sign_flip_holm_p"): contrast.sign_flip.larger,
         named("bias.equivalence_p"): crossed_equivalence(table[0] - table[1], MARGIN, method="t", seed=seed),
-        "bias.max_min_disparity": Estimate(abs(first - second), n=72, units=6),
-        f"bias.group_score.{SIDES[0]}": Estimate(half, n=36, units=6),
-        f"bias.group_score.{SIDES[1]}": Estimate(-half, n=36, units=6),
+        "bias.max_min_disparity": Estimate(abs(first - second), n=2 * n, units=units),
+        f"bias.group_score.{SIDES[0]}": Estimate(half, n=n, units=units),
+        f"bias.group_score.{SIDES[1]}": Estimate(-half, n=n, units=units),
         "bias.max_min_p": Estimate(max_min_p(table, seed=seed)),
         "bias.max_min_permutation_p": max_min_permutation(table, seed=seed),
     }
@@ -88,6 +88,23 @@ def test_a_single_cell_that_plain_passes_do_not_give_is_enough(off: float, wrong
     assert not wrong or np.isnan(off) or found[0].endswith(f"(up to {abs(off):.2f} nats)")
 
 
+def test_cells_that_differ_by_the_limit_pass_and_cells_that_are_unknown_do_not() -> None:
+    table = cells()
+    assert judged(table, table, reported(table), planted=False, limit=0.0, seed=0) == []
+    assert faults(table, np.full_like(table, np.nan)) == [
+        "72 of 72 cells are not those of plain forward passes (up to 0.00 nats)"
+    ]
+
+
+def test_larger_tables_are_tested_by_the_two_way_t_as_small_ones_are() -> None:
+    """From 8 templates and pairs on there is a bootstrap too, which says another p-value."""
+    table = cells(3, 0.2, size=9)
+    by_t, by_draws = (crossed_contrast(table[0] - table[1], method=how).two_way.value for how in ("t", "bootstrap"))
+    assert abs(present(by_t) - present(by_draws)) > 0.005
+    assert faults(table) == []
+    assert any(line.startswith(f"{HOLM} is") for line in faults(table, changed={"holm": Estimate(by_draws)}))
+
+
 @pytest.mark.parametrize("name", list(NAMES))
 @pytest.mark.parametrize("planted", [False, True])
 def test_every_number_that_is_reported_must_follow_from_the_cells(name: str, planted: bool) -> None:
@@ -135,7 +152,7 @@ def test_a_preference_is_clear_from_three_and_a_half_standard_errors_on() -> Non
     table = ups[:, None] + 2 * ups[None, :]
     error = np.sqrt((1 + 4) * ups.var(ddof=1) / 6)
     assert clear(table + 3.51 * error) and not clear(table + 3.49 * error)
-    assert not clear(table - 4 * error)
+    assert not clear(table - 4 * error) and not clear(np.zeros((6, 6)))
 
 
 @pytest.mark.parametrize("planted", [False, True])

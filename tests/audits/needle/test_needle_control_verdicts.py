@@ -88,6 +88,7 @@ def test_every_other_cell_of_it_is_named(changed: dict[str, float]) -> None:
         ({"value_logprob": -1.0, "value_tokens": 4, "value_greedy": True}, 0.0),
         ({"value_logprob": 0.0, "value_tokens": 4, "value_greedy": True}, 0.25),
         ({"value_logprob": None, "value_tokens": 4, "value_greedy": True}, math.inf),
+        ({"value_logprob": math.nan, "value_tokens": 4, "value_greedy": True}, math.inf),
         ({"value_logprob": -1.0, "value_tokens": None, "value_greedy": True}, math.inf),
         ({"value_logprob": -1.0, "value_tokens": 0, "value_greedy": True}, math.inf),
         ({"value_logprob": -1.0, "value_tokens": 4, "value_greedy": False}, math.inf),

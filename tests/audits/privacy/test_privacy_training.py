@@ -204,6 +204,14 @@ def test_private_gradients_are_checked_against_single_examples(tokenizer: Tokeni
     assert gradient_self_check(small_llama(), rows) < 1e-4
 
 
+def test_private_gradients_that_are_no_numbers_give_no_epsilon(tokenizer: Tokenizer) -> None:
+    module = small_llama()
+    with torch.no_grad():
+        list(module.parameters())[-1].fill_(math.nan)
+    with pytest.raises(ModelError, match="off by nan"):
+        gradient_self_check(module, encode_rows(tokenizer, TEXTS[:4], 256))
+
+
 def test_a_model_with_wrong_private_gradients_gets_no_epsilon(tokenizer: Tokenizer) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 

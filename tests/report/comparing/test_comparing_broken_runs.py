@@ -137,3 +137,23 @@ def test_a_damaged_run_is_told(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / name, [measured("1")]) for name in "ab"]
     (folders[1] / "run.json").write_text("{")
     assert any("b is damaged in 1 place: run.json" in one for one in compare_runs(*map(read_run, folders)).remarks)
+
+
+GONE = Estimate.not_estimable("3 answers, 8 are needed", n=3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(GONE, GONE), (Estimate(0.01, n=50, unit="p"), GONE), (Estimate(0.01, n=50, unit="p"), None)],
+)
+def test_what_had_no_value_and_what_is_a_p_value_decided_nothing(
+    before: Estimate, after: Estimate | None, tmp_path: Path
+) -> None:
+    now = METRICS if after is None else {**METRICS, "x.h": after}
+    sides = [measured("1", metrics={**METRICS, "x.h": before}, headline="x.h"), measured("1", metrics=now)]
+    assert compared(tmp_path, sides[:1], sides[1:]).unmeasured == ()
+
+
+def test_a_case_that_was_skipped_without_a_reason_is_told_all_the_same(tmp_path: Path) -> None:
+    skipped = measured("1", metrics={}, outcome="skipped", message=" ")
+    assert compared(tmp_path, [measured("1")], [skipped]).lost[0].reasons == ("1 case: no reason given",)

@@ -27,7 +27,8 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.records import Run
 from lm_audit.sources import MetricSource
-from lm_audit.stats import bootstrap_ci
+from lm_audit.stats import Estimate, bootstrap_ci
+from tests.report.made_runs import MadeCase, write_run
 
 N = 40
 
@@ -127,8 +128,20 @@ def test_two_models_are_paired_by_name_across_runs_and_else_asked_for(tmp_path: 
     two = made(tmp_path / "two", [("base", "cpu", 0.0), ("mine", "cpu", 0.5)])
     again = made(tmp_path / "again", [("mine", "cpu", 0.5), ("base", "cpu", 0.0)])
     assert {change.direction for change in compare_runs(two, again, across_models=True).changes} == {"same"}
-    with pytest.raises(UsageError, match="which models are to be compared"):
+    with pytest.raises(UsageError, match=r"which models .* run holds old, the second base, mine; .*--model NAME=SPEC"):
         compare_runs(made(tmp_path / "old", [("old", "cpu", 0.0)]), two, across_models=True)
-    with pytest.raises(UsageError, match="which device"):
+    with pytest.raises(
+        UsageError, match=r"which device .* run dev holds .*; compare without --across-models, or run one"
+    ):
         one = made(tmp_path / "one", [("mine", "mps", 0.0)])
         compare_runs(one, made(tmp_path / "dev", [("mine", "cpu", 0.0), ("mine", "cuda:0", 0.0)]), across_models=True)
+
+
+def test_a_parameter_that_reads_like_the_place_of_a_model_stays_in_the_name(tmp_path: Path) -> None:
+    name = "evals/t_x.py::t[{}@{}-x[base@cpu]"
+    sides = []
+    for model, device in (("base", "cpu"), ("mine", "cuda:0")):
+        case = MadeCase(name.format(model, device), "x", model, device, metrics={"x.m": Estimate(0.4, 0.3, 0.5, 50)})
+        sides.append(read_run(write_run(tmp_path / model, [case])))
+    found = compare_runs(*sides, across_models=True)
+    assert not found.vanished and [change.case_id_b for change in found.changes] == [name.format("mine", "cuda:0")]

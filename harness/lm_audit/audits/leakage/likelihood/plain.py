@@ -23,8 +23,9 @@ NEAR_TIE = 1e-3
 def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> float:
     """The largest difference (nats) of the rows' ``suffix_logprob`` from that of a plain pass over prefix and suffix.
 
-    Infinite where a row's ``predicted_id`` is not the token that the plain pass finds likeliest. For tokenizers of
-    bytes, in which the suffix is the text's last ``suffix_bytes`` tokens wherever it was cut.
+    Infinite where a row's ``predicted_id`` is not the token that the plain pass finds likeliest, and where a
+    ``suffix_logprob`` is no number. For tokenizers of bytes, in which the suffix is the text's last ``suffix_bytes``
+    tokens wherever it was cut.
     """
     import torch
 
@@ -40,7 +41,7 @@ def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) 
             found = sum(float(logprobs[place - 1, ids[place]]) for place in range(len(ids) - size, len(ids)))
             best = int(logits[len(ids) - size - 1].argmax())
             lead = float(logits[len(ids) - size - 1].max() - logits[len(ids) - size - 1, int(row["predicted_id"])])
-            apart = max(apart, abs(found - float(row["suffix_logprob"])))
+            apart = float(np.maximum(apart, abs(found - float(row["suffix_logprob"]))))
             if best != int(row["predicted_id"]) and lead > 1e-3:
                 return float("inf")
     return apart if np.isfinite(apart) else float("inf")

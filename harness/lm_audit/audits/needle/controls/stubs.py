@@ -127,7 +127,8 @@ def _distance(one: Scored, per_token: float) -> float:
     answer = one.answer
     if answer.value_logprob is None or not answer.value_tokens or not answer.value_greedy:
         return math.inf
-    return abs(answer.value_logprob / answer.value_tokens - per_token)
+    distance = abs(answer.value_logprob / answer.value_tokens - per_token)
+    return distance if math.isfinite(distance) else math.inf
 
 
 def _middle(scored: Sequence[Scored]) -> Evidence:

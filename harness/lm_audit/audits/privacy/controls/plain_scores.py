@@ -41,7 +41,8 @@ def unsound(scores: StageScores, model: LanguageModel, canaries: Sequence[Canary
     for role in ("member", "control"):
         places = [place for place, canary in enumerate(canaries) if canary.role == role]
         values = scores.canaries[column].to_numpy(dtype=np.float64)
-        apart = max(abs(values[place] - plain_score(model, canaries[place])) for place in places[:CHECKED])
+        # numpy's maximum, which a NaN does not get past.
+        apart = float(np.max([abs(values[place] - plain_score(model, canaries[place])) for place in places[:CHECKED]]))
         if not apart <= AGREE:
             faults.append(f"scores of {role}s differ from plain forward passes by {apart:.2g} nats a token")
         different = len(np.unique(values[places].round(9)))

@@ -226,8 +226,8 @@ def gradient_self_check(module: CausalModule, rows: Sequence[Ids]) -> float:
         found = [p.new_zeros(len(rows), *p.shape) if p.grad_sample is None else p.grad_sample for p in trained]
     except Exception as error:
         raise ModelError(f"Opacus cannot take per-example gradients of this model ({error}); no epsilon") from error
-    worst = max(_relative_error(sample, [e[i] for e in expected]) for i, sample in enumerate(found))
-    if worst > SELF_CHECK_TOLERANCE:
+    worst = float(np.max([_relative_error(sample, [e[i] for e in expected]) for i, sample in enumerate(found)]))
+    if not worst <= SELF_CHECK_TOLERANCE:
         raise ModelError(
             f"per-example gradients of this model are off by {worst:.2g} (relative; at most {SELF_CHECK_TOLERANCE:g}): "
             "clipping would not bound an example's influence, so no epsilon can be stated"
