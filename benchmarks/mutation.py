@@ -68,6 +68,9 @@ GROUPS = {
         ),
         COMPARING,
     ),
+    "changes": Group(
+        ("sources/change.py", "sources/limits.py", "sources/swaps.py"), ("tests/sources/test_change_values.py",)
+    ),
     "directions": Group(
         (
             "report/comparison/direction.py",

@@ -56,6 +56,8 @@ def test_controls_share_nothing_of_it_and_the_seed_reaches_every_test(
     cases = [control(), measured("1"), measured("2"), measured("3")]
     compared(tmp_path, cases, cases, seed=7)
     assert told == [{"resolution": LEVEL / 3, "seed": 7, "redrawn": False}] * 3
+    compared(tmp_path, cases, cases)
+    assert [options["seed"] for options in told[3:]] == [0] * 3
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -131,6 +133,9 @@ def test_rows_that_were_lost_are_told_and_not_taken_for_items_of_one_run(tmp_pat
     found = compare_runs(*runs)
     assert [(change.basis, change.only_a) for change in found.changes] == [("intervals", 0)]
     assert any("30 of 50 rows are not there" in remark for remark in found.remarks)
+    file.write_text("{\n" * 3 + file.read_text())
+    damage = [remark for remark in compare_runs(*runs).remarks if "so intervals are compared" in remark]
+    assert len(damage) == 1 and damage[0].startswith("rows of b are damaged")
 
 
 def test_a_damaged_run_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,378 @@
+"""A change between two runs, its test and its interval, against values worked out elsewhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t, ttest_ind, ttest_rel
+
+from lm_audit.sources import MetricSource, register_statistic
+from lm_audit.sources.change import Change, _error, _spread, _sum, change_between
+from lm_audit.sources.content import OtherData
+from lm_audit.sources.limits import interval_of, t_p_value
+from lm_audit.sources.spread import Spread
+from lm_audit.sources.swaps import Side, _errors, draws_for, swap_test, swap_test_of_mean
+from lm_audit.sources.units import RowTable
+from lm_audit.stats import Estimate
+
+Rows = list[dict[str, Any]]
+SOURCE = MetricSource.mean("v")
+A = np.array([0.3, 1.1, -0.4, 0.9, 0.2, 1.7, -0.8, 0.6])
+STEPS = np.array([0.5, 0.9, 0.2, 1.4, 0.7, 0.1, 1.2, 0.8])
+
+
+def rows(values: Any, **columns: Any) -> Rows:
+    """Items i0, i1, ... with a value, and what each column holds of them."""
+    return [
+        {"item": f"i{k}", "v": float(v), **{name: column[k] for name, column in columns.items()}}
+        for k, v in enumerate(values)
+    ]
+
+
+def between(a: Rows, b: Rows, source: MetricSource = SOURCE, **options: Any) -> Any:
+    return change_between(source, RowTable(a), RowTable(b), **options)
+
+
+def change(a: Rows, b: Rows, source: MetricSource = SOURCE, **options: Any) -> Change:
+    found = between(a, b, source, **options)
+    assert isinstance(found, Change)
+    return found
+
+
+# The test that exchanges runs.
+
+
+@pytest.mark.parametrize(
+    ("differences", "p", "floor"),
+    [
+        ([], 1.0, 1.0),
+        ([0.0, 0.0], 1.0, 1.0),
+        ([1.0, 2.0, 4.0], 2 / 8, 2 / 8),
+        ([1.0, 2.0, -4.0], 1.0, 2 / 8),
+        ([-1.0, -2.0, 4.0, 0.0, 8.0], 8 / 16, 2 / 16),
+        # Of one size: the sign test.
+        ([1.0, 1.0, -1.0, 1.0], 10 / 16, 2 / 16),
+        ([-2.0, -2.0, -2.0], 2 / 8, 2 / 8),
+        ([0.1 + 0.2, 0.3, -0.3], 1.0, 2 / 8),
+    ],
+)
+def test_signs_of_differences_are_turned(differences: list[float], p: float, floor: float) -> None:
+    found = swap_test_of_mean(np.array(differences), resolution=0.01, seed=0)
+    assert (found.p, found.floor) == pytest.approx((p, floor))
+
+
+def test_many_signs_are_drawn_by_the_seed_as_often_as_the_resolution_asks() -> None:
+    strong, none = np.arange(1.0, 41.0), np.arange(1.0, 41.0) * np.where(np.arange(40) % 2, 1, -1)
+    assert swap_test_of_mean(strong, resolution=1e-3, seed=1).p == 1 / 10_001
+    assert swap_test_of_mean(strong, resolution=1e-3, seed=1).floor == 1 / 10_001
+    assert swap_test_of_mean(strong, resolution=1.0, seed=1).p == 1 / 2000
+    # What is no change after the first draws is not asked again.
+    found = [swap_test_of_mean(none, resolution=1e-3, seed=seed) for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2] and found[0].p * 2000 == pytest.approx(round(found[0].p * 2000))
+    assert found[0].floor == 1 / 10_001
+
+
+@pytest.mark.parametrize(("resolution", "draws"), [(1.0, 1999), (0.00501, 1999), (0.001, 10_000), (0.0003, 33_334), (1e-9, 99_999)])  # fmt: skip  # noqa: E501
+def test_ten_times_the_inverse_of_the_resolution_are_drawn(resolution: float, draws: int) -> None:
+    assert draws_for(resolution) == draws
+
+
+def exchanging(differences: Any, **options: Any) -> Any:
+    """The same test for a statistic that is not taken for a mean."""
+    d = np.asarray(differences, dtype=np.float64)
+    settings: dict[str, Any] = {"width": len(d), "resolution": 0.01, "seed": 0} | options
+    return swap_test(lambda patterns: (1 - 2 * patterns) @ d, len(d), **settings)
+
+
+def test_all_exchanges_of_few_clusters_are_tried() -> None:
+    assert (exchanging([]).p, exchanging([]).floor) == (1.0, 1.0)
+    for d in ([1.0, 2.0, 4.0], [1.0, 2.0, -4.0], [1.0, -2.0, 4.0, 8.0, -16.0], list(2.0 ** np.arange(12))):
+        found, known = exchanging(d), swap_test_of_mean(np.array(d), resolution=0.01, seed=0)
+        assert (found.p, found.floor) == pytest.approx((known.p, known.floor))
+    # Of thirteen they are drawn, and more of them where few reach what is seen.
+    many = exchanging(2.0 ** np.arange(13), resolution=1e-3)
+    assert many.floor == 1 / 10_001 and 2 / 2**13 / 2 < many.p < 2 / 2**13 * 2
+    assert exchanging(2.0 ** np.arange(13), resolution=1e-3, slow=True).floor == 1 / 2000
+    assert (many.p * 10_001) % 1 == pytest.approx(0, abs=1e-6)
+
+
+def test_a_change_without_a_value_speaks_for_no_change() -> None:
+    def empty(patterns: np.ndarray) -> np.ndarray:
+        return np.where(patterns.sum(axis=1) == 0, 1.0, np.nan)
+
+    assert swap_test(empty, 3, width=3, resolution=0.01, seed=0).p == 1.0
+
+
+def test_the_error_of_two_sides_is_welchs() -> None:
+    """Changes of five clusters on one side and four on the other, each exchanged or not."""
+    rng = np.random.default_rng(3)
+    d, first = rng.normal(1, 1, 9), np.arange(9) < 5
+    patterns = (np.arange(2**8)[:, None] >> np.arange(9) & 1).astype(np.float64)
+    signed = (1 - 2 * patterns) * d
+    changes = signed[:, first].mean(axis=1) - signed[:, ~first].mean(axis=1)
+    found = _errors(changes, patterns, [Side(first, 5), Side(~first, 4)])
+    known = np.sqrt(signed[:, first].var(axis=1, ddof=1) / 5 + signed[:, ~first].var(axis=1, ddof=1) / 4)
+    assert found == pytest.approx(known)
+    assert _errors(np.zeros(256), patterns, [Side(first, 5), Side(~first, 4)]) is None
+
+
+# The interval.
+
+
+def test_a_t_test_of_a_spread() -> None:
+    assert t_p_value(2.0, Spread(1.0, 10, 11)) == pytest.approx(2 * t.sf(2, 10))
+    assert t_p_value(-3.0, Spread(4.0, 5.5, 11)) == pytest.approx(2 * t.sf(1.5, 5.5))
+    for spread in (Spread(math.nan, 10, 11), Spread(0.0, 10, 11), Spread(-1.0, 10, 11), Spread(1.0, 0, 11), Spread(1.0, math.nan, 11), Spread(math.inf, 10, 11)):  # fmt: skip  # noqa: E501
+        assert math.isnan(t_p_value(2.0, spread))
+
+
+def test_an_interval_is_t_times_the_error_from_six_clusters_on() -> None:
+    found = interval_of(2.0, Spread(0.25, 10, 6), 0.001, n=40, method="m")
+    half = t.isf(0.025, 10) * 0.5
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
+    assert (found.value, found.n, found.method, found.note, found.confidence) == (2.0, 40, "m", None, 0.95)
+    few = interval_of(2.0, Spread(0.25, 10, 5), 0.001, n=40, method="m")
+    assert few == Estimate(2.0, n=40, method="m", note="5 independent clusters, an interval needs 6")
+    for variance in (0.0, -1.0, math.nan, math.inf):
+        flat = interval_of(2.0, Spread(variance, 10, 6), 0.001, n=40, method="m")
+        assert flat == Estimate(2.0, n=40, method="m", note="the change has no spread over the items: no interval")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("variance", "p", "moved"),
+    [
+        (0.25, 0.01, True),  # the t interval holds 0, and the exact test says otherwise
+        (0.04, 0.2, True),
+        (0.04, 0.01, False),
+        (0.25, 0.2, False),
+        (0.25, 0.05, True),
+        (0.04, 1.0, True),
+        (0.04, 0.0501, True),
+        (0.25, None, False),
+    ],
+)
+def test_the_limit_next_to_0_agrees_with_the_exact_test(
+    sign: int, variance: float, p: float | None, moved: bool
+) -> None:
+    found = interval_of(1.0 * sign, Spread(variance, 10, 6), p, n=40, method="m")
+    half = t.isf(0.025, 10) * variance**0.5
+    near = 1 - half if p is None or not moved else 1 - norm.isf(0.025) / max(norm.isf(p / 2), 1e-12)
+    low, high = (near, 1 + half) if sign > 0 else (-1 - half, -near)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_a_change_of_nothing_has_the_t_interval_whatever_the_test_says() -> None:
+    found = interval_of(0.0, Spread(0.25, 10, 6), 0.01, n=40, method="m")
+    assert found.low == -(found.high or 0.0) == pytest.approx(-t.isf(0.025, 10) / 2)
+
+
+# Two runs.
+
+
+def test_a_paired_change_of_a_mean() -> None:
+    found = change(rows(A), rows(A + STEPS), resolution=0.01)
+    assert (found.basis, found.pairs, found.only_a, found.only_b, found.clusters) == ("paired", 8, 0, 0, 8)
+    assert (found.others, found.identical) == (0, False)
+    error = STEPS.std(ddof=1) / 8**0.5
+    assert (found.difference.value, found.error, found.df) == pytest.approx((STEPS.mean(), error, 7))
+    assert (found.p, found.floor) == (2 / 2**8, 2 / 2**8)
+    assert found.difference.method == "paired, 8 items exchanged; t interval" and found.difference.n == 8
+    known = ttest_rel(A + STEPS, A).confidence_interval(0.95)
+    assert (found.difference.low, found.difference.high) == pytest.approx((known.low, known.high))
+    scaled = change(rows(A), rows(A + STEPS), MetricSource.mean("v", scale=-100, offset=7))
+    assert (scaled.difference.value, scaled.error) == pytest.approx((-100 * STEPS.mean(), 100 * error))
+
+
+def test_clusters_change_sides_together() -> None:
+    labels = [k // 2 for k in range(8)]
+    source = MetricSource.mean("v", clusters=("g",))
+    found = change(rows(A, g=labels), rows(A + STEPS, g=labels), source)
+    assert (found.clusters, found.pairs, found.p, found.difference.low) == (4, 8, 2 / 2**4, None)
+    assert found.difference.method == "paired, 4 clusters exchanged; t interval"
+    assert found.difference.note == "4 independent clusters, an interval needs 6"
+    # Where a run does not tell them those of the other hold, item by item.
+    bare = rows(A, g=[0, None, 1, None, None, None, None, 3])
+    assert change(bare, rows(A + STEPS, g=labels), source) == found
+    assert change(rows(A), rows(A + STEPS, g=labels), MetricSource.mean("v")).clusters == 8
+
+
+def test_a_cluster_that_rounding_alone_sets_apart_did_not_move() -> None:
+    labels = [k // 2 for k in range(8)]
+    up = np.array([0.1, -0.1, 0.7, -0.7, 0.3, -0.3, 0.5, 0.5])
+    found = change(rows(A, g=labels), rows(A + up, g=labels), MetricSource.mean("v", clusters=("g",)))
+    assert (found.p, found.floor) == (1.0, 1.0)
+
+
+def test_two_crossed_factors_have_the_two_way_t() -> None:
+    rng = np.random.default_rng(1)
+    r, c = (list(map(str, index.ravel())) for index in np.indices((6, 7)))
+    steps = 1 + rng.normal(size=(6, 1)) + rng.normal(size=(1, 7)) + 0.3 * rng.normal(size=(6, 7))
+    source = MetricSource.mean("v", clusters=("r", "c"))
+    a = rng.normal(size=42)
+    found = change(rows(a, r=r, c=c), rows(a + steps.ravel(), r=r, c=c), source)
+    by_row, by_column = steps.mean(axis=1).var(ddof=1) / 6, steps.mean(axis=0).var(ddof=1) / 7
+    variance = by_row + by_column - steps.var(ddof=1) / 42
+    df = variance**2 / (by_row**2 / 5 + by_column**2 / 6)
+    assert (found.difference.value, found.error, found.df) == pytest.approx((steps.mean(), variance**0.5, df))
+    assert (found.p, found.floor) == pytest.approx((2 * t.sf(abs(steps.mean()) / variance**0.5, df), 0.0))
+    assert (found.clusters, found.difference.method) == (6, "paired, two-way t of 6 x 7 clusters")
+    few = change(rows(a[:35], r=r, c=c), rows((a + steps.ravel())[:35], r=r, c=c), source)
+    assert (few.p, few.floor, few.clusters) == (None, 0.0, 5)
+
+
+@pytest.mark.parametrize("target", [0.0, 50.0, 200.0])
+def test_with_a_target_the_distance_from_it_is_tested(target: float) -> None:
+    """Per cent of 0.3 + 0.5: towards a target above, away from one below; the interval is that of the plain change."""
+    source = MetricSource.mean("v", scale=100, offset=5)
+    found = change(rows(A), rows(A + STEPS), source, target=target)
+    first, second = 100 * A + 5, 100 * (A + STEPS) + 5
+    assert found.difference.value == pytest.approx((second - first).mean())
+    patterns = (np.arange(2**8)[:, None] >> np.arange(8) & 1).astype(bool)
+    sums = [
+        abs(np.where(p, first, second).mean() - target) - abs(np.where(p, second, first).mean() - target)
+        for p in patterns
+    ]
+    assert found.p == pytest.approx(np.mean(np.abs(sums) >= abs(sums[0]) - 1e-9))
+    plain = change(rows(A), rows(A + STEPS), source)
+    assert (found.error, found.df) == (plain.error, plain.df)
+
+
+def test_what_no_item_shows_is_no_change() -> None:
+    same = change(rows(A), rows(A))
+    assert same.difference == Estimate(0.0, 0.0, 0.0, n=8, method="paired: every item is the same")
+    assert (same.p, same.floor, same.identical, same.pairs, same.error) == (1.0, 1.0, True, 8, None)
+    spread = min(A.std(), np.subtract(*np.percentile(A, [75, 25])))
+    for size, identical in ((0.99e-3, True), (1.01e-3, False)):
+        moved = change(rows(A), rows(A + size * spread))
+        assert moved.identical is identical and (moved.p == 1.0) is identical
+    alone = A.copy()
+    alone[3] += 1.02e-3 * spread
+    assert not change(rows(A), rows(alone)).identical
+    arithmetic = change(rows(A), rows(A - 0.5e-3 * spread))
+    assert arithmetic.difference.value == pytest.approx(-0.5e-3 * spread) and arithmetic.difference.low is None
+    assert arithmetic.difference.method == "paired: no item moved by more than a thousandth of the items' spread"
+    assert (arithmetic.floor, arithmetic.clusters, arithmetic.pairs) == (1.0, 8, 8)
+
+
+def test_of_one_value_throughout_what_single_precision_rounds_is_no_change() -> None:
+    flat = np.full(9, -4.0)
+    for size, identical in ((0.9e-5, True), (1.2e-5, False)):
+        moved = flat.copy()
+        moved[2] += 4 * size
+        assert change(rows(flat), rows(moved)).identical is identical
+
+
+def test_a_column_beside_the_values_that_moved_is_a_change() -> None:
+    source = MetricSource.mean("v", options={"weight": "w"})
+    found = change(rows(A, w=[1] * 8), rows(A, w=[2, *[1] * 7]), source)
+    assert not found.identical and found.difference.value == pytest.approx((A.sum() + A[0]) / 9 - A.mean())
+    assert change(rows(A, w=[1] * 8), rows(A, w=[1] * 8), source).identical
+    # One that the statistic does not read is none.
+    assert change(rows(A, w=[1] * 8), rows(A, w=[2, *[1] * 7])).identical
+
+
+def test_a_statistic_of_an_audits_own_is_another_where_its_rows_are() -> None:
+    register_statistic("change_values.mean", lambda some, options: float(np.mean([row["v"] for row in some])))
+    source = MetricSource("change_values.mean", "v")
+    assert change(rows(A), rows(A), source).identical
+    assert change(rows(A, content=["x"] * 8), rows(A), source).identical
+    found = change(rows(A), rows(A + 1e-9), source)
+    assert not found.identical and found.pairs == 8
+
+
+def test_half_of_the_items_of_the_smaller_run_are_enough_to_pair() -> None:
+    b = rows(A + STEPS)
+    for k in range(4, 8):
+        b[k]["item"] = f"j{k}"
+    found = change(rows(A), b)
+    assert (found.basis, found.pairs, found.only_a, found.only_b) == ("paired", 4, 4, 4)
+    assert found.difference.value == pytest.approx(STEPS[:4].mean())
+    b[3]["item"] = "j3"
+    assert change(rows(A), b).basis == "two samples"
+    assert change(rows(A), rows(A + STEPS)[:2]).pairs == 2
+    assert change(rows(A)[:2], rows(A + STEPS)).only_b == 6
+
+
+def test_items_of_one_name_that_hold_another_text_are_no_pairs() -> None:
+    text = [["x"] * 8, ["y"] * 4 + ["x"] * 4, ["x"] * 3 + ["y"] * 5]
+    found = change(rows(A, content=text[0]), rows(A + STEPS, content=text[1]))
+    assert (found.pairs, found.others, found.only_a, found.only_b) == (4, 4, 0, 0)
+    other = between(rows(A, content=text[0]), rows(A + STEPS, content=text[2]))
+    assert other == OtherData(5, 8, "i3")
+    drawn = change(rows(A, content=text[0]), rows(A + STEPS, content=text[2]), redrawn=True)
+    assert (drawn.basis, drawn.pairs, drawn.only_a, drawn.only_b, drawn.others) == ("two samples", 0, 8, 8, 0)
+
+
+def test_two_samples_have_welchs_t_and_labels_dealt_out_anew() -> None:
+    b = np.random.default_rng(5).normal(1.5, 2, 12)
+    other = [{**row, "item": f"j{k}"} for k, row in enumerate(rows(b))]
+    found = change(rows(A), other, seed=3)
+    known = ttest_ind(b, A, equal_var=False)
+    interval = known.confidence_interval(0.95)
+    assert (found.basis, found.pairs, found.only_a, found.only_b, found.clusters) == ("two samples", 0, 8, 12, 8)
+    assert found.difference.value == pytest.approx(b.mean() - A.mean()) and found.df == pytest.approx(known.df)
+    assert found.error == pytest.approx((b.var(ddof=1) / 12 + A.var(ddof=1) / 8) ** 0.5)
+    assert found.p is not None and found.p >= known.pvalue and found.floor == 1 / 10_001
+    assert found.difference.high == pytest.approx(interval.high)
+    assert found.difference.method == "two samples, Welch's t on clusters, and their labels permuted"
+    assert found.difference.n == 20
+    assert change(rows(A), other, seed=3) == found
+    few = change(rows(A)[:5], other)
+    assert (few.p, few.clusters, few.difference.low) == (None, 5, None)
+    scaled = change(rows(A), other, MetricSource.mean("v", scale=100), seed=3)
+    assert (scaled.error, scaled.p) == pytest.approx((100 * (found.error or 0), found.p))
+
+
+def test_two_samples_of_crossed_factors_have_the_t_alone() -> None:
+    rng = np.random.default_rng(2)
+    r, c = (list(map(str, index.ravel())) for index in np.indices((6, 6)))
+    source = MetricSource.mean("v", clusters=("r", "c"))
+    b = [{**row, "item": f"j{k}"} for k, row in enumerate(rows(rng.normal(1, 1, 36), r=r, c=c))]
+    found = change(rows(rng.normal(size=36), r=r, c=c), b, source)
+    assert found.p is not None and found.error is not None and found.df is not None
+    assert found.difference.value is not None
+    assert found.p == pytest.approx(2 * t.sf(found.difference.value / found.error, found.df)) and found.floor == 0.0
+
+
+def test_runs_without_a_value_are_not_compared() -> None:
+    nothing = rows(np.full(8, np.nan))
+    assert between(nothing, rows(A)) == "no row of the first run has a value"
+    assert between(rows(A), nothing) == "no row of the second run has a value"
+    ratio = MetricSource("ratio", "v", options={"denominator": "d"})
+    zero, one = rows(A, d=[0] * 8), rows(A, d=[1] * 8)
+    assert between(zero, one, ratio) == "the statistic has no value on the items of both runs"
+    apart = [{**row, "item": f"j{k}"} for k, row in enumerate(one)]
+    assert between(zero, apart, ratio) == "the statistic has no value in one of the runs"
+
+
+def told(value: float | None = 0.1, **more: Any) -> Change:
+    fields: dict[str, Any] = {"error": 0.05, "df": 10.0, "clusters": 6} | more
+    estimate = Estimate(value, note="none")
+    return Change(estimate, 0.5, 0.0, "paired", 8, 0, 0, **fields)
+
+
+def test_a_change_is_smaller_than_a_margin_by_two_one_sided_tests() -> None:
+    reach = 0.1 + t.isf(0.05, 10) * 0.05
+    for value in (0.1, -0.1):
+        assert told(value).within(reach + 1e-9) and not told(value).within(reach - 1e-9)
+    for lacking in (told(None), told(error=None), told(df=None), told(clusters=5)):
+        assert not lacking.within(9.0)
+
+
+def test_the_spread_of_a_difference_of_independent_values() -> None:
+    found = _sum(Spread(3.0, 5, 9), Spread(1.0, 10, 7))
+    assert (found.variance, found.df, found.clusters) == pytest.approx((4.0, 1 / (0.75**2 / 5 + 0.25**2 / 10), 7))
+    assert _sum(Spread(0.0, 5, 9), Spread(0.0, 10, 7)) == Spread(0.0, 5.0, 7)
+    assert _sum(Spread(0.0, 5, 9), Spread(2.0, 10, 7)) == Spread(2.0, 10.0, 7)
+    assert _error(Spread(4.0, 5, 9)) == {"error": 2.0, "df": 5}
+    assert [_error(Spread(v, 5, 9)) for v in (0.0, -1.0, math.nan, math.inf)] == [{}] * 4
+
+
+def test_the_spread_of_values_is_not_made_by_one_far_out() -> None:
+    values = np.array([0.0, 1.0, 2.0, 3.0, 1000.0])
+    assert _spread(values) == 2.0
+    assert _spread(np.array([0.0, 0.0, 4.0, 4.0])) == 2.0
