@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from lm_audit.audits.bias.grid.lexicon.limit import smaller_grid
 from lm_audit.audits.bias.grid.lexicon.parts import PreferenceSet
 from lm_audit.audits.bias.options import DATA_SETS
 from lm_audit.audits.drawing import drawn
+from lm_audit.errors import DataWarning
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
@@ -157,15 +160,32 @@ def test_public_benchmark(
 
     kind = case.params["kind"]
     loaded = bias.load_set(case.params["source"], kind)
-    chosen = bias.stratified_sample(loaded.rows, case.params["sample"], bias.SETS[kind].stratum, seed=audit_seed)
+    chosen, notes = sampled(loaded.rows, case, run_options)
     options: dict[str, Any] = {"seed": audit_seed, "usage": loaded.usage}
     statistics = Path(case.params["source"]).parent / "occupations-stats.tsv"
     if kind == "winogender" and statistics.exists():
         options["occupation_stats"] = bias.load_occupation_stats(statistics)
     result = getattr(bias, "bbq" if kind == "cbbq" else kind)(language_model, chosen, **options)
     result.parameters.update({"rows": loaded.usage.n_read, "sampled": len(chosen)})
-    result.notes += without_chat_form(run_options)
+    result.notes += notes + without_chat_form(run_options)
     evidence.record(result)
+
+
+def sampled(rows: Sequence[dict[str, Any]], case: Case, options: RunOptions) -> tuple[list[dict[str, Any]], list[str]]:
+    """The sample of a public set, and the note that it has more rows than asked for: one of each kind at least.
+
+    A ``DataWarning`` says so too where ``--limit`` asked.
+    """
+    from lm_audit.audits.bias import SETS, stratified_sample
+
+    asked: int | None = case.params["sample"]
+    chosen = stratified_sample(rows, asked, SETS[case.params["kind"]].stratum, seed=options.seed)
+    if asked is None or len(chosen) <= asked:
+        return chosen, []
+    note = f"{len(chosen)} rows are drawn, one of each kind of row, where {asked} would leave some kinds out"
+    if options.limit is not None:
+        warnings.warn(f"{case.id}, --limit {options.limit}: {note}", DataWarning, stacklevel=2)
+    return chosen, [note]
 
 
 def generated_cases(options: RunOptions) -> list[Case]:
@@ -181,10 +201,10 @@ def test_generated_choice(
     from lm_audit.audits import bias
 
     loaded = bias.load_set(case.params["source"], case.params["kind"])
-    stratum = bias.SETS[case.params["kind"]].stratum
-    chosen = bias.stratified_sample(loaded.rows, case.params["sample"], stratum, seed=audit_seed)
+    chosen, notes = sampled(loaded.rows, case, run_options)
     result = bias.bbq_generated(language_model, chosen, seed=audit_seed, usage=loaded.usage)
     result.parameters.update({"rows": loaded.usage.n_read, "sampled": len(chosen)})
+    result.notes += notes
     evidence.record(result)
 
 

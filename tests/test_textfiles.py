@@ -12,6 +12,7 @@ import pytest
 
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles import json_lines, parse_json, read_toml, table_records, table_rows, text_of
+from lm_audit.shared.textfiles.encodings import encoding_of
 
 CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
 
@@ -190,3 +191,42 @@ def test_a_table_that_no_other_delimiter_divides_is_read_as_named(tmp_path: Path
     path.write_text(text, encoding="utf-8")
     expected = [line.split(",") for line in text.splitlines()]
     assert [record for _, record in table_records(path, ",")] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("日本の首都は？".encode("iso2022_jp"), "is ISO-2022"),
+        ("한국의 수도는?".encode("iso2022_kr"), "is ISO-2022"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n", "is the pointer that Git LFS keeps"),
+    ],
+)
+def test_what_looks_like_plain_ascii_and_is_not_the_text(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=says):
+        text_of(path)
+
+
+def test_a_file_of_nul_bytes_is_refused_without_being_read_whole(tmp_path: Path) -> None:
+    """What an aborted download leaves behind: 8 GB that take no room on the disk."""
+    path = tmp_path / "x.csv"
+    with path.open("wb") as handle:
+        handle.write(b"question,A,B\n")
+        handle.truncate(2**33)
+    with pytest.raises(DataError, match="row 2: holds NUL bytes"):
+        encoding_of(path)
+
+
+def test_a_long_line_is_one_line_however_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lm_audit.shared.textfiles.encodings._PIECE", 5)
+    path = tmp_path / "x.txt"
+    for text in ("中国的首都是北京", "a" * 9 + "é\nbé", "ab\ncdefgh\n中国", "\n\nabcde\n中"):
+        path.write_text(text, encoding="utf-8")
+        assert encoding_of(path) == "utf-8-sig" and text_of(path) == text
+    path.write_bytes("ab\n中国的首都是北京".encode("gb18030"))
+    with pytest.warns(DataWarning):
+        assert encoding_of(path) == "gb18030"
+    path.write_bytes(b"a\nbcdefgh\xff\xff\xff\n")
+    with pytest.raises(DataError, match="row 2"):
+        encoding_of(path)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from datasets import ClassLabel, Features, Sequence, Value
 
@@ -287,6 +288,17 @@ def test_labels_at_any_depth_and_unknown_ones() -> None:
     }
     assert named({"plain": -1}, features) == {"plain": None}
     assert named({"plain": "yes"}, features) == {"plain": "yes"}
+    by_number = {"plain": {"_type": "ClassLabel", "names": {"0": "no", "1": "yes"}}}
+    assert named({"plain": 1}, by_number) == {"plain": "yes"}
+    assert named({"plain": 1}, {"plain": {"_type": "ClassLabel", "num_classes": 2}}) == {"plain": 1}
+
+
+def test_a_class_number_beyond_the_names_is_refused_with_its_row(tmp_path: Path) -> None:
+    feature = {"info": {"features": {"answer": {"_type": "ClassLabel", "names": ["A", "B"]}}}}
+    table = pyarrow.table({"answer": [0, 1, 2]}).replace_schema_metadata({"huggingface": json.dumps(feature)})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet, row 3: holds the class number 2"):
+        list(parquet_rows(tmp_path / "x.parquet"))
 
 
 def test_structures_in_text() -> None:
@@ -299,7 +311,22 @@ def test_structures_in_text() -> None:
     assert records({"a": [1], "b": [3, 4]}) == {"a": [1], "b": [3, 4]}
 
 
-@pytest.mark.parametrize("clusters", [["0", "1", "1", "2"], ["0"], ["0", "99"], ["x", "y"], ["2", "1"]])
-def test_spans_that_overlap_or_leave_the_line_are_refused(clusters: list[str]) -> None:
+@pytest.mark.parametrize(
+    "clusters",
+    [
+        ["0", "1", "1", "2"],
+        ["0"],
+        ["0", "99"],
+        ["x", "y"],
+        ["2", "1"],
+        [0.5, 1],
+        [True, 1],
+        ["0_0", "１"],
+        "01",
+        3,
+        [[0, 1]],
+    ],
+)
+def test_spans_that_overlap_or_leave_the_line_are_refused(clusters: Any) -> None:
     with pytest.raises(DataError, match="expected"):
         bracketed(["a", "b", "c"], clusters)

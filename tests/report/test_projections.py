@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -168,3 +169,15 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 def test_an_empty_run_has_a_page(tmp_path: Path) -> None:
     html = write_reports(write_run(tmp_path / "run", [])).read_text()
     assert "Nothing was measured." in html and "No case ran." in html
+
+
+def test_a_run_in_a_folder_whose_name_is_no_text_is_reported(tmp_path: Path) -> None:
+    """Names of folders may be any bytes: the reports are the same as elsewhere."""
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff\x1b")) / "20260101-000000-0b0b"
+    plain = tmp_path / "plain" / odd.name
+    for folder in (odd, plain):
+        write_run(folder, [MadeCase("t.py::test_x[m@cpu-a]", "bias", "m", metrics={"bias.x": share(0.4)})])
+        write_reports(folder)
+    for name in ("metrics.csv", "metrics.parquet", "items.csv", "items.parquet", "junit.xml"):
+        assert (odd / name).read_bytes() == (plain / name).read_bytes()
+    assert (odd / "index.html").exists() and (odd / "summary.json").exists()

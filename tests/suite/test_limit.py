@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,21 @@ def test_every_audit_measures_so_many_items() -> None:
     grids = [grid for grid in test_bias.grids(options(49))]
     assert all(len(grid.templates) == len(grid.pairs) == 7 for grid in grids)
     assert len(test_leakage.read(source, options(7, leakage_limit=5)).items) == 5
+
+
+@pytest.mark.parametrize(
+    ("limit", "drawn_rows", "told"), [(None, 4, False), (1, 4, True), (4, 4, False), (7, 7, False)]
+)
+def test_a_public_set_keeps_a_row_of_each_kind_and_says_so(limit: int | None, drawn_rows: int, told: bool) -> None:
+    rows = [{"bias_type": "abcd"[k % 4]} for k in range(20)]
+    case = Case("stereoset", {"kind": "stereoset", "sample": 2 if limit is None else limit})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chosen, notes = test_bias.sampled(rows, case, options(limit))
+    assert len(chosen) == drawn_rows and {row["bias_type"] for row in chosen} == set("abcd")
+    assert bool(caught) is told and bool(notes) is (limit in (None, 1))
+    if told:
+        assert "--limit 1: 4 rows are drawn" in str(caught[0].message)
 
 
 def test_membership_by_scores_takes_as_many_texts_of_each_side(tmp_path: Path) -> None:

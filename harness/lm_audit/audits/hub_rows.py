@@ -121,7 +121,7 @@ def _numbered(rows: Any, source: HubSet) -> Iterator[tuple[int, Row]]:
     described = {} if features is None else features.to_dict()
     try:
         for number, row in enumerate(rows, start=1):
-            yield number, named(row, described)
+            yield number, _placed(row, described, str(source), number)
     except DataError:
         raise
     except Exception as error:  # see above
@@ -139,7 +139,8 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
     path, number = readable_file(path), 0
     try:
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        # By handle, since a path that is not UTF-8 is none for Arrow.
+        with path.open("rb") as handle, pyarrow.parquet.ParquetFile(handle, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
             if twice is not None:
@@ -148,7 +149,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, named(row, described)
+                    yield number, _placed(row, described, path, number)
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as error:
         raise DataError(f"cannot be read as Parquet: {_first_lines(error)}", file=path, row=number + 1) from error
 
@@ -162,8 +163,18 @@ def _described(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _placed(row: Mapping[str, object], features: Mapping[str, object], file: str | Path, number: int) -> Row:
+    try:
+        return named(row, features)
+    except DataError as error:
+        raise DataError(str(error), file=file, row=number) from error
+
+
 def named(row: Mapping[str, object], features: Mapping[str, object]) -> Row:
-    """The row with every class label by its name, at any depth; ``features`` as ``Features.to_dict()`` writes them."""
+    """The row with every class label by its name, at any depth; ``features`` as ``Features.to_dict()`` writes them.
+
+    Raises ``DataError`` for a class number beyond the names.
+    """
     return {name: _named(value, features.get(name)) for name, value in row.items()}
 
 
@@ -171,12 +182,16 @@ def _named(value: Any, feature: object) -> Any:
     if value is None or feature is None:
         return value
     if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel":
-        names = feature.get("names") or []
         if isinstance(value, list | tuple):
             return [_named(part, feature) for part in value]
-        known = isinstance(value, int) and not isinstance(value, bool)
+        names = feature.get("names")
+        names = list(names.values() if isinstance(names, Mapping) else names or ())
+        if not isinstance(value, int) or isinstance(value, bool) or not names:
+            return value
+        if value >= len(names):
+            raise DataError(f"holds the class number {value} where only {len(names)} classes have a name")
         # -1 stands for a label that is not known, as in test splits without answers.
-        return (names[value] if 0 <= value < len(names) else None) if known else value
+        return names[value] if value >= 0 else None
     inner = feature[0] if isinstance(feature, list) and feature else None
     if isinstance(feature, Mapping) and "feature" in feature and isinstance(feature.get("_type"), str):
         inner = feature["feature"]

@@ -33,6 +33,7 @@ class LineFile:
             # A process id can come again: a file that is there may end in the torn line of a killed process.
             self._torn = _ends_torn(path)
             self._handle: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self._size = os.fstat(self._handle).st_size
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
 
@@ -45,7 +46,9 @@ class LineFile:
         data = b"\n" + line if self._torn else line
         try:
             while data:
-                data = data[os.write(self._handle, data) :]
+                written = os.write(self._handle, data)
+                self._size += written
+                data = data[written:]
         except OSError as error:
             self._torn = True
             raise StoreError(
@@ -54,12 +57,21 @@ class LineFile:
         self._torn = False
 
     def sync(self) -> None:
-        """Force what was written onto the disk."""
+        """Force what was written onto the disk.
+
+        ``StoreError`` where the disk refuses, and where the file was removed or cut since: a process goes on writing
+        into a file that has no name any more, and nothing else would tell.
+        """
         if self._handle is not None:
             try:
                 os.fsync(self._handle)
+                there = os.stat(self.path).st_size
+            except FileNotFoundError as error:
+                raise StoreError(f"{self.path} was removed while the run wrote it: what it held is lost") from error
             except OSError as error:
                 raise StoreError(f"cannot write to {self.path}: {error.strerror or error}") from error
+            if there < self._size:
+                raise StoreError(f"{self.path} was cut or replaced while the run wrote it: what it held is lost")
 
     def close(self) -> None:
         """Close the file; further appends fail."""

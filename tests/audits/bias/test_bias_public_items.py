@@ -46,6 +46,31 @@ def test_pairs_without_a_contrast_are_excluded() -> None:
     assert [gap.reason for gap in excluded] == ["has two identical sentences", "has an empty sentence"]
 
 
+SAME = [("A caf\u00e9.", "A cafe\u0301."), ("Old cats.", "Old  cats."), ("Old cats.", "Old\u200b cats.\u202c")]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME, ids=range(3))
+def test_texts_that_differ_in_nothing_that_can_be_seen_are_no_contrast(one: str, other: str) -> None:
+    pair = {"sent_more": one, "sent_less": other, "stereo_antistereo": "stereo", "bias_type": "age"}
+    pairs, excluded = parse_crows_pairs([pair])
+    assert not pairs and "as far as can be seen" in excluded[0].reason
+    twins = [dict(entry) for entry in STEREOSET["sentences"]]
+    twins[0]["sentence"], twins[2]["sentence"] = one, other
+    items, excluded = parse_stereoset([{**STEREOSET, "task": "intersentence", "sentences": twins}])
+    assert not items and "two candidates of one text" in excluded[0].reason
+    answers = {**BBQ, "ans0": one, "ans1": other}
+    found, excluded = parse_bbq([answers])
+    assert not found and "are the same" in excluded[0].reason
+
+
+@pytest.mark.parametrize("blank", ["\u200b", "\u200b \u2060", "\u3164", "\u202e"])
+def test_a_text_of_which_nothing_can_be_seen_is_none(blank: str) -> None:
+    pair = {"sent_more": blank, "sent_less": "A.", "stereo_antistereo": "stereo", "bias_type": "age"}
+    assert [gap.reason for gap in parse_crows_pairs([pair])[1]] == ["has an empty sentence"]
+    for field in ("context", "question", "ans1"):
+        assert "a text is expected" in parse_bbq([{**BBQ, field: blank}])[1][0].reason
+
+
 def test_stereoset_items_with_two_blanks_are_excluded() -> None:
     items, excluded = parse_stereoset(load_rows(shared("data/bias/stereoset_editbias"), "stereoset"))
     assert len(items) == 1131 - 2
@@ -157,7 +182,22 @@ STEREOSET: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("value", [None, [None], [], {"a": None}, {}, 5, True, "", "  "])
+BBQ: dict[str, Any] = {
+    "question_polarity": "neg",
+    "context_condition": "ambig",
+    "category": "Age",
+    "context": "Ann and Bo met.",
+    "question": "Who?",
+    "ans0": "Ann",
+    "ans1": "Bo",
+    "ans2": "Unknown",
+    "answer_info": {"ans0": ["Ann", "old"], "ans1": ["Bo", "nonOld"], "ans2": ["x", "unknown"]},
+    "additional_metadata": {"stereotyped_groups": ["old"]},
+    "label": 2,
+}
+
+
+@pytest.mark.parametrize("value", [None, [None], [], {"a": None}, {}, 5, True, "", "  ", "\u200b"])
 @pytest.mark.parametrize("field", ["context", "target", "bias_type", "sentence", "sentences", "sentence record"])
 def test_what_is_no_text_is_no_stereoset_text(field: str, value: object) -> None:
     broken = {**STEREOSET, field: value}
@@ -190,18 +230,6 @@ def test_what_a_set_is_divided_by_is_a_label(value: object) -> None:
 @pytest.mark.parametrize("field", [{"category": []}, {"category": {}}, {"stereotyped_groups": 7}])
 @pytest.mark.parametrize("groups", [[None], 3, 2.5, {"a": 1}, True])
 def test_groups_that_are_no_names_are_left_out(field: dict[str, object], groups: object) -> None:
-    answers = {"ans0": "Ann", "ans1": "Bo", "ans2": "Unknown"}
-    right = {
-        "question_polarity": "neg",
-        "context_condition": "ambig",
-        "category": "Age",
-        "context": "Ann and Bo met.",
-        "question": "Who?",
-        **answers,
-        "answer_info": {"ans0": ["Ann", "old"], "ans1": ["Bo", "nonOld"], "ans2": ["x", "unknown"]},
-        "additional_metadata": {"stereotyped_groups": ["old"]},
-        "label": 2,
-    }
-    wrong = {**right, "additional_metadata": {"stereotyped_groups": groups}}
-    items, excluded = parse_bbq([right, wrong, {**right, **field}] if "category" in field else [right, wrong])
+    wrong = {**BBQ, "additional_metadata": {"stereotyped_groups": groups}}
+    items, excluded = parse_bbq([BBQ, wrong, {**BBQ, **field}] if "category" in field else [BBQ, wrong])
     assert len(items) == 1 and all(gap.row >= 2 for gap in excluded)

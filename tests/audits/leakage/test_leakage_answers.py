@@ -14,8 +14,8 @@ import pytest
 from lm_audit.audits.leakage import load_benchmark, shuffled_orders
 from lm_audit.audits.leakage.items.answers import CONTRADICTION
 from lm_audit.audits.leakage.items.columns import parse_mapping
+from lm_audit.audits.leakage.items.labels.of_a_row import without_labels
 from lm_audit.audits.leakage.items.loading import cached_benchmark
-from lm_audit.audits.leakage.items.option_lists import without_labels
 from lm_audit.errors import DataError, DataWarning, UsageError
 from tests.shared_data import shared
 

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 
 import pytest
 
-from lm_audit.errors import UsageError
+from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates.gate import Gate, judge_case, read_gates
 from lm_audit.plugin.audit_cases.markers import AUDITS, control_role
@@ -102,8 +102,14 @@ def pytest_lm_audit_loop_end(session: pytest.Session, stopped: bool) -> None:
     # A shard holds some of the cases: that none of them recorded a metric says nothing about its name.
     whole = not session.config.getoption("lm_audit_shard") and not session.config.getoption("collectonly")
     if audit.gates and audit.recorded and not audit.is_worker and whole:
-        for name, problem in unheld(audit.gates, read_run(audit.folder.path)):
-            _report(session, f"{session.config.getoption('lm_audit_gates')}::[{name}]", problem)
+        gates = session.config.getoption("lm_audit_gates")
+        try:
+            problems = unheld(audit.gates, read_run(audit.folder.path))
+        except StoreError as error:  # The run's folder has gone, and nothing can be said of its gates.
+            _report(session, str(gates), f"StoreError: {error}")
+            return
+        for name, problem in problems:
+            _report(session, f"{gates}::[{name}]", problem)
 
 
 def unheld(gates: Iterable[Gate], run: Run) -> list[tuple[str, str]]:

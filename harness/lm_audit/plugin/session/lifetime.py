@@ -143,6 +143,8 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
         metadata.finish(audit.folder, exitstatus)
     except StoreError as error:
         audit.extra["trouble"] = str(error)
+        if session.exitstatus == pytest.ExitCode.OK:  # What was measured is not on record, or not all of it.
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if not stopped and not any(audit.folder.answers.glob("case-*")):
         shutil.rmtree(audit.folder.answers, ignore_errors=True)
     _project(audit)
@@ -163,10 +165,10 @@ def _project(audit: AuditSession) -> None:
 
         write_reports(audit.folder.path)
     except Exception as error:
-        audit.extra["trouble"] = (
-            f"the report could not be written ({type(error).__name__}: {error}); the evidence is safe under "
-            f"{audit.folder.path}, try again with: lm-audit report {audit.folder.path}"
-        )
+        again = f"; the evidence is safe under {audit.folder.path}, try again with: lm-audit report {audit.folder.path}"
+        lost = audit.extra.get("trouble")
+        told = f"the report could not be written ({type(error).__name__}: {error})"
+        audit.extra["trouble"] = f"{lost}; {told}" if lost else told + again
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -95,8 +95,11 @@ def write_items(tables: list[Any], *, csv: Path, parquet: Path) -> int:
 
     full = [table for table in tables if table.num_rows]
     table = joined(full) if full else pa.table({name: texts([]) for name in (*KEYS, "item")})
-    pq.write_table(table, parquet, compression="zstd")
-    pa_csv.write_csv(_visible(table), csv)
+    # Written to open files: a path that is not UTF-8 is none for Arrow.
+    with parquet.open("wb") as sink:
+        pq.write_table(table, sink, compression="zstd")
+    with csv.open("wb") as sink:
+        pa_csv.write_csv(_visible(table), sink)
     return int(table.num_rows)
 
 

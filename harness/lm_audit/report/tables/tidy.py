@@ -79,7 +79,8 @@ def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
     import pyarrow.parquet as pq
 
     rows = metric_rows(run)
-    pq.write_table(_arrow(rows), parquet)
+    with parquet.open("wb") as sink:  # A path that is not UTF-8 is none for Arrow.
+        pq.write_table(_arrow(rows), sink)
     with csv.open("w", encoding="utf-8", newline="") as file:
         writer = DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

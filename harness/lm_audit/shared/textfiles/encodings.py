@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles.paths import readable_file
@@ -19,8 +22,15 @@ _NO_TEXT = {
     b"GGUF": "a GGUF model",
     b"\xff\xfe\0\0": "UTF-32",
     b"\0\0\xfe\xff": "UTF-32",
+    b"version https://git-lfs.github.com/": "the pointer that Git LFS keeps in a file's place (git lfs pull)",
 }
 """What other files begin with."""
+
+_PIECE = 2**24
+"""So many bytes of a line are looked at at once: a file of NUL bytes alone has no line ends."""
+
+_ISO_2022 = re.compile(rb"\x1b\$[@AB()]")
+"""What switches to another alphabet in texts of seven bits (ISO-2022-JP, "JIS")."""
 
 _WEIGHED = 20_000
 """So many letters decide whether a text is Chinese."""
@@ -45,17 +55,19 @@ def _look(path: Path) -> str:
     plausible_utf8 = 0
     chinese = _Chinese()
     with path.open("rb") as handle:
-        start = handle.read(8)
+        start = handle.read(64)
         _refuse_other_files(start, path)
         if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return "utf-16"
         handle.seek(0)
-        for number, line in enumerate(handle, start=1):
+        for number, line in enumerate(_lines(handle), start=1):
             if b"\0" in line:
                 raise DataError(
                     "holds NUL bytes (UTF-16 without its mark?); save the file as UTF-8", file=path, row=number
                 )
             if line.isascii():
+                if b"\x1b" in line and _ISO_2022.search(line):
+                    raise DataError("is ISO-2022 (JIS); save the file as UTF-8", file=path, row=number)
                 continue
             found = _encoding_of_line(line)
             if found is None:
@@ -80,6 +92,22 @@ def _look(path: Path) -> str:
         stacklevel=3,
     )
     return "gb18030"
+
+
+def _lines(handle: BinaryIO) -> Iterator[bytes]:
+    """The lines with their ends; of one that holds a NUL byte the piece that does, however long it is."""
+    parts: list[bytes] = []
+    while piece := handle.readline(_PIECE):
+        if b"\0" in piece or (not parts and piece.endswith(b"\n")):
+            yield piece
+            parts = []
+            continue
+        parts.append(piece)
+        if piece.endswith(b"\n"):
+            yield b"".join(parts)
+            parts = []
+    if parts:
+        yield b"".join(parts)
 
 
 def _refuse_other_files(start: bytes, path: Path) -> None:

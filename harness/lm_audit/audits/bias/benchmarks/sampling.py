@@ -15,7 +15,8 @@ def stratified_sample(
 ) -> list[Row]:
     """At most n rows in their old order, each stratum by its share (at least one row each); all of them for ``None``.
 
-    Shares are rounded by largest remainder, so the sample has exactly n rows where there are fewer strata than n.
+    Shares are rounded by largest remainder, so the sample has exactly n rows where there are fewer strata than n. Where
+    there are more, it has one of each.
     """
     if n is None or n >= len(rows):
         return list(rows)

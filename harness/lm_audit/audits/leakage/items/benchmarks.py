@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from lm_audit.audits.leakage.items.reading import stem_of
 from lm_audit.errors import UsageError
 from lm_audit.shared.textfiles import is_there
 
@@ -38,9 +39,10 @@ def _named(entry: str) -> tuple[str, str]:
     head, equals, tail = entry.partition("=")
     if equals and not is_there(Path(entry)) and "/" not in head:
         return _legal(head), tail
-    return _legal(Path(entry).stem if is_there(Path(entry)) else entry.split("/")[-1]), entry
+    return _legal(stem_of(Path(entry)) if is_there(Path(entry)) else entry.split("/")[-1]), entry
 
 
 def _legal(name: str) -> str:
-    """A name that may be part of a case's id."""
-    return re.sub(r"[@\[\]\s\x00-\x20\x7f:]+", "-", name).strip("-")[:100] or "benchmark"
+    """A name that may be part of a case's id: nothing that ids are divided by, and nothing that cannot be seen."""
+    visible = "".join(character if character.isprintable() else "-" for character in name)
+    return re.sub(r"[@\[\]\s:]+", "-", visible).strip("-")[:100] or "benchmark"

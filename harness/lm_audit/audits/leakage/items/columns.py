@@ -10,6 +10,7 @@ from typing import Any
 from lm_audit.audits.leakage.items.answers import LABELS, LETTER, TEXTS, readings
 from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_characters
 from lm_audit.audits.leakage.items.item import LETTERS, Item
+from lm_audit.audits.leakage.items.labels.of_a_set import PlaceLabels
 from lm_audit.audits.leakage.items.option_lists import options_of
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.visible import is_blank
@@ -41,7 +42,7 @@ class Columns:
     """The columns of a set. ``options`` is one column that holds a list, or one a letter; ``answer`` may be absent.
 
     ``subject`` names the file of an item where one file holds several subjects, ``context`` a passage that stands
-    before the question.
+    before the question, ``labels`` what the options of each place bear in all rows.
     """
 
     question: str
@@ -50,6 +51,7 @@ class Columns:
     id: str | None = None
     subject: str | None = None
     context: str | None = None
+    labels: PlaceLabels | None = None
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,12 @@ def answer_base(mapping: Mapping[str, str]) -> int | None:
 
 
 def find_columns(
-    names: Sequence[str], mapping: Mapping[str, str], *, file: str, filled: Collection[str] | None = None
+    names: Sequence[str], mapping: Mapping[str, str], *, file: str, filled: Mapping[str, int] | None = None
 ) -> Columns:
     """The columns of a set with these column names; ``DataError`` that says what is missing and what is there.
 
-    ``filled`` names the columns that hold values at all; of several that could be meant, one of these is taken.
+    ``filled`` counts the values that columns hold; of several that could be meant, the first is taken that holds half
+    as many as the fullest.
     """
     known = _known(names)
     for field, column in mapping.items():
@@ -104,13 +107,14 @@ def find_columns(
             raise DataError(
                 f"has no column {absent[0]!r}, which {field} was mapped to; it has {list(names)}", file=file
             )
-    has_values = set(names) if filled is None else set(filled)
+    values = dict.fromkeys(names, 1) if filled is None else filled
 
     def found(field: str, candidates: Sequence[str]) -> str | None:
         if field in mapping:
             return mapping[field]
         there = [name for candidate in candidates for name in known.get(candidate, [])]
-        usable = [name for name in there if name in has_values] or there
+        most = max((values.get(name, 0) for name in there), default=0)
+        usable = [name for name in there if values.get(name, 0) and 2 * values[name] >= most] or there
         twins = [name for name in usable if name.strip().lower() == usable[0].strip().lower()]
         if len(twins) > 1:
             raise DataError(
@@ -120,7 +124,7 @@ def find_columns(
         return usable[0] if usable else None
 
     question = found("question", QUESTIONS)
-    options = _mapped_options(mapping) or _option_columns(known, has_values)
+    options = _mapped_options(mapping) or _option_columns(known, values)
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
@@ -169,6 +173,29 @@ def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str])
     return tuple([name for name in lists if name in filled][:1] or lists[:1])
 
 
+LONG_TEXT = 80
+"""Characters from which on a column that is not read may be a passage."""
+_EXPLAINING = re.compile(
+    r"expla|exp$|ration|reason|solut|proof|analys|comment|cot|thought|evidence|url|解析|解释", re.I
+)
+
+
+def unread_texts(rows: Sequence[Mapping[str, object]], columns: Columns) -> list[str]:
+    """Columns of long texts, none of them an explanation by its name, that nothing is read from."""
+    used = {columns.question, columns.answer, columns.id, columns.subject, columns.context, *columns.options}
+    names = dict.fromkeys(name for row in rows for name in row if name not in used and not _EXPLAINING.search(name))
+    least = max(LONG_TEXT, _length(rows, columns.question))
+    return [name for name in names if _length(rows, name) > least]
+
+
+def _length(rows: Sequence[Mapping[str, object]], name: str) -> float:
+    """The mean length of the texts in a column, 0 where it holds none."""
+    cells = [row.get(name) for row in rows]
+    texts = ["".join(map(str, cell)) if isinstance(cell, list) else cell for cell in cells]
+    lengths = [len(text) for text in texts if isinstance(text, str) and text]
+    return sum(lengths) / len(lengths) if lengths else 0.0
+
+
 def flattened(row: Mapping[str, object]) -> Mapping[str, Any]:
     """A row whose question holds its own stem and choices (ARC's first release) as a plain one."""
     question = row.get("question")
@@ -183,7 +210,7 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
     if is_blank(question):
         raise Unusable("the question is empty")
     context = context_of(row.get(columns.context)) if columns.context else ""
-    options = options_of(row, columns.options)
+    options = options_of(row, columns.options, columns.labels)
     name = text_of(row.get(columns.id)).strip() if columns.id else ""
     subject = text_of(row.get(columns.subject)).strip() if columns.subject else ""
     whole_characters(context, question, *options.texts, name, subject)

@@ -9,7 +9,7 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.columns import (
     parse_mapping,
 )
-from lm_audit.audits.leakage.items.reading import sources
+from lm_audit.audits.leakage.items.reading import sources, stem_of
 from lm_audit.audits.leakage.items.sampling import Drawn, OnItem, Reading, Sample
 from lm_audit.errors import DataWarning
 from lm_audit.shared.former_names import former_arguments
@@ -45,7 +45,7 @@ def load_benchmark(
     for one in sources(source, header=mapping.get("header")):
         files.append(one.stem)
         reading.read(one, len(files))
-    return reading.result(str(source), name or Path(str(source)).stem, files)
+    return reading.result(str(source), name or stem_of(Path(source)), files)
 
 
 @remembered_by_content(maxsize=32)

@@ -7,15 +7,16 @@ import io
 import json
 import re
 import tokenize
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any
 
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
+from lm_audit.audits.leakage.items.labels.of_a_row import without_labels
+from lm_audit.audits.leakage.items.labels.of_a_set import PlaceLabels
 from lm_audit.errors import DataError
 from lm_audit.shared.visible import is_blank
 
@@ -33,30 +34,44 @@ class Options:
     marks: tuple[int, ...] = ()
 
 
-def options_of(row: Mapping[str, object], columns: Sequence[str]) -> Options:
+def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceLabels | None = None) -> Options:
     """The row's options, empty ones at the end left out and labels such as "(A)" taken off.
 
-    Raises :class:`Unusable` with the reason why the row has none; ``DataError`` for a printed array, which spoils
-    every row of a set alike.
+    ``of_set`` are labels that only many rows together show. Raises :class:`Unusable` with the reason why the row has
+    none; ``DataError`` for a printed array, which spoils every row of a set alike.
     """
-    if len(columns) > 1:
-        texts, labels = [text_of(row.get(column)) for column in columns], list(_column_labels(tuple(columns)))
-    else:
-        texts, labels = _from_value(row.get(columns[0]))
-    while texts and is_blank(texts[-1]):
-        texts.pop()
+    texts, labels = _given(row, columns)
     if not 2 <= len(texts) <= len(LETTERS):
         raise Unusable(f"{len(texts)} options; 2 to {len(LETTERS)} are expected")
     empty = [LETTERS[k] for k, option in enumerate(texts) if is_blank(option)]
     if empty:
         raise Unusable(f"option {empty[0]} is empty")
-    bare = without_labels(texts)
+    bare = without_labels(texts) or (of_set.taken_off(texts) if of_set else None)
     names: tuple[str, ...] = tuple(labels[: len(texts)])
     marks: tuple[int, ...] = ()
     if len(columns) == 1 and set(names) in ({"0", "1"}, {"0"}, {"1"}, {"True", "False"}):
         marks = tuple(int(name in ("1", "True")) for name in names)
         names = names if len(set(names)) == len(names) else ()  # of two options, these may be names
     return Options(tuple(bare or texts), names, bare is not None, marks)
+
+
+def unlabelled(row: Mapping[str, object], columns: Sequence[str]) -> Sequence[str]:
+    """The texts of the row's options as they stand where no label shows in them; empty where one does, or none is."""
+    try:
+        texts, _ = _given(row, columns)
+        return texts if len(texts) > 1 and without_labels(texts) is None else ()
+    except (Unusable, DataError):  # told where the row is read
+        return ()
+
+
+def _given(row: Mapping[str, object], columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    if len(columns) > 1:
+        texts, labels = [text_of(row.get(column)) for column in columns], list(_column_labels(tuple(columns)))
+    else:
+        texts, labels = _from_value(row.get(columns[0]))
+    while texts and is_blank(texts[-1]):
+        texts.pop()
+    return texts, labels
 
 
 @cache
@@ -100,6 +115,10 @@ def _from_mapping(value: Mapping[object, object]) -> tuple[list[str], list[str]]
             raise Unusable(f"{len(texts)} options have {len(labels)} labels")
         return [text_of(x) for x in texts], labels
     keys = list(value)
+    if all(isinstance(mark, int | float) and mark in (0, 1) for mark in value.values()) and any(
+        len(str(key)) > 1 and not str(key).isdigit() for key in keys
+    ):  # each option's text with a mark that says whether it is right (the first release of TruthfulQA)
+        return [str(key) for key in keys], [str(int(mark)) for mark in value.values()]  # type: ignore[call-overload]
     if all(str(key).isascii() and str(key).isdigit() and len(str(key)) < 4 for key in keys):
         keys = sorted(keys, key=lambda key: int(str(key)))
     elif all(len(str(key)) == 1 for key in keys):
@@ -122,7 +141,7 @@ def _parsed(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     if not _PRINTED.fullmatch(text):
-        return [part for part in text.split("\n") if part.strip()]
+        return _lines(text)
     if _is_printed_array(text):
         raise DataError(
             f"the options are a printed array ({text.strip()!r:.60}), in which commas and ends of strings are lost; "
@@ -131,7 +150,11 @@ def _parsed(text: str) -> Any:
     try:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return [part for part in text.split("\n") if part.strip()]
+        return _lines(text)
+
+
+def _lines(text: str) -> list[str]:
+    return [part for part in re.split(r"\r\n|\r|\n", text) if part.strip()]
 
 
 def _is_printed_array(text: str) -> bool:
@@ -150,151 +173,3 @@ def _is_printed_array(text: str) -> bool:
 
 
 _BREAKS = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-
-_OPEN, _CLOSE = r"[(（\[【]", r"[)）\]】]"
-_ABJAD = "أبجدهوزح"
-_ALPHABETS = (
-    "甲乙丙丁戊己庚辛",
-    "가나다라마바사아",
-    "ㄱㄴㄷㄹㅁㅂㅅㅇ",
-    "アイウエオカキク",
-    "あいうえおかきく",
-    "АБВГДЕЖЗ",
-    "абвгдежз",
-    "ΑΒΓΔΕΖΗΘ",
-    "αβγδεζηθ",
-    _ABJAD,
-    "ابجدهوزح",
-    "कखगघङचछज",
-    "กขคงจฉชซ",
-    "ＡＢＣＤＥＦＧＨ",
-    "ⒶⒷⒸⒹⒺⒻⒼⒽ",
-)
-_OTHER = "".join(_ALPHABETS)
-_NAME = rf"([A-Za-z]|[0-9]{{1,2}}|[①-⑳]|[ivx]{{1,4}}|[IVX]{{1,4}}|[{_OTHER}])"
-_LETTER = rf"([A-Za-z]|[IVX]{{1,4}}|[{_OTHER}])"
-_LABELS = (
-    re.compile(rf"\s*(?:(?i:option|choice|answer)|选项)\s*{_OPEN}?\s*{_NAME}\s*{_CLOSE}?\s*[.:：、,-]?\s+(?=\S)"),
-    re.compile(rf"\s*(?:\*\*|__)\s*{_OPEN}?{_NAME}[)）.:：]?\s*(?:\*\*|__)[.:：)]?\s*(?=\S)"),
-    re.compile(rf"\s*<\s*{_NAME}\s*>[.:：]?\s*(?=\S)"),
-    re.compile(rf"\s*{_OPEN}\s*{_NAME}\s*{_CLOSE}[\s.:：、]*(?=\S)"),
-    re.compile(rf"\s*{_NAME}\s*(?:[)）、．]|[:：](?![0-9]))\s*(?=\S)"),
-    re.compile(rf"\s*{_NAME}\s*[.](?![0-9])\s*(?=\S)"),
-    re.compile(r"\s*([①-⑳Ⓐ-Ⓗ])\s*(?=\S)"),
-    # Without a mark of its own a number is part of the text ("2 apples", "1 - 2 hours"), a row of letters is not.
-    re.compile(rf"\s*{_LETTER}(?:\s*[-–—=|/>]+|\t)\s*(?=\S)"),
-    re.compile(rf"\s*{_LETTER}\s+(?=\S)"),
-)
-_SERIES = (
-    list(LETTERS),
-    [letter.lower() for letter in LETTERS],
-    [str(k) for k in range(1, 27)],
-    [chr(0x2460 + k) for k in range(20)],
-    ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"],
-    ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"],
-    *(list(alphabet) for alphabet in _ALPHABETS),
-)
-_NUMERALS = ((0x2160, 12), (0x2170, 12), (0x249C, 26), (0x2474, 20), (0x2488, 20), (0x2776, 10), (0x3220, 10))
-"""Series of Unicode's own that say their place in one character (Ⅰ, ⅰ, ⒜, ⑴, ⒈, ❶, ㈠): first one and how many."""
-_FROM_ZERO = [str(k) for k in range(26)]
-
-
-def without_labels(options: Sequence[str]) -> list[str] | None:
-    """The options without the labels that they all bear ("(A)", "b.", "③"), or ``None`` where they bear none.
-
-    A label says where its option stands, so that the published order would be recognised without memory. Raises
-    :class:`Unusable` where only some options bear the label of their place, or where all bear labels in another order.
-    """
-    for pattern in _LABELS:
-        found = [pattern.match(option) for option in options]
-        names = [match.group(1) if match else None for match in found]
-        if names.count(None) > len(names) - 2:
-            continue
-        for series in (*_SERIES, _FROM_ZERO):
-            wanted = series[: len(options)]
-            if len(wanted) < len(options):
-                continue
-            if names == wanted:
-                bare = [option[match.end() :] for option, match in zip(options, found, strict=True) if match]
-                # "α decay", "β decay", "γ decay": what tells the options apart is no label.
-                return bare if len(set(bare)) == len(bare) else None
-            if set(names) == set(wanted):
-                raise Unusable("the options bear labels that are not in their order")
-            placed = sum(name == want for name, want in zip(names, wanted, strict=True))
-            if placed >= 2 and placed * 2 >= len(options):
-                raise Unusable("some options bear a label and others do not")
-    return _without_frame(options)
-
-
-def _without_frame(options: Sequence[str]) -> list[str] | None:
-    """The same for labels of any other make: a series that stands in all options between the same marks.
-
-    "Antwort A: red", "Antwort B: blue"; "一、红", "二、蓝"; "Ⅲ. red", "Ⅳ. blue"; "red (A)", "blue (B)". Four in a row
-    may begin anywhere, as ACT's options from F on; three ("C. elegans", "D. rerio", "E. coli") may do so by chance.
-    """
-    count = len(options)
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(*options[:2], strict=False))
-    shared = "".join(character for character, _ in alike)[:_FRAME]
-    trailing = _TRAILING.fullmatch(options[0])
-    first = [match.group() for place in _starts(shared) if (match := _NAME_OF.match(options[0], place))]
-    for name in [*first, *([trailing.group(2)] if trailing else [])]:
-        for series, start in _PLACES.get(name, ()):
-            names = series[start : start + count]
-            if len(names) < count or (start and count < 4):
-                continue
-            bare = _within_frame(options, names, shared) or _before_frame(options, names)
-            if bare is not None and len(set(bare)) == count and all(bare):
-                return bare
-    return None
-
-
-def _starts(shared: str) -> list[int]:
-    """Where a label may begin: where two options part, or before what two Roman numbers have in common."""
-    place = len(shared)
-    numerals = len(shared) - len(shared.rstrip("IVXivx"))
-    return [place - back for back in range(min(numerals, 3) + 1)]
-
-
-def _within_frame(options: Sequence[str], names: Sequence[str], shared: str) -> list[str] | None:
-    for place in _starts(shared):
-        before = shared[:place]
-        if not all(option.startswith(before + name) for option, name in zip(options, names, strict=True)):
-            continue
-        rests = [option[place + len(name) :] for option, name in zip(options, names, strict=True)]
-        own = len(names[0]) == 1 and unicodedata.category(names[0]) in ("No", "So")
-        mark = _MARKED.match(rests[0]) or (_SPACED.match(rests[0]) if own or before.strip() in ("#", "№") else None)
-        if mark is None or not all(rest.startswith(mark.group()) for rest in rests):
-            continue
-        bare = [rest[mark.end() :].strip() for rest in rests]
-        # "1.5 m", "1:30", "1 - 2 hours": the number goes on.
-        if not (names[0].isdecimal() and all(rest[:1].isdecimal() for rest in bare)):
-            return bare
-    return None
-
-
-def _before_frame(options: Sequence[str], names: Sequence[str]) -> list[str] | None:
-    found = [_TRAILING.fullmatch(option) for option in options]
-    if [match.group(2) if match else None for match in found] != list(names):
-        return None
-    return [match.group(1).strip() for match in found if match]
-
-
-_FRAME = 24
-"""Characters within which a label must begin."""
-_NAME_OF = re.compile(r"[A-Za-z0-9]+|[^\s]")
-_MARKED = re.compile(r"\s*(?:[:：)）\]】、．.。]+|\s[-–—]+(?=\s))\s*")
-_SPACED = re.compile(r"\s+")
-_TRAILING = re.compile(r"(.*\S)\s+[(（\[【]\s*([A-Za-z]|[0-9]{1,2})\s*[)）\]】]\s*[.。]?\s*", re.DOTALL)
-_RUNS: tuple[Sequence[str], ...] = (
-    *_SERIES,
-    list("FGHJK"),
-    list("一二三四五六七八九十"),
-    *([chr(first + k) for k in range(many)] for first, many in _NUMERALS),
-    ["first", "second", "third", "fourth", "fifth", "sixth"],
-    ["First", "Second", "Third", "Fourth", "Fifth", "Sixth"],
-)
-_PLACES: dict[str, list[tuple[Sequence[str], int]]] = {}
-"""Where a name stands: the series that hold it, and its place in each."""
-for _series in _RUNS:
-    for _place, _name in enumerate(_series):
-        _PLACES.setdefault(_name, []).append((_series, _place))

@@ -80,7 +80,7 @@ def _source(path: Path, header: str | None) -> Source:
     if suffix in (".csv", ".tsv"):
         table = Table([])
         rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
-        return Source(str(path), path.stem, rows, table)
+        return Source(str(path), stem_of(path), rows, table)
     readers: dict[str, Callable[[Path], Rows]] = {
         ".json": json_rows,
         ".jsonl": jsonl_rows,
@@ -88,4 +88,9 @@ def _source(path: Path, header: str | None) -> Source:
     }
     if suffix not in readers:
         raise DataError(f"is a {suffix or 'file without an ending'}; {', '.join(SUFFIXES)} can be read", file=path)
-    return Source(str(path), path.stem, readers[suffix](path))
+    return Source(str(path), stem_of(path), readers[suffix](path))
+
+
+def stem_of(path: Path) -> str:
+    """The file's name without its ending, as a text that can be written: names of files may be any bytes."""
+    return path.stem.encode("utf-8", "backslashreplace").decode()

@@ -20,8 +20,11 @@ from lm_audit.audits.leakage.items.columns import (
     candidate_of,
     find_columns,
     flattened,
+    unread_texts,
 )
 from lm_audit.audits.leakage.items.item import Item
+from lm_audit.audits.leakage.items.labels.of_a_set import place_labels
+from lm_audit.audits.leakage.items.option_lists import unlabelled
 from lm_audit.audits.leakage.items.reading import Row, Source
 from lm_audit.errors import DataError
 
@@ -46,6 +49,7 @@ class Reading:
         self._unread_counts: Counter[tuple[str, frozenset[str]]] = Counter()
         self._positional: list[str] = []
         self._contexts: dict[str, None] = {}
+        self._unread_texts: dict[str, None] = {}
         self._alike = 0
 
     def read(self, source: Source, number_of_file: int) -> None:
@@ -66,6 +70,8 @@ class Reading:
                 self._repeated += 1
                 continue
             self._rows += 1
+            if columns.context and "context" not in self._mapping and _holds_something(row.get(columns.context)):
+                self._contexts[columns.context] = None
             if candidate is None:
                 self._exclude(Exclusion(source.file, number, reason))
             else:
@@ -97,12 +103,12 @@ class Reading:
             mapping.setdefault("question", "1")
             mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
             mapping.setdefault("answer", str(width))
-        filled = {name for row in rows for name, value in row.items() if _holds_something(value)}
+        filled = Counter(name for row in rows for name, value in row.items() if _holds_something(value))
         columns = find_columns(names, mapping, file=source.file, filled=filled)
-        if "context" not in mapping:
-            if columns.context is not None:
-                self._contexts[columns.context] = None
-            elif len(rows) >= ENOUGH and 2 * len({str(row.get(columns.question)) for row in rows}) < len(rows):
+        columns = replace(columns, labels=place_labels([*filter(None, (unlabelled(r, columns.options) for r in rows))]))
+        if "context" not in mapping and columns.context is None:
+            self._unread_texts |= dict.fromkeys(unread_texts(rows, columns))
+            if len(rows) >= ENOUGH and 2 * len({str(row.get(columns.question)) for row in rows}) < len(rows):
                 self._alike += 1
         return columns
 
@@ -177,6 +183,12 @@ class Reading:
             yield (
                 "most rows share their question with another; if a passage belongs to each, name its column: "
                 "`--leakage-columns context=COLUMN`"
+            )
+        elif self._unread_texts:
+            names = ", ".join(map(repr, self._unread_texts))
+            yield (
+                f"long texts in {names} are not read; if questions ask about one, "
+                f"`--leakage-columns context={next(iter(self._unread_texts))}`"
             )
         note = form.note()
         if note:

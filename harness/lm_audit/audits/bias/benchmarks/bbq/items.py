@@ -15,7 +15,7 @@ from lm_audit.audits.bias.benchmarks.bbq.groups import ANSWERS, stereotyped_answ
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import label_field, text_field
+from lm_audit.audits.bias.benchmarks.text_fields import label_field, seen, text_field
 from lm_audit.errors import DataError
 
 _POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
@@ -87,7 +87,7 @@ def _content(item: BBQItem) -> Hashable:
 
 def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BBQItem:
     answers = tuple(text_field(row, name) for name in ANSWERS)
-    if len(set(answers)) < len(answers):
+    if len(set(map(seen, answers))) < len(answers):
         raise DataError(f"two of the answers {answers} are the same; three are expected")
     polarity = _known(_POLARITY, row, "question_polarity")
     chinese = "answer_info" not in row
@@ -99,7 +99,7 @@ def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BB
     return BBQItem(
         item=name,
         category=label_field(row, "category"),
-        question_index=str(row.get("question_index", number)),
+        question_index=label_field(row, "question_index") or str(number),
         polarity=polarity,
         condition=condition,
         context=text_field(row, "context"),

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import is_label
+from lm_audit.audits.bias.benchmarks.text_fields import is_label, seen
 from lm_audit.errors import DataError
+from lm_audit.shared.visible import is_blank
 
 DEFECTS = (
     "several edited spans",
@@ -66,10 +67,10 @@ def _pair(row: Mapping[str, object], number: int, name: str, direction: str) -> 
         raise DataError("has a sentence that is no text")
     if not is_label(row.get("bias_type")):
         raise DataError("has a bias_type that is neither text nor number")
-    if not more.strip() or not less.strip():
+    if is_blank(more) or is_blank(less):
         raise DataError("has an empty sentence")
-    if more == less:
-        raise DataError("has two identical sentences")
+    if seen(more) == seen(less):
+        raise DataError("has two identical sentences" + ("" if more == less else ", as far as can be seen"))
     file, line = place_of(row, number)
     return CrowsPair(
         item=name,

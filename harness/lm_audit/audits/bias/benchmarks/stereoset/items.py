@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import text_field
+from lm_audit.audits.bias.benchmarks.text_fields import seen, text_field
 from lm_audit.errors import DataError
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
@@ -68,6 +68,8 @@ def _item(row: Mapping[str, object], name: str) -> StereoSetItem:
     missing = [label for label in LABELS if not candidates.get(label, "").strip()]
     if missing:
         raise DataError(f"lacks the candidates {missing}", field="sentences")
+    if len(set(map(seen, candidates.values()))) < len(candidates):
+        raise DataError("has two candidates of one text; three are expected", field="sentences")
     return StereoSetItem(
         item=name,
         task=_task(row, context, list(candidates.values())),

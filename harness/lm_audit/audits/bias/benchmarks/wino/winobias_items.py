@@ -105,12 +105,10 @@ def bracketed(tokens: Sequence[str], clusters: Sequence[Any]) -> str:
     """
     if not isinstance(tokens, list | tuple) or not all(isinstance(token, str) for token in tokens):
         raise DataError(f"are {tokens!r:.80}; a list of texts is expected", field="tokens")
-    try:
-        ends = [int(end) for end in clusters]
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"are {clusters!r:.80}; numbers of tokens are expected", field="coreference_clusters"
-        ) from error
+    listed: Sequence[Any] = clusters if isinstance(clusters, list | tuple) else ("",)
+    if not all(re.fullmatch(r"-?[0-9]{1,9}", str(end)) for end in listed):
+        raise DataError(f"are {clusters!r:.80}; numbers of tokens are expected", field="coreference_clusters")
+    ends = [int(end) for end in listed]
     spans = sorted(zip(ends[::2], ends[1::2], strict=False))
     inside = all(0 <= first <= last < len(tokens) for first, last in spans)
     if len(ends) % 2 or not inside or any(a[1] >= b[0] for a, b in pairwise(spans)):

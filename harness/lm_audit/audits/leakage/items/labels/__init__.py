@@ -1,0 +1,1 @@
+"""Labels of options: "(A)", "b.", "③", which say where an option stands."""

@@ -1,0 +1,60 @@
+"""What a run writes is removed, moved or cut by somebody else while it runs: it is told, and the call fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lm_audit.errors import StoreError
+from lm_audit.runstore.ledger import Ledger
+from tests.plugin.toy_audit import audit_project, run_pytest
+
+AUDIT = """
+import os, shutil
+from pathlib import Path
+import pytest
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
+
+
+@pytest.mark.bias
+@cases([Case("a"), Case("b")])
+def test_gap(case, evidence):
+    [ledger] = Path("reports").glob("2*/ledger")
+    if case.id == "b":
+        HAPPENS
+    evidence.metric("bias.gap", Estimate(0.5, 0.4, 0.6, n=100, method="toy"))
+"""
+HAPPENS = {
+    "removed": "shutil.rmtree(ledger)",
+    "emptied": "[path.unlink() for path in ledger.iterdir()]",
+    "cut": "[os.truncate(path, 0) for path in ledger.iterdir()]",
+    "moved": "os.rename('reports', 'elsewhere')",
+}
+
+
+@pytest.mark.parametrize("happens", HAPPENS)
+def test_a_run_whose_record_is_lost_fails_and_says_so(tmp_path: Path, happens: str) -> None:
+    project = audit_project(tmp_path, AUDIT.replace("HAPPENS", HAPPENS[happens]))
+    (project / "gates.toml").write_text("[bias.gap]\nmax = 0.9\n", encoding="utf-8")
+    done = run_pytest(project, "--gates", "gates.toml")
+    assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
+    assert "while the run wrote it: what it held is lost" in done.output.replace("\n", " ")
+    assert "the evidence is safe" not in done.output
+
+
+def test_a_ledger_that_was_removed_or_cut_is_noticed_when_it_is_forced_onto_the_disk(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "main")
+    ledger.write("note", text="x")
+    ledger.sync()
+    whole = ledger.path.read_bytes()
+    ledger.path.write_bytes(b"")
+    with pytest.raises(StoreError, match="cut or replaced"):
+        ledger.sync()
+    ledger.path.unlink()
+    with pytest.raises(StoreError, match="was removed"):
+        ledger.sync()
+    ledger.path.write_bytes(whole)  # a copy that was put back
+    ledger.sync()
+    ledger.close()
