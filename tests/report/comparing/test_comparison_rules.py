@@ -98,6 +98,20 @@ def test_exploratory_changes_are_adjusted_among_themselves_for_the_false_discove
     assert adjusted([edge])[0].adjusted == pytest.approx(0.05)
 
 
+def test_each_change_keeps_its_own_value_whatever_stands_between_them() -> None:
+    explored = [change(p=p, metric=f"x.{p}", decided=False, floor=floor) for p, floor in ((0.03, 0.01), (0.06, 0.06))]
+    made = [
+        explored[0], change(p=0.07, floor=0.07, case_id="a"), change(p=0.03, case_id="b"), explored[1],
+        change(p=0.5, case_id="c", audit="y", void=True), change(p=0.01, case_id="d"),
+    ]  # fmt: skip
+    for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1, 4, 2, 0]):
+        found = adjusted([made[k] for k in order])
+        told = {k: (one.adjusted, one.able) for k, one in zip(order, found, strict=True)}
+        assert [found[order.index(k)].p for k in range(6)] == [0.03, 0.07, 0.03, 0.06, 0.5, 0.01]
+        assert [told[k][0] for k in range(6)] == pytest.approx([0.03, None, 0.03, None, None, 0.02])
+        assert [told[k][1] for k in range(6)] == [True, False, True, False, True, True]
+
+
 def case(
     case_id: str, *metrics: str, audit: str | None = "x", model: str | None = "m", device: str = "cpu",
     headline: str | None = None, outcome: Any = "passed", control: Control | None = None, word: Any = None,
@@ -127,6 +141,8 @@ def test_the_finest_p_value_that_matters_is_the_share_of_the_smallest_headline()
     bare = case("e", "y.a", "y.b", "y.c", audit="y")
     assert resolution_of([*cases, bare]) == pytest.approx(0.05 / (2 * 3 * 3))
     assert resolution_of([]) == pytest.approx(0.05)
+    # One headline has it all, and so has a case that recorded nothing.
+    assert resolution_of(cases[:1]) == resolution_of([case("n")]) == pytest.approx(0.05)
 
 
 def test_a_case_is_decided_by_its_headline_or_by_all_that_it_has() -> None:
