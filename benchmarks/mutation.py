@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -279,9 +280,20 @@ def survivors(name: str) -> list[str]:
     """The mutants that no test noticed and that are not explained."""
     found = matching(name, results(BUILD / name))
     left = [mutant for mutant, code in found.items() if code is not None and code not in KILLED]
-    record = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["mutants"]
-    known = {(entry["function"], " ".join(line.split())) for entry in record for line in entry["lines"]}
-    return [mutant for mutant, diff in diffs(name, left).items() if (_function(mutant), _written(diff)) not in known]
+    record = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
+    known = {(entry["function"], " ".join(line.split())) for entry in record["mutants"] for line in entry["lines"]}
+    kinds = [re.compile(kind["pattern"]) for kind in record["kinds"]]
+    return [
+        mutant
+        for mutant, diff in diffs(name, left).items()
+        if (_function(mutant), _lines(diff, "+")) not in known and not any(_only(kind, diff) for kind in kinds)
+    ]
+
+
+def _only(kind: re.Pattern[str], diff: str) -> bool:
+    """Whether all that a mutant changes is what the pattern matches, taken out where it stands."""
+    before, after = (kind.sub("", _lines(diff, sign)).replace(", )", ")") for sign in "-+")
+    return before == after
 
 
 def _function(mutant: str) -> str:
@@ -290,9 +302,9 @@ def _function(mutant: str) -> str:
     return f"{module}.{name.rpartition('__mutmut_')[0][2:].replace('ǁ', '.')}"
 
 
-def _written(diff: str) -> str:
-    """The lines that a mutant writes, in one."""
-    lines = [line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+def _lines(diff: str, sign: str) -> str:
+    """The lines that a mutant writes (``+``) or takes away (``-``), in one."""
+    lines = [line[1:] for line in diff.splitlines() if line.startswith(sign) and not line.startswith(3 * sign)]
     return " ".join(" ".join(lines).split())
 
 

@@ -222,7 +222,7 @@ def test_the_model_on_paper_is_another_one_for_another_seed(bigrams: LanguageMod
 
 def test_a_score_of_a_text_is_held_against_a_plain_pass_whichever_of_them_is_off(bigrams: LanguageModel) -> None:
     texts = [one.text for one in generate_canaries(3, seed=4)]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for text in texts:
         every = logprobs(bigrams, Canary("c", "code", text, text, (0, len(text))))
         likeliest = bigrams.module(

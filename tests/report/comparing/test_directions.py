@@ -40,7 +40,7 @@ def test_an_interval_is_turned_with_its_ends() -> None:
     told = Estimate(2.0, 1.0, 4.0, n=9)
     assert Turn(1, 0.5).estimate(told) == (1.5, 0.5, 3.5)
     assert Turn(-1, 0.5).estimate(told) == (-1.5, -3.5, -0.5)
-    assert Turn(0).estimate(told) == (0, 0, 0)
+    assert Turn(0).estimate(told) == (0, 0, 0) and Turn(0).estimate(Estimate(2.0, None, 4.0)) == (0, None, 0)
     assert Turn(-1).estimate(Estimate(2.0, None, 4.0)) == (-2.0, -4.0, None)
     assert Turn(1).estimate(value(None)) == (None, None, None)
 
