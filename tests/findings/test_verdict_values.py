@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest, t
 
@@ -19,6 +20,7 @@ from lm_audit.findings.excluding import excluded_words
 from lm_audit.findings.family import corrected
 from lm_audit.findings.needed import units_that_would_tell
 from lm_audit.stats import Estimate, clopper_pearson, share_limits
+from lm_audit.stats.shares.clustered_share import share_p
 
 TEXTS: dict[str, Any] = {"found": "it does", "absent": "it does not", "unknown": "does it?"}
 WIDE = "the interval reaches from no effect to one that matters"
@@ -292,6 +294,7 @@ def test_controls_and_what_has_no_p_value_stay_as_they_are_and_count_for_nothing
         # Twice the width that leaves 0 out: four times as many.
         (effect(-0.25, 0.75, 0.25), {"margin": None}, 160),
         (effect(-0.25, 0.75, 0.25, n=90, units=40), {"margin": None}, 160),
+        (effect(-0.25, 0.75, 0.25, n=8), {"margin": None}, 32),
         (effect(-0.75, 0.25, -0.25), {"margin": None}, 160),
         # The wider half counts, on whichever side it lies, and where one is all that there is.
         (effect(-0.25, 0.375, 0.25), {"margin": None}, 160),
@@ -314,6 +317,25 @@ def test_the_number_that_would_tell_goes_with_the_square_of_the_width(
     assert units_that_would_tell(finding(of, **fields)) == needed
 
 
+@pytest.mark.parametrize("side", ["above", "below", "either"])
+@pytest.mark.parametrize("null", [0.0, 0.5])
+@pytest.mark.parametrize(("units", "margin"), [(40, 0.125), (40, 0.0625), (9, 0.25), (2, 0.25)])
+def test_a_narrow_margin_needs_what_makes_the_interval_as_narrow(
+    units: int, margin: float, null: float, side: Side
+) -> None:
+    """By the plan: what chance gives must be within the margin with its whole interval; the value is far from both."""
+    of = effect(null - 0.25, null + 0.75, null + 0.25, n=units, fewest=min(units, 6))
+    sd = 0.5 * math.sqrt(units) / t.isf(0.025, units - 1)
+    sizes = np.arange(2, 3000)
+    known = int(sizes[t.isf(0.025, sizes - 1) * sd / np.sqrt(sizes) <= margin][0])
+    assert units_that_would_tell(finding(of, null=null, margin=margin, side=side)) == max(known, 4 * units)
+    assert known > 4 * units or units < 40
+
+
+def test_the_plan_counts_from_as_few_units_as_the_interval_needs() -> None:
+    assert units_that_would_tell(finding(effect(-0.125, 0.375, 0.125, n=6, fewest=6), margin=0.374)) == 7
+
+
 @pytest.mark.parametrize(("p", "told"), [(0.02, 0.2), (0.04, 0.041)])
 def test_what_the_correction_leaves_open_needs_a_larger_t(p: float, told: float) -> None:
     """The p-value must fall by as much as the correction multiplies it with, below 5 %."""
@@ -326,6 +348,10 @@ def test_what_the_correction_leaves_open_needs_a_larger_t(p: float, told: float)
     assert units_that_would_tell(replace(one, effect=effect(0.1, 0.5, n=40, units=9))) == max(
         math.ceil(9 * (t.isf(level / 2, 8) / t.isf(p / 2, 8)) ** 2), 10
     )
+    for units, fewest in ((2, 1), (3, 1), (8, 8), (12, 8)):
+        few = replace(one, effect=effect(0.1, 0.5, n=units, fewest=fewest), null=0.05, p=0.03, adjusted=0.5)
+        ratio = t.isf(0.003 / 2, units - 1) / t.isf(0.03 / 2, units - 1)
+        assert units_that_would_tell(few) == math.ceil(units * ratio**2)
     for lost in (None, 0.0, 1.0):
         assert units_that_would_tell(replace(one, p=lost)) is None
     assert units_that_would_tell(replace(one, p=0.999999, adjusted=1.0)) is None
@@ -353,7 +379,23 @@ def test_a_share_needs_what_its_exact_interval_needs(
 
     known = next(m for m in range(n + 1, 10_000) if all(tells(m + k) for k in range(30)))
     needed = units_that_would_tell(finding(clopper_pearson(hits, n), null=null, side=side, margin=margin))
-    assert needed is not None and known * 0.97 <= needed <= known and tells(needed) and not tells(needed - 1)
+    assert isinstance(needed, int) and known * 0.97 <= needed <= known and tells(needed) and not tells(needed - 1)
+
+
+@pytest.mark.parametrize("told", [0.0501, 0.06, 0.3])
+def test_what_the_correction_leaves_open_of_a_share_needs_the_exact_test(told: float) -> None:
+    share = clopper_pearson(16, 20)
+    level = 0.05 * 0.03 / told
+    known = next(n for n in range(21, 10_000) if share_p(0.8, n, 0.55) <= level)
+    needed = units_that_would_tell(finding(share, null=0.55, p=0.03, adjusted=told))
+    assert isinstance(needed, int) and needed == known
+
+
+@pytest.mark.parametrize("null", [0.0, 1.0, 1.5])
+def test_a_share_that_is_held_against_what_no_answer_can_be_needs_a_larger_t(null: float) -> None:
+    """One answer alone refutes a share of 0 or 1; a p-value above 0 is then of another test."""
+    one = finding(clopper_pearson(15, 20), null=null, p=0.02, adjusted=0.2)
+    assert units_that_would_tell(one) == math.ceil(20 * (t.isf(0.005 / 2, 19) / t.isf(0.01, 19)) ** 2)
 
 
 def test_a_share_that_is_no_effect_never_tells() -> None:
