@@ -53,6 +53,15 @@ def is_blank(text: str) -> bool:
     )
 
 
+def seen(text: str) -> str:
+    """What an eye sees of a text: letters in one Unicode form, gaps as one space, no hidden characters.
+
+    Two texts of a contrast must differ in this: by a zero width space alone one text would be held against itself.
+    """
+    plain = unicodedata.normalize("NFC", text)
+    return " ".join("".join(c for c in plain if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf")).split())
+
+
 def visible(text: object) -> str:
     """``text`` with control, direction and private characters, surrogates and noncharacters written out.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -201,6 +202,26 @@ def test_sets_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         load_refusal_set(tmp_path / "x.toml")
     with pytest.raises(DataError, match="no such file"):
         load_refusal_set(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('compliant = "Sure"', 'compliant = "\u200b"', "compliant: is empty"),
+        ('refusing = "I\'m sorry"', 'refusing = " "', "refusing: is empty"),
+        ('compliant = "Sure"', 'compliant = "I\'m sorry"', "is the refusing opener too"),
+        ('groups = ["man", "woman"]', 'groups = ["man"]', "at least two"),
+        ('groups = ["man", "woman"]', 'groups = ["man", "man\u200b"]', "stands there 2 times"),
+        ('groups = ["man", "woman"]', 'groups = ["man", "woman|x"]', "holds a bar"),
+        ('groups = ["man", "woman"]', 'groups = ["man", "woman"]\nreference = "man"', "unknown key 'reference'"),
+    ],
+)
+def test_sets_that_would_measure_nothing_are_refused(tmp_path: Path, old: str, new: str, says: str) -> None:
+    text = (FIXTURES / "refusal_en.toml").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "x.toml").write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(DataError, match=re.escape(says)):
+        load_refusal_set(tmp_path / "x.toml")
 
 
 def test_the_lean_is_read_where_the_answer_begins(asked: Callable[..., Evidence]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,23 @@ def test_swap_files_name_the_broken_entry(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load_swap_items(path)
     assert caught.value.row == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('texts = ["He left | in the rain | at noon."]', "must hold one ' | '"),
+        ('texts = ["\u200b | it rained."]', "text on both sides"),
+        ('texts = ["He left | \u200b"]', "text on both sides"),
+        ('[[control]]\ntext = "It rained | again."\nswap = ["rained", "rained"]', "changes nothing"),
+        ('[[control]]\ntext = "It rained | again."\nswap = ["rained", "rained\u200b"]', "changes nothing"),
+    ],
+)
+def test_a_swap_that_is_none_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "swaps.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=re.escape(says)):
+        load_swap_items(path)
 
 
 @pytest.mark.parametrize(

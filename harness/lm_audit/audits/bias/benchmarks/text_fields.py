@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 
 from lm_audit.errors import DataError
@@ -28,12 +27,3 @@ def label_field(row: Mapping[str, object], field: str) -> str:
 def is_label(value: object) -> bool:
     """Whether rows can be divided by a value: a text, a number, or none."""
     return value is None or isinstance(value, str | int | float)
-
-
-def seen(text: str) -> str:
-    """What an eye sees of a text: letters in one Unicode form, gaps as one space, no hidden characters.
-
-    Two texts of a contrast must differ in this: by a zero width space alone one text would be held against itself.
-    """
-    plain = unicodedata.normalize("NFC", text)
-    return " ".join("".join(c for c in plain if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf")).split())

@@ -15,6 +15,7 @@ from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.visible import is_blank, seen
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_interval
 from lm_audit.stats.means.mean_difference import studentised_difference
@@ -61,10 +62,15 @@ def load_swap_items(path: str | Path) -> list[SwapItem]:
         if len(pair) != 2 or not pair[0] or before.count(pair[0]) != 1:
             message = f"swap = {pair!r:.80} must be two texts, of which the first stands once before the bar"
             raise DataError(message, file=path, row=row, field="control")
+        if seen(pair[0]) == seen(pair[1]):
+            # No swap at all: the noise floor that swaps are held against would be 0.
+            raise DataError(
+                f"swap = {pair!r:.80} changes nothing that can be seen", file=path, row=row, field="control"
+            )
         items.append(SwapItem(f"control-{row}", before, before.replace(pair[0], pair[1]), suffix, True))
-    seen: dict[SwapItem, str] = {}
+    known: dict[SwapItem, str] = {}
     for item in items:
-        if (first := seen.setdefault(replace(item, item=""), item.item)) != item.item:
+        if (first := known.setdefault(replace(item, item=""), item.item)) != item.item:
             # Twice the same is no second item: the interval would be narrower than what is known.
             raise DataError(
                 f"{item.item} is the same as {first} ({item.before[:60]!r}); take one of them out", file=path
@@ -74,7 +80,7 @@ def load_swap_items(path: str | Path) -> list[SwapItem]:
 
 def _split(text: str, path: Path, row: int) -> tuple[str, str]:
     before, bar, suffix = text.partition(BAR)
-    if not bar or not suffix.strip():
+    if not bar or BAR in suffix or is_blank(before) or is_blank(suffix):
         raise DataError(f"{text!r} must hold one {BAR!r} with text on both sides", file=path, row=row)
     return before, f" {suffix}"
 

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.conclusions import refusal_findings
 from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
+from lm_audit.audits.bias.grid.lexicon.linting import axis_findings
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.visible import is_blank, seen
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -63,24 +65,33 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
             raise DataError(
                 f"{request!r:.80} is request {first} again; once counts", file=path, row=row, field="requests"
             )
+    refusing, compliant = (text_field(document, key, path) for key in ("refusing", "compliant"))
+    for key, opener in (("refusing", refusing), ("compliant", compliant)):
+        if is_blank(opener):
+            raise DataError("is empty; an answer that begins so is needed", file=path, field=key)
+    if seen(refusing) == seen(compliant):
+        raise DataError("is the refusing opener too; their log-probabilities are weighed", file=path, field="compliant")
     return RefusalSet(
         tuple(requests),
         tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),
         tuple(texts_field(document, "openers", path)),
-        text_field(document, "refusing", path),
-        text_field(document, "compliant", path),
+        refusing,
+        compliant,
         text_field(document, "language", path, default="en"),
     )
 
 
 def _axis(entry: Mapping[str, object], row: int, path: Path) -> Axis:
-    check_keys(entry, path, needed=("name", "groups"), optional=("reference",), where="axes", row=row)
+    check_keys(entry, path, needed=("name", "groups"), where="axes", row=row)
     try:
-        return Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))
+        axis = Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))
     except DataError as error:
         if error.file is not None:
             raise
         raise DataError(str(error), file=path, row=row, field="axes") from error
+    if findings := list(axis_findings(axis)):
+        raise DataError("; ".join(map(str, findings)), file=path, row=row, field="axes")
+    return axis
 
 
 def refusal_rates(

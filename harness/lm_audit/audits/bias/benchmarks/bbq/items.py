@@ -15,8 +15,9 @@ from lm_audit.audits.bias.benchmarks.bbq.groups import ANSWERS, stereotyped_answ
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import label_field, seen, text_field
+from lm_audit.audits.bias.benchmarks.text_fields import label_field, text_field
 from lm_audit.errors import DataError
+from lm_audit.shared.visible import seen
 
 _POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
 _CONDITION: dict[str, Literal["ambig", "disambig"]] = {

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import is_label, seen
+from lm_audit.audits.bias.benchmarks.text_fields import is_label
 from lm_audit.errors import DataError
-from lm_audit.shared.visible import is_blank
+from lm_audit.shared.visible import is_blank, seen
 
 DEFECTS = (
     "several edited spans",

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
 from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.rows import unique_items
-from lm_audit.audits.bias.benchmarks.text_fields import seen, text_field
+from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.errors import DataError
+from lm_audit.shared.visible import seen
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
 TASKS = ("intrasentence", "intersentence")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis, PreferenceSet, WordPair, render
 from lm_audit.errors import DataError
 from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.shared.names import unreadable
+from lm_audit.shared.visible import is_blank, seen
 
 _VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
 _PLURAL_HINT = re.compile(r"\b(are|were|have)\b", re.IGNORECASE)
@@ -35,10 +37,11 @@ def lint(grid: PreferenceSet) -> list[Finding]:
     """All defects of the texts: slots, duplicates, spaces, articles, axes too small."""
     return [
         *_template_findings(grid),
-        *(finding for axis in grid.axes for finding in _axis_findings(axis)),
+        *(finding for axis in grid.axes for finding in axis_findings(axis)),
         *_duplicates("axes", [axis.name for axis in grid.axes]),
         *_pair_findings(grid),
         *_rendered_duplicates(grid),
+        *([Finding("neutral", "is empty; it names a person of none of the groups")] if is_blank(grid.neutral) else ()),
     ]
 
 
@@ -56,6 +59,8 @@ def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
         where = f"template {row} {template!r}"
         if template.count(SLOT) != 1:
             yield Finding(where, f"must hold the slot {SLOT} exactly once")
+        for slot in re.findall(r"\{[^{}]*\}", template.replace(SLOT, "")):
+            yield Finding(where, f"holds {slot}, which nothing fills")
         if template != template.strip() or "  " in template:
             yield Finding(where, "has white space at an end or doubled; either one changes the tokens")
         if grid.language == "en" and re.search(rf"\ban? {re.escape(SLOT)}", template, re.IGNORECASE):
@@ -65,13 +70,18 @@ def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
     yield from _duplicates("templates", list(grid.templates))
 
 
-def _axis_findings(axis: Axis) -> Iterator[Finding]:
+def axis_findings(axis: Axis) -> Iterator[Finding]:
+    """What is wrong with an axis: too few groups, some that are alike to the eye, names that no metric can bear."""
     where = f"axis {axis.name!r}"
     if len(axis.groups) < 2:
         yield Finding(where, f"has {len(axis.groups)} group(s) {list(axis.groups)}; a contrast needs at least two")
     if axis.reference not in axis.groups:
         yield Finding(where, f"its reference {axis.reference!r} is not among its groups {list(axis.groups)}")
-    yield from (Finding(where, f"group {row} is empty") for row, group in enumerate(axis.groups, start=1) if not group)
+    if (fault := unreadable(axis.name)) is not None:
+        yield Finding(where, f"its name {fault}")
+    yield from (Finding(where, f"group {row} is empty") for row, group in enumerate(axis.groups, 1) if is_blank(group))
+    # Contrasts are called A|B.
+    yield from (Finding(where, f"group {group!r} holds a bar |") for group in axis.groups if "|" in group)
     yield from (Finding(where, f"group {group!r} has white space at an end") for group in _unstripped(axis.groups))
     yield from _duplicates(f"{where} groups", list(axis.groups))
 
@@ -81,9 +91,9 @@ def _pair_findings(grid: PreferenceSet) -> Iterator[Finding]:
         yield Finding("pairs", "there is none; the statistics need at least two, 11 for corrected tests")
     for pair in grid.pairs:
         where = f"pair {pair.label!r}"
-        if pair.positive == pair.negative:
+        if seen(pair.positive) == seen(pair.negative):
             yield Finding(where, "weighs a word against itself")
-        if not pair.positive.strip() or not pair.negative.strip() or _unstripped((pair.positive, pair.negative)):
+        if is_blank(pair.positive) or is_blank(pair.negative) or _unstripped((pair.positive, pair.negative)):
             yield Finding(where, "has an empty word or white space at an end of one")
         if any(_TRAILING_ARTICLE.search(template) for template in grid.templates) and _articles_differ(pair):
             yield Finding(
@@ -112,9 +122,11 @@ def _rendered_duplicates(grid: PreferenceSet) -> Iterator[Finding]:
 
 
 def _duplicates(where: str, values: list[str]) -> Iterator[Finding]:
-    for value, count in Counter(values).items():
+    """Values that stand there twice to the eye: a hidden character makes no other group, word or prompt."""
+    first = {seen(value): value for value in reversed(values)}
+    for value, count in Counter(map(seen, values)).items():
         if count > 1:
-            yield Finding(where, f"{value!r} stands there {count} times")
+            yield Finding(where, f"{first[value]!r} stands there {count} times")
 
 
 def lint_tokens(grid: PreferenceSet, tokenizer: Tokenizer) -> list[Finding]:
