@@ -254,3 +254,17 @@ def test_damaged_adapter_settings(folder: Path, tmp_path: Path, text: str) -> No
     shutil.copyfile(folder / "model.safetensors", adapter / "adapter_model.safetensors")
 
     assert "adapter_config.json" in refused(adapter)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_pointers_of_git_lfs_in_place_of_files(folder: Path, name: str) -> None:
+    """What a clone without ``git lfs`` leaves."""
+    (folder / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 5\n")
+
+    assert f"{folder / name} is the pointer that Git LFS keeps" in refused(folder)
+
+
+def test_a_pointer_of_git_lfs_in_place_of_a_gguf_file(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_text("version https://git-lfs.github.com/spec/v1\n")
+
+    assert "is the pointer that Git LFS keeps" in refused(tmp_path / "m.gguf")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.shared.textfiles.encodings import LFS
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -19,10 +20,18 @@ def read_json(path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise ModelError(f"{path} cannot be read as JSON: it is nested too deeply") from error
     except ValueError as error:
+        refuse_pointer(path)
         raise ModelError(f"{path} cannot be read as JSON: {one_line(error)}") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path} holds a {type(value).__name__}; expected a JSON object")
     return value
+
+
+def refuse_pointer(path: Path) -> None:
+    """``ModelError`` where a clone holds the pointer of Git LFS in place of the file itself."""
+    with path.open("rb") as file:
+        if file.read(len(LFS[0])) == LFS[0]:
+            raise ModelError(f"{path} is {LFS[1]}")
 
 
 def one_line(value: object, limit: int = 300) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.json_file import one_line
+from lm_audit.models.files.json_file import one_line, refuse_pointer
 
 _MAX_HEADER = 100_000_000
 """The format's own limit in bytes."""
@@ -47,6 +47,7 @@ def read_entries(path: Path) -> list[TensorEntry]:
     """
     try:
         with path.open("rb") as file:
+            refuse_pointer(path)
             size = path.stat().st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(_MAX_HEADER, size - 8):

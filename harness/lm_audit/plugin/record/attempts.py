@@ -144,6 +144,8 @@ def pytest_runtest_makereport(
     if running is not None and call.when == "call":
         _publish(item, running)
         _tell_findings(item, running)
+    if running is not None and call.excinfo is not None:
+        _make_error_visible(call.excinfo.value)
     report = yield
     _shorten(report, call, item.config)
     if running is None:
@@ -210,6 +212,20 @@ def _make_visible(report: pytest.TestReport) -> None:
     told: Any = report.longrepr
     if isinstance(told, str | tuple):
         report.longrepr = shown(told)
+
+
+def _make_error_visible(error: BaseException | None) -> None:
+    """The same of the errors themselves, and of those that led to them: Allure and workers take their texts from there,
+    and end the whole run at half a surrogate pair.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.args = shown(error.args)
+        for name in ("msg", "reason"):
+            if isinstance(text := vars(error).get(name), str):
+                setattr(error, name, shown(text))
+        error = error.__cause__ or error.__context__
 
 
 def _note(running: Running, report: pytest.TestReport) -> None:

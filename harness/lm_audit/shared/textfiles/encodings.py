@@ -11,6 +11,9 @@ from typing import BinaryIO
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles.paths import readable_file
 
+LFS = (b"version https://git-lfs.github.com/", "the pointer that Git LFS keeps in a file's place (git lfs pull)")
+"""What stands in a checkout for a large file that was not fetched, and what it is."""
+
 _NO_TEXT = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "a zip archive (or a spreadsheet)",
@@ -22,7 +25,7 @@ _NO_TEXT = {
     b"GGUF": "a GGUF model",
     b"\xff\xfe\0\0": "UTF-32",
     b"\0\0\xfe\xff": "UTF-32",
-    b"version https://git-lfs.github.com/": "the pointer that Git LFS keeps in a file's place (git lfs pull)",
+    LFS[0]: LFS[1],
 }
 """What other files begin with."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.json_file import one_line
+from lm_audit.models.files.json_file import one_line, refuse_pointer
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
@@ -41,6 +41,7 @@ def read_header(path: Path) -> GgufHeader:
         with path.open("rb") as file:
             head = file.read(24)
             if head[:4] != b"GGUF":
+                refuse_pointer(path)
                 raise ModelError(f"{path} is no GGUF file: it begins with {head[:4]!r}, expected b'GGUF'")
             if len(head) < 24:
                 raise ModelError(f"{path} is cut off: it ends after {len(head)} bytes, inside the GGUF header")

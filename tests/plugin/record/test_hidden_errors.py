@@ -1,0 +1,49 @@
+"""What a failing case says may hold any character: no worker, no Allure and no terminal breaks on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.toy_audit import audit_project, last_run, outcomes, run_pytest
+
+AUDIT = r"""
+import pytest
+from lm_audit.plugin import Case, cases
+
+TEXT = "\x1b[31m\u202e\ufffe\ud800"
+
+
+@pytest.mark.bias
+@cases([Case(kind) for kind in ("fail", "error", "chained", "assert", "skip", "xfail")])
+def test_gap(case, evidence):
+    if case.id == "fail":
+        pytest.fail(TEXT)
+    if case.id == "error":
+        raise ValueError(TEXT, [TEXT])
+    if case.id == "chained":
+        try:
+            raise KeyError(TEXT)
+        except KeyError as error:
+            raise RuntimeError("x") from error
+    if case.id == "skip":
+        pytest.skip(TEXT)
+    if case.id == "xfail":
+        pytest.xfail(TEXT)
+    assert TEXT == "x"
+"""
+OUTCOMES = dict.fromkeys(("fail", "error", "chained", "assert"), "failed") | {"skip": "skipped", "xfail": "passed"}
+
+
+@pytest.mark.parametrize(
+    "words", [("-n", "1"), ("-p", "allure_pytest", "--alluredir", "allure")], ids=["worker", "allure"]
+)
+def test_hidden_characters_in_what_failed(tmp_path: Path, words: tuple[str, ...]) -> None:
+    if "allure_pytest" in words:
+        pytest.importorskip("allure_pytest")
+    project = audit_project(tmp_path, AUDIT)
+    done = run_pytest(project, *words)
+    assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
+    assert not set(done.output) & {"\x1b", "\u202e", "\ufffe", "\ud800"} and r"\ud800" in done.output
+    assert outcomes(last_run(project)) == OUTCOMES
