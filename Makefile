@@ -19,8 +19,11 @@ TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= auto
 TEST_WORKERS ?= 2
+# Where the tests write: thousands of their writes wait for the disk, which memory need not where there is enough of it.
+TEST_TMP ?= $(or $(TMPDIR),$(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}'),/tmp)
 ARGS ?=
 COVERED ?= tests properties
+KEPT := -o tmp_path_retention_policy=failed
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -44,16 +47,16 @@ audit: setup model
 # By files, so that what a file makes once is made once.
 test: setup model
 	@echo "==> Running the tests and properties, without the slow ones."
-	$(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) --dist loadfile $(ARGS)
+	TMPDIR=$(TEST_TMP) $(BIN)/pytest tests properties -m "not slow" -n $(TEST_WORKERS) --dist loadfile $(KEPT) $(ARGS)
 
 test-all: setup model
 	@echo "==> Running every test, the slow ones included."
-	$(BIN)/pytest tests properties -n $(TEST_WORKERS) --dist loadfile $(ARGS)
+	TMPDIR=$(TEST_TMP) $(BIN)/pytest tests properties -n $(TEST_WORKERS) --dist loadfile $(KEPT) $(ARGS)
 
 # COVERED names the tests to measure, such as "tests/stats properties/test_stats_*.py".
 coverage: setup model
 	@echo "==> Measuring lines and branches that the tests reach, without the slow ones; pages go to build/coverage/."
-	$(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(ARGS)
+	TMPDIR=$(TEST_TMP) $(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(ARGS)
 
 # What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it.
 test-latest:

@@ -30,11 +30,11 @@ def tiny() -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def contaminated(tiny: LanguageModel) -> LanguageModel:
-    return trained_on(tiny, made_up_benchmark(24, seed=1).items, seed=1)[0]
+    return trained_on(tiny, made_up_benchmark(16, seed=1).items, seed=1)[0]
 
 
 def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, tmp_path: Path) -> None:
-    seen, fresh = made_up_benchmark(24, seed=1), made_up_benchmark(24, seed=2)
+    seen, fresh = made_up_benchmark(16, seed=1), made_up_benchmark(16, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
     assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) < 0.001
     values = [present(evidence.metrics[f"leakage.logprob.{c}"].value) for c in ("original", "shuffled", "other_item")]
@@ -50,7 +50,7 @@ def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, 
 
 
 def test_the_same_model_on_other_questions(contaminated: LanguageModel, tmp_path: Path) -> None:
-    fresh = made_up_benchmark(24, seed=2)
+    fresh = made_up_benchmark(16, seed=2)
     evidence = memorisation_evidence(measure_memorisation(contaminated, fresh, seed=0))
     assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) > 0.01
     clean(told(tmp_path / "run", evidence))

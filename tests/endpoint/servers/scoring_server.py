@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from lm_audit.models import LanguageModel
 from tests.endpoint.servers.made_server import Body, Made, made_server
 
 Way = Literal["prompt_logprobs", "echo"]
+T = TypeVar("T")
+
+LOCK = threading.Lock()
+ANSWERED: dict[tuple[Any, ...], Any] = {}
+"""What a model has answered: every server that is made of it is asked the same before anything else."""
 
 
 class Scoring:
@@ -22,7 +27,6 @@ class Scoring:
     def __init__(self, model: LanguageModel, way: Way) -> None:
         self.model = model
         self.way = way
-        self._lock = threading.Lock()
 
     def answer(self, route: str, body: Body) -> Body:
         """What vLLM (``prompt_logprobs``) or an older completions API (``echo``) says."""
@@ -31,9 +35,7 @@ class Scoring:
         ids = list(prompt) if isinstance(prompt, list) else list(tokenizer(prompt)["input_ids"])
         written, text = 1, " the"
         if body.get("max_tokens", 1) > 1:
-            with self._lock:
-                [done] = self.model.generate([ids], max_new_tokens=body["max_tokens"], stop=body.get("stop", ()))
-            written, text = len(done.token_ids), done.text
+            written, text = self._written(ids, body["max_tokens"], body.get("stop", ()))
         choice: Body = {"index": 0, "finish_reason": "length", "text": text, "logprobs": None}
         if "messages" in body:
             choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}
@@ -59,9 +61,28 @@ class Scoring:
 
     def _scores(self, ids: list[int]) -> list[tuple[int, float, int]]:
         """Of every token but the first: its id, log-probability and rank."""
-        with self._lock:
+
+        def scored() -> list[tuple[int, float, int]]:
             [score] = self.model.loglikelihood([(ids[:1], ids[1:])], bos="none")
-        return list(zip(ids[1:], map(float, score.logprobs), map(int, score.ranks), strict=True))
+            return list(zip(ids[1:], map(float, score.logprobs), map(int, score.ranks), strict=True))
+
+        return self._once(("scores", *ids), scored)
+
+    def _written(self, ids: list[int], most: int, stop: Sequence[str]) -> tuple[int, str]:
+        """How many tokens were written, and what they say."""
+
+        def written() -> tuple[int, str]:
+            [done] = self.model.generate([ids], max_new_tokens=most, stop=stop)
+            return len(done.token_ids), done.text
+
+        return self._once(("text", *ids, most, *stop), written)
+
+    def _once(self, asked: tuple[Any, ...], ask: Callable[[], T]) -> T:
+        with LOCK:
+            key = (self.model.fingerprint, *asked)
+            if key not in ANSWERED:
+                ANSWERED[key] = ask()
+            return cast(T, ANSWERED[key])
 
     def _by_id(self, ids: list[int]) -> list[Any]:
         decode = self.model.tokenizer.decode
