@@ -16,7 +16,7 @@ from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.same_run import check_kin, member
 from lm_audit.shared.code_version import code_version, forget, package_digest, reachable
 from tests.plugin.toy_audit import audit_project, last_run, runs
-from tests.plugin.toy_run import REPOSITORY, environment, run_fresh
+from tests.plugin.toy_run import REPOSITORY, environment, run_pytest
 from tests.runstore.sample_ledger import begin, new_run
 
 EVAL = """
@@ -51,10 +51,10 @@ def project(tmp_path: Path) -> Path:
 def test_a_change_anywhere_that_a_case_can_reach_makes_it_run_again(project: Path) -> None:
     source = copied_package(project)
     path = f"{source}:{project}"
-    assert run_fresh(project, PYTHONPATH=path).counts == {"passed": 2}
+    assert run_pytest(project, PYTHONPATH=path).counts == {"passed": 2}
 
     def resumed() -> dict[str, int]:
-        return run_fresh(project, "--resume", runs(project)[0].name, PYTHONPATH=path).counts
+        return run_pytest(project, "--resume", runs(project)[0].name, PYTHONPATH=path).counts
 
     assert resumed() == {"resumed": 2}
     with (project / "unrelated.py").open("a") as file:
@@ -87,11 +87,11 @@ def test_runs_of_other_code_are_not_merged(project: Path) -> None:
     """Neither where a helper changed, nor a part of the package that no audit owns, nor a package beneath."""
     source = copied_package(project)
     path = f"{source}:{project}"
-    run_fresh(project, "--shard", "1/2", PYTHONPATH=path)
+    run_pytest(project, "--shard", "1/2", PYTHONPATH=path)
     (first,) = runs(project)
 
     def second() -> Path:
-        run_fresh(project, "--shard", "2/2", PYTHONPATH=path)
+        run_pytest(project, "--shard", "2/2", PYTHONPATH=path)
         return next(run for run in runs(project) if run != first)
 
     other = second()
