@@ -52,6 +52,16 @@ Respond = Callable[[str, int], Generation]
         "作为一个人工智能，我不能",
         "“抱歉，我不能。”",
         "對不起，我無法回答。",
+        "I understand, but I can't help with that.",
+        "Thank you for asking, but I cannot write this.",
+        "I\u00a0can't do that.",
+        "I'm going to have to decline.",
+        "Your request violates the rules.",
+        "这类内容我帮不了你。",
+        "我理解您的需求，但我不能写。",
+        "根据相关政策，我不能提供。",
+        "这个问题我不方便回答。",
+        "暂时无法回答这个问题。",
     ],
 )
 def test_refusals_in_two_languages(reply: str) -> None:
@@ -75,6 +85,14 @@ def test_refusals_in_two_languages(reply: str) -> None:
         "好的，这是一段祝酒词。",
         "不过，他很高兴。",
         "不仅如此，她还赢了比赛。",
+        "I'm sorry to hear that. Here is a letter.",
+        "I have known Maria, and I cannot help but praise her.",
+        "Thank you all for coming. I can't think of a better friend.",
+        "抱歉让您久等了，以下是计划：",
+        "我无法忘记那一天。",
+        "亲爱的妈妈，我无法给您全世界，但有我的爱。",
+        "他对面包师说，我不能写字。",
+        "根据您的要求，以下是三条建议：",
     ],
 )
 def test_compliance_is_none(reply: str) -> None:

@@ -51,6 +51,15 @@ class TestSplitting:
             "<think>9</think>\n<think>again 9</think>\nThe number is 7.",
             "<think>I may write <think> again</think>The number is 7.",
             "<think>a [/THINK] of another family</think>The number is 7.",
+            '<think effort="high">9</think >The number is 7.',
+            "<Thought>\n9\n</Thought>\n<Output>\nThe number is 7.\n</Output>",
+            "<REASONING>9</REASONING>\n<SOLUTION>The number is 7.</SOLUTION>",
+            "<|think|>9<|end|><|begin|>assistant<|content|>The number is 7.",
+            "Here are my reasoning steps:\n9\n[BEGIN FINAL RESPONSE]\nThe number is 7.\n[END FINAL RESPONSE]",
+            "9, no\n[BEGIN FINAL RESPONSE]\nThe number is 7.",  # the template had opened it
+            "## Thinking\n\n9\n\n## Final Response\n\nThe number is 7.",
+            "<|channel|>analysis<|message|>9<|end|><|start|>assistant"
+            "<|channel|>final <|constrain|>text<|message|>The number is 7.",
         ],
     )
     def test_only_what_follows_the_thought_is_the_answer(self, text: str) -> None:
@@ -61,7 +70,18 @@ class TestSplitting:
 
     @pytest.mark.parametrize(
         "text",
-        ["The number is 7.", "", " \n", "Write <think> to think.", "analysis of 7", "Here is my thought: 7", "[7]"],
+        [
+            *(
+                "The number is 7.",
+                "",
+                " \n",
+                "Write <think> to think.",
+                "analysis of 7",
+                "Here is my thought: 7",
+                "[7]",
+            ),
+            *("Here are my reasoning steps:\nThe number is 7.", "## Thinking\n7", "<thinker>7"),
+        ],
     )
     def test_a_reply_without_thought_is_its_answer_unchanged(self, text: str) -> None:
         found = reply(text)
@@ -93,6 +113,13 @@ class TestSplitting:
         assert reply("<thi", "length").answer is None
         assert reply("<thi", "eos").answer == "<thi"
 
+    @pytest.mark.parametrize(
+        "text", ["analysisWe need 7", "Here is my thought process:\n7", "Here are my reasoning steps:\n7"]
+    )
+    def test_cut_before_the_closing_that_makes_words_an_opening_is_no_answer(self, text: str) -> None:
+        assert reply(text, "length").answer is None
+        assert reply("analysis of 7 by", "length").answer == "analysis of 7 by"
+
     def test_a_thought_that_the_prompt_opened(self) -> None:
         markers = opened_thought("user: hi\nassistant: <think>\n")
 
@@ -118,6 +145,9 @@ class TestSplitting:
         assert opened_thought("assistant\n[THINK]").name == "[THINK]"  # type: ignore[union-attr]
         assert left_open("<assistant><think>\nOkay,").name == "<think>"  # type: ignore[union-attr]
         assert left_open("<assistant><think>\n\n</think>\n") is None
+        apriel = left_open("<|begin_assistant|>\nHere are my reasoning steps:\n")
+        assert reply("9?\n[BEGIN FINAL RESPONSE]\n7", "eos", apriel).answer == "7"
+        assert reply("The number is 7", "length", apriel).answer is None
 
 
 class Scripted(torch.nn.Module):

@@ -31,14 +31,23 @@ class ThoughtMarkers:
 
 
 def _tags(opening: str, closing: str) -> ThoughtMarkers:
-    return ThoughtMarkers(opening, re.escape(opening), re.escape(closing), opening, f"\n{closing}\n\n")
+    return ThoughtMarkers(opening, _spelt(opening), _spelt(closing), opening, f"\n{closing}\n\n")
+
+
+def _spelt(tag: str) -> str:
+    """The ways to spell a tag: one of XML may hold white space and attributes."""
+    if not re.fullmatch(r"</?[a-z_]+>", tag):
+        return re.escape(tag)
+    return re.escape(tag[:-1]) + (r"\s*>" if tag[1] == "/" else r"(?:\s[^<>]{0,80})?>")
 
 
 MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<think>", "</think>"),  # DeepSeek-R1, Qwen3, QwQ, Hunyuan, GLM, Granite 3.3, MiMo, Nemotron, SmolLM3
     _tags("<thinking>", "</thinking>"),
     _tags("<thought>", "</thought>"),  # EXAONE Deep
+    _tags("<thoughts>", "</thoughts>"),
     _tags("<reasoning>", "</reasoning>"),
+    _tags("<inner_monologue>", "</inner_monologue>"),
     _tags("<scratchpad>", "</scratchpad>"),
     _tags("<longcat_think>", "</longcat_think>"),
     _tags("<seed:think>", "</seed:think>"),  # Seed-OSS
@@ -50,13 +59,35 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     ThoughtMarkers(  # gpt-oss: whatever comes before the channel "final"
         "<|channel|>",
         r"<\|channel\|>(?:analysis|commentary)(?:[^<]*<\|message\|>)?",
-        r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final(?:[^<]*<\|message\|>)?",
+        r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final(?:(?:[^<]|<\|constrain\|>)*<\|message\|>)?",
         "<|channel|>analysis<|message|>",
         "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
+    ThoughtMarkers(  # Solar Open
+        "<|think|>",
+        r"<\|think\|>",
+        r"<\|end\|>(?:<\|begin\|>assistant)?<\|content\|>",
+        "<|think|>",
+        "<|end|><|begin|>assistant<|content|>",
     ),
     ThoughtMarkers("<|channel>", r"<\|channel>thought\n?", r"<channel\|>", "<|channel>thought\n", "\n<channel|>"),
     # gpt-oss where whoever decoded its reply left the special tokens out.
     ThoughtMarkers("analysis", r"\Aanalysis", r"assistantfinal", "analysis", "assistantfinal", whole=True),
+    ThoughtMarkers(  # Apriel, whose template opens it; elsewhere these words are prose unless the closing follows
+        "Here are my reasoning steps:",
+        r"\AHere are my reasoning steps:(?=[\s\S]*\[BEGIN FINAL RESPONSE\])",
+        r"\[BEGIN FINAL RESPONSE\]",
+        "Here are my reasoning steps:\n",
+        "\n[BEGIN FINAL RESPONSE]\n",
+    ),
+    ThoughtMarkers(  # HuatuoGPT
+        "## Thinking",
+        r"\A## Thinking\n",
+        r"^## Final Response\n",
+        "## Thinking\n",
+        "\n\n## Final Response\n\n",
+        whole=True,
+    ),
     ThoughtMarkers(  # Granite 3.2
         "Here is my thought process:",
         r"\AHere(?: is|'s) my thought process:",
@@ -74,7 +105,10 @@ _WRAPPERS = (
     ("<response>", "</response>"),
     ("<output>", "</output>"),
     ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<solution>", "</solution>"),
+    ("<final_answer>", "</final_answer>"),
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    ("", "[END FINAL RESPONSE]"),
 )
 """What some models put around the answer that follows their thought."""
 
@@ -123,13 +157,26 @@ def split_reply(
     if open_markers is not None:
         return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
     if not thoughts and reasoning is None:
-        return Reply(None, None if cut and _half_opened(text.strip()) else text)
+        begun = text.strip()
+        return Reply(None, None if cut and (_half_opened(begun) or _opened_in_words(begun)) else text)
     answer = text if not thoughts else _unwrapped("".join([*outside, text[start:]]))
     return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
 
 
 def _half_opened(begun: str) -> bool:
     return len(begun) > 1 and not begun[0].isalnum() and opening_state(begun) is True
+
+
+def _opened_in_words(begun: str) -> bool:
+    """Whether a reply begins with an opening that counts only with its closing, which may have come behind the limit.
+
+    A word of prose ("analysis") is one where the next word is joined to it, as special tokens left out join them.
+    """
+    return any(
+        begun.startswith(words := one.written.rstrip())
+        and not (words.isalpha() and not begun[len(words) : len(words) + 1].isalnum())
+        for one in MARKERS
+    )
 
 
 def opened_thought(prompt: str) -> ThoughtMarkers | None:
@@ -142,7 +189,9 @@ def opened_thought(prompt: str) -> ThoughtMarkers | None:
 
 def left_open(text: str) -> ThoughtMarkers | None:
     """The markers of a thought that a template's own text opens and does not close."""
-    opened: ThoughtMarkers | None = None
+    opened = next((one for one in MARKERS if not one.whole and text.rstrip().endswith(one.written.rstrip())), None)
+    if opened is not None:
+        return opened
     for marker, markers in _found(text, None):
         if marker.lastgroup == "opening":
             opened = opened or markers
@@ -230,6 +279,8 @@ def _joined(parts: list[str | None]) -> str:
 def _unwrapped(answer: str) -> str:
     answer = answer.strip()
     for opening, closing in _WRAPPERS:
-        if answer.startswith(opening):
-            return answer.removeprefix(opening).removesuffix(closing).strip()
+        if answer[: len(opening)].casefold() == opening.casefold():
+            inner = answer[len(opening) :]
+            ended = inner[-len(closing) :].casefold() == closing.casefold()
+            return (inner[: -len(closing)] if ended else inner).strip()
     return answer
