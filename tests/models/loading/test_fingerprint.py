@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def fingerprint(folder: Path) -> str:
         ("config.json", {"hidden_act": "gelu"}),
         ("generation_config.json", {"eos_token_id": [2, 99]}),
         ("tokenizer_config.json", {"add_prefix_space": True, "eos_token": "a"}),
+        ("tokenizer_config.json", {"split_special_tokens": True}),
     ],
 )
 def test_what_changes_an_answer_changes_it(llama_folder: Path, copy: Path, file: str, changes: dict[str, Any]) -> None:
@@ -122,3 +124,15 @@ def test_the_cache_of_a_process_sees_an_edited_folder(copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 0.25}))
 
     assert cache.get(copy, device="cpu").fingerprint != first.fingerprint
+
+
+def test_a_file_replaced_within_its_modification_time_is_another(copy: Path) -> None:
+    """As in images and archives, which give every file one time."""
+    file = copy / "model.safetensors"
+    before, times = fingerprint(copy), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=times)
+
+    assert fingerprint(copy) != before

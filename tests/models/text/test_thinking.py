@@ -71,16 +71,16 @@ class TestSplitting:
     @pytest.mark.parametrize(
         "text",
         [
-            *(
-                "The number is 7.",
-                "",
-                " \n",
-                "Write <think> to think.",
-                "analysis of 7",
-                "Here is my thought: 7",
-                "[7]",
-            ),
-            *("Here are my reasoning steps:\nThe number is 7.", "## Thinking\n7", "<thinker>7"),
+            "The number is 7.",
+            "",
+            " \n",
+            "Write <think> to think.",
+            "analysis of 7",
+            "Here is my thought: 7",
+            "[7]",
+            "Here are my reasoning steps:\nThe number is 7.",
+            "## Thinking\n7",
+            "<thinker>7",
         ],
     )
     def test_a_reply_without_thought_is_its_answer_unchanged(self, text: str) -> None:

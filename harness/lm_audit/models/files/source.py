@@ -34,10 +34,11 @@ class Source:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Name, size and time of every file that the model is made of: other values mean that it must be read anew."""
+        """Name, size and times of every file that the model is made of: other values mean that it must be read anew."""
         folders = [self.checkpoint.folder, *([self.adapter.folder] if self.adapter else [])]
         files = [path for folder in folders for path in sorted(folder.iterdir()) if is_file(path)]
-        return tuple(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files)
+        states = [(path, path.stat()) for path in files]
+        return tuple(f"{path} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for path, one in states)
 
     @property
     def tokenizer_folder(self) -> Path:

@@ -137,7 +137,7 @@ def train_tiny_until(
     from lm_audit.models.toy.criterion import endless_batches, train_to_criterion
     from lm_audit.models.toy.training import TrainingSettings
 
-    rows = text_rows(model.tokenizer, texts, context=getattr(model.module.config, "max_position_embeddings", None))
+    rows = text_rows(model.tokenizer, texts, context=context_window(model.module.config))
     module = copy.deepcopy(model.module)
     pad = model.tokenizer.pad_token_id
     settings = TrainingSettings(1, lr, batch_size, warmup_steps=warmup_steps)

@@ -29,7 +29,7 @@ _EXPONENTS = {
 def weights_digest(files: Sequence[Path]) -> str:
     """SHA-256 over every tensor's name, dtype, shape and bytes in all ``files``, tensors in order of their names.
 
-    Every byte is read once; the answer is remembered by (real path, size, modification time in ns) of each file.
+    Every byte is read once; the answer is remembered by the real path and state (:func:`_stamp`) of each file.
     """
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         per_file = pool.map(tensor_digests, files)
@@ -103,10 +103,15 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _stamp(state: os.stat_result) -> str:
+    """Size, times and inode of a file. Images and archives give all files one modification time; the time of the last
+    change of any kind cannot be set."""
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
+
+
 def _remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
     real = path.resolve()
-    state = real.stat()
-    key = hashlib.sha256(f"{kind} {real} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{kind} {real} {_stamp(real.stat())}".encode()).hexdigest()[:32]
     record = cache_dir() / "digests" / key
     try:
         return record.read_text(encoding="utf-8")
