@@ -67,12 +67,16 @@ def write_gguf(
     tensors: Mapping[str, np.ndarray] | None = None,
     without: str = "\0",
     kind: Any = None,
+    architecture: str = "llama",
 ) -> Path:
-    """``module`` as a GGUF file of architecture llama, with further metadata and tensors; matrices as ``kind``."""
+    """``module`` as a GGUF file, with further metadata and tensors; matrices as ``kind``.
+
+    Of another ``architecture`` it is one by name only.
+    """
     from gguf import GGUFWriter, quants
 
     config = module.config
-    writer = GGUFWriter(path, "llama")
+    writer = GGUFWriter(path, architecture)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gguf import GGMLQuantizationType, GGUFReader, quants
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
+from lm_audit.models.generation.stopping import end_ids
 from tests.models.files.small_gguf import llama3_factors, random_llama, write_gguf
 
 IDS = torch.arange(3, 50)[None]
@@ -139,6 +141,32 @@ def test_what_cannot_be_kept(
 
     with pytest.raises(ModelError, match=rf"odd\.gguf.*{says}"):
         load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "more", "says"),
+    [
+        ("starcoder2", {}, "rope.freq_base = 20000.0 (it takes 10000.0)"),
+        ("stablelm", {"rope.freq_base": 10000.0}, "rope.dimension_count = 8 (it takes 2)"),
+        ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual = True (it takes False)"),
+        ("phi3", {"rope.dimension_count": 6}, "rope.dimension_count = 6 (it takes 8)"),
+    ],
+)
+def test_numbers_that_a_conversion_passes_over(
+    tmp_path: Path, own_cache: Path, architecture: str, more: dict[str, Any], says: str
+) -> None:
+    given = {f"{architecture}.{key}": value for key, value in more.items()}
+    module = random_llama(**{"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}})
+    path = write_gguf(tmp_path / "odd.gguf", module, more=given, architecture=architecture)
+
+    with pytest.raises(ModelError, match=rf"odd\.gguf.*cannot keep: .*{re.escape(says)}"):
+        load_model(path, device="cpu")
+
+
+def test_every_stated_end_of_a_turn_ends_a_continuation(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(tmp_path / "turns.gguf", random_llama(), more={"tokenizer.ggml.eot_token_id": 5})
+
+    assert end_ids(load_model(path, device="cpu")) == {1, 5}
 
 
 def test_a_file_that_lacks_a_tensor(tmp_path: Path, own_cache: Path) -> None:

@@ -18,7 +18,7 @@ from lm_audit.models.loading.identity.digests import file_digest
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_CONVERSION = 2
+_CONVERSION = 3
 """Raise when a conversion gives other files than before."""
 
 _BYTE_LEVEL = "gpt2"
@@ -58,6 +58,7 @@ def _convert(path: Path, folder: Path) -> None:
     tied = tied_names(module)
     tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    _end_where_stated(module, header, path)
     _write_config(module, folder)
     tokenizer.save_pretrained(folder)
 
@@ -104,6 +105,17 @@ def _small_tensor(path: Path, name: str) -> list[float]:
     tensor = next(one for one in GGUFReader(path).tensors if one.name == name)
     values: list[float] = dequantize(tensor.data, tensor.tensor_type).reshape(-1).tolist()
     return values
+
+
+def _end_where_stated(module: PreTrainedModel, header: GgufHeader, path: Path) -> None:
+    """Let generation end at the ends of a turn and of a message too, as llama.cpp does."""
+    stated = [header.metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
+    ends = list(dict.fromkeys(number for number in stated if number is not None))
+    rows = module.get_input_embeddings().num_embeddings
+    if any(not isinstance(number, int) or not 0 <= number < rows for number in ends):
+        raise ModelError(f"{path} ends texts at the tokens {ends}; its embeddings end at {rows - 1}")
+    if len(ends) > 1:
+        module.generation_config.eos_token_id = ends
 
 
 def _write_config(module: PreTrainedModel, folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.files.gguf.header import GgufHeader
+from lm_audit.models.files.gguf.kept import check_kept
 from lm_audit.models.files.json_file import listed
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -60,6 +61,7 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
         config.rope_parameters = {**rope, "rope_theta": _theta(config)}
         if "original_max_position_embeddings" in rope and hasattr(config, "original_max_position_embeddings"):
             config.original_max_position_embeddings = rope["original_max_position_embeddings"]
+    check_kept(config, header, path)
     return config
 
 

@@ -91,7 +91,7 @@ def tokenizer_digest(tokenizer: Tokenizer) -> str:
         rules.pop("truncation", None)
         rules.pop("padding", None)
     special = {name: str(value) for name, value in getattr(tokenizer, "special_tokens_map", {}).items()}
-    # What the class does in Python (adds BOS, EOS, spaces, splits special tokens) shows in what it makes of a few texts.
+    # What the class does in Python (adds BOS, splits special tokens) shows in what it makes of a few texts.
     texts = [*_PROBES, "x".join(sorted({*special.values()}))]
     made = [list(tokenizer(text).input_ids) for text in texts] if callable(tokenizer) else []
     content = [rules, special, getattr(tokenizer, "chat_template", None), made]
