@@ -99,6 +99,17 @@ def test_rows_that_join_late_and_read_on_behind_others(name: str, monkeypatch: p
     assert [one.token_ids for one in model.generate(prompts, max_new_tokens=9)] == want
 
 
+@pytest.mark.parametrize("name", ["falcon", "gpt_oss"])
+def test_a_way_of_stepping_that_is_refused_leaves_no_keys_behind(name: str) -> None:
+    """Their layers do not attend by transformers' interface, so that a step by each row's length is wrong for them."""
+    module = architecture(name)
+    prompts = rows(12, 5, 30, 1)
+
+    found = [one.token_ids for one in wrapped(module).generate(prompts, max_new_tokens=6)]
+
+    assert found == [own_generate(module, prompt, 6) for prompt in prompts]
+
+
 IN_SLOTS = {
     *("llama", "llama_bias", "llama3", "llama_linear", "llama_yarn", "llama_dynamic", "qwen2_swa", "qwen3", "gemma2"),
     *("mistral_swa", "gemma3_text", "gpt2", "gpt_neox", "gptj", "phi", "phi3_longrope", "olmo2", "olmo3", "falcon"),

@@ -101,7 +101,9 @@ def test_a_crash_of_another_worker_is_a_crash(tmp_path: Path) -> None:
     assert read_run(folder.path).cases[0].outcome == "crashed"
 
 
-@pytest.mark.parametrize("damage", ["garbage", "torn into the next", "gone", "changed into another kind"])
+@pytest.mark.parametrize(
+    "damage", ["garbage", "torn into the next", "gone", "changed into another kind", "a digit changed"]
+)
 @pytest.mark.parametrize("counted", [True, False])
 def test_an_attempt_that_lost_a_record_is_incomplete(tmp_path: Path, damage: str, counted: bool) -> None:
     folder = new_run(tmp_path)
@@ -118,6 +120,7 @@ def test_an_attempt_that_lost_a_record_is_incomplete(tmp_path: Path, damage: str
         "torn into the next": lines[1][:20] + b"\n",
         "gone": b"",
         "changed into another kind": lines[1].replace(b'"kind":"metric"', b'"kind":"metrik"'),
+        "a digit changed": lines[1].replace(b'"value":0.1', b'"value":0.9'),
     }[damage]
     ledger.path.write_bytes(lines[0] + metric + b"".join(lines[2:]))
     found = read_run(folder.path).cases[0]

@@ -66,16 +66,22 @@ def attention_reach(config: object) -> int | None:
     return min(lengths, default=None)
 
 
-def uniform_rotation(config: object) -> int | None:
-    """Length beyond which rotary frequencies depend on the longest text of the batch (dynamic NTK, LongRoPE)."""
+def uniform_length(config: object) -> int | None:
+    """Length beyond which a token's logits are the model's own in a plain forward pass over its text alone.
+
+    With dynamic NTK and LongRoPE the rotation depends on the longest text of the batch. Where an indexer chooses which
+    tokens are attended to (DeepSeek's sparse attention, MiniMax M3's blocks), equal marks are told apart by how many
+    others there are, and blocks begin by the place in the batch.
+    """
     text = text_config(config)
-    lengths = [_switching_length(kind, text) for kind in rope_kinds(text)]
+    lengths = [*(_switching_length(kind, text) for kind in rope_kinds(text)), _chosen_length(text)]
     return min((n for n in lengths if n), default=None)
 
 
-def rotates_by_length(config: object) -> bool:
-    """Whether beyond :func:`uniform_rotation` every further token changes the rotation of all (dynamic NTK)."""
-    return any(_rope_type(kind) == "dynamic" for kind in rope_kinds(text_config(config)))
+def changes_at_every_step(config: object) -> bool:
+    """Whether beyond :func:`uniform_length` a further token changes what was read before (dynamic NTK, an indexer)."""
+    text = text_config(config)
+    return _chosen_length(text) is not None or any(_rope_type(kind) == "dynamic" for kind in rope_kinds(text))
 
 
 def rope_kinds(text: object) -> Iterator[Mapping[str, Any]]:
@@ -151,6 +157,15 @@ def _switching_length(kind: Mapping[str, Any], text: object) -> int | None:
         or getattr(text, "original_max_position_embeddings", None)
         or _stated_length(text)
     )
+
+
+def _chosen_length(text: object) -> int | None:
+    """How many tokens an indexer chooses: shorter texts are attended to as a whole."""
+    tokens, blocks = getattr(text, "index_topk", None), getattr(text, "index_topk_blocks", None)
+    size = getattr(text, "index_block_size", None)
+    if _is_length(blocks) and _is_length(size):
+        return blocks * size
+    return tokens if _is_length(tokens) else None
 
 
 class Attributes:

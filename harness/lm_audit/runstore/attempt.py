@@ -29,6 +29,7 @@ class AttemptWriter:
         self._ledger = ledger
         self._key = attempt_key(case_id, number, ledger.writer)
         self._rows: LineFile | None = None
+        self._digest = hashlib.sha256()
         self._items: set[str] = set()
         self._written = 0
 
@@ -46,8 +47,9 @@ class AttemptWriter:
         self._write("metric", name=name, estimate=estimate.to_json(), **told)
 
     def rows(self, rows: Iterable[Mapping[str, object]]) -> int:
-        """Append item rows to the attempt's rows file and record how many; returns that number.
+        """Append item rows to the attempt's rows file and record how many, and the SHA-256 of all so far.
 
+        Returns how many.
         Raises ``StoreError`` for a row without ``item``, or with one that this attempt had before.
         """
         records = [self._checked_row(row) for row in rows]
@@ -56,8 +58,8 @@ class AttemptWriter:
         if self._rows is None:
             self._rows = LineFile(self._run.rows / f"{self._key}.jsonl")
         for record in records:
-            self._rows.append(record)
-        self._write("rows", file=self._relative(self._rows.path), n=len(records))
+            self._digest.update(self._rows.append(record))
+        self._write("rows", file=self._relative(self._rows.path), n=len(records), sha256=self._digest.hexdigest())
         return len(records)
 
     def _checked_row(self, row: Mapping[str, object]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from lm_audit.stats.estimate import Estimate
 
 _OUTCOMES = get_args(Outcome)
 
-_OF_THE_LEDGER = frozenset({"v", "t", "s", "m", "kind", "case_id", "attempt"})
+_OF_THE_LEDGER = frozenset({"v", "t", "s", "m", "c", "kind", "case_id", "attempt"})
 """Fields that say where a record stands, not what it tells: times are no part of what is known of a model."""
 
 
@@ -51,6 +51,7 @@ class _Open:
     notes: list[str] = field(default_factory=list)
     headline: str | None = None
     row_files: dict[str, int] = field(default_factory=dict)
+    row_digests: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
 
@@ -80,6 +81,7 @@ class _Open:
             headline=self.headline,
             row_files=tuple(self.row_files),
             n_rows=sum(self.row_files.values()),
+            row_digests=dict(self.row_digests),
             cause=end.get("cause"),
             started=self.started,
             sources=dict(self.sources),
@@ -191,6 +193,8 @@ def _metric(found: _Open, record: Mapping[str, Any]) -> None:
 def _rows(found: _Open, record: Mapping[str, Any]) -> None:
     name = str(record["file"])
     found.row_files[name] = found.row_files.get(name, 0) + int(record["n"])
+    if "sha256" in record:
+        found.row_digests[name] = str(record["sha256"])
 
 
 def _figure(found: _Open, record: Mapping[str, Any]) -> None:

@@ -3,14 +3,17 @@
 A record is one line of JSON with the keys ``v`` (schema version), ``t`` (seconds since the epoch, for people), ``s``
 (which session of the run, from 1), ``m`` (seconds of the machine's monotonic clock) and ``kind``. Order goes by ``s``
 and ``m``: the wall clock may be set back between two sessions of a run. A record is written with one system call, so
-that a process killed at any moment leaves at most one torn line, the last.
+that a process killed at any moment leaves at most one torn line, the last. The last key, ``c``, is a checksum of what
+stands before it in the line (:func:`sealed`), by which a reader knows a line that was changed and is JSON still.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
+import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -37,11 +40,16 @@ class LineFile:
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
 
-    def append(self, record: object) -> None:
-        """Write ``record`` (plain JSON) as one line; ``StoreError`` where the disk refuses, earlier lines are kept."""
+    def append(self, record: object, *, seal: bool = False) -> bytes:
+        """Write ``record`` (plain JSON) as one line, which is returned.
+
+        With ``seal`` the record is an object and gets its checksum. ``StoreError`` where the disk refuses, earlier
+        lines are kept.
+        """
         if self._handle is None:
             raise StoreError(f"cannot write to {self.path}: it is closed")
-        line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+        text = json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii")
+        line = (sealed(text) if seal else text) + b"\n"
         # After a failed write the file may end in half a line: begin a fresh one, so that only that one is damaged.
         data = b"\n" + line if self._torn else line
         try:
@@ -55,6 +63,7 @@ class LineFile:
                 f"cannot write to {self.path}: {error.strerror or error}; everything recorded before is kept"
             ) from error
         self._torn = False
+        return line
 
     def sync(self) -> None:
         """Force what was written onto the disk.
@@ -78,6 +87,25 @@ class LineFile:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def sealed(text: bytes) -> bytes:
+    """An object in JSON, not empty, with a checksum (CRC-32, 8 hex digits) of itself as its last key ``c``."""
+    return text[:-1] + b',"c":"%08x"}' % zlib.crc32(text)
+
+
+_SEAL = re.compile(rb',"c":"([0-9a-f]{8})"\}\s*\Z')
+
+
+def unsealed(line: bytes) -> bytes:
+    """The line without its checksum, if it has one; ``ValueError`` where that is not the checksum of the line."""
+    seal = _SEAL.search(line, max(0, len(line) - 32))
+    if seal is None:
+        return line
+    text = line[: seal.start()] + b"}"
+    if zlib.crc32(text) != int(seal[1], 16):
+        raise ValueError("changed since it was written: it is not what its checksum says")
+    return text
 
 
 def _ends_torn(path: Path) -> bool:
@@ -116,7 +144,7 @@ class Ledger:
             "m": round(time.monotonic() + self._clock, 6),
             "kind": kind,
         }
-        self._file.append(head | {name: plain(value, name) for name, value in fields.items()})
+        self._file.append(head | {name: plain(value, name) for name, value in fields.items()}, seal=True)
 
     def sync(self) -> None:
         """Force the ledger onto the disk."""

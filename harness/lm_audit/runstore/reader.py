@@ -12,6 +12,7 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
+from lm_audit.runstore.ledger import unsealed
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
 from lm_audit.shared.visible import shown as visible_in
@@ -139,7 +140,7 @@ def _visible(record: Mapping[str, object]) -> dict[str, Any]:
 def _record(raw: bytes) -> dict[str, Any]:
     if not raw.endswith(b"\n"):
         raise ValueError("torn: the line has no end, its process was killed while it wrote")
-    record = parsed(raw)
+    record = parsed(unsealed(raw))
     if not isinstance(record, dict) or not {"v", "t", "kind"} <= record.keys():
         raise ValueError("not a ledger record: it must be an object with v, t and kind")
     if not isinstance(record["v"], int) or record["v"] > SCHEMA_VERSION:

@@ -65,6 +65,8 @@ class Attempt:
     headline: str | None = None
     row_files: tuple[str, ...] = ()
     n_rows: int = 0
+    row_digests: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the files of rows as they were written; older runs have none."""
     cause: str | None = None
     """Why a failed attempt failed: ``"gate"`` (a limit was missed), ``"control"``, ``"test"`` (it says so itself), or
     ``"exception"`` (an error broke it)."""

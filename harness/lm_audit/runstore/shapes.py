@@ -107,7 +107,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     },
     "model": {"fingerprint": _maybe_text},
     "metric": {"name": _text, "estimate": _estimate},
-    "rows": {"file": _within, "n": _count},
+    "rows": {"file": _within, "n": _count, "sha256": _text},
     "figure": {"name": _text, "title": _text, "figure": _text, "data": _mapping, "caption": _text},
     "artifact": {"path": _within, "sha256": _text},
     "control": {"role": lambda value: value in get_args(ControlRole), "expected": _text, "observed": _text},

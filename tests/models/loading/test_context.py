@@ -9,7 +9,13 @@ import pytest
 import torch
 import transformers
 
-from lm_audit.models.context import attention_reach, context_window, uniform_rotation, window_hint
+from lm_audit.models.context import (
+    attention_reach,
+    changes_at_every_step,
+    context_window,
+    uniform_length,
+    window_hint,
+)
 
 
 def rope(kind: str, **more: Any) -> dict[str, Any]:
@@ -63,10 +69,18 @@ def test_where_rotation_depends_on_the_length() -> None:
     longrope: dict[str, Any] = {"original_max_position_embeddings": 32, "max_position_embeddings": 128}
     shape: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4}
     config = transformers.Phi3Config(**shape, **longrope, **rope("longrope", **LISTS, **longrope))
-    assert uniform_rotation(config) == 32
+    assert uniform_length(config) == 32
     dynamic = transformers.LlamaConfig(max_position_embeddings=64, **rope("dynamic", factor=4.0))
-    assert uniform_rotation(dynamic) == 64
-    assert uniform_rotation(transformers.LlamaConfig()) is None
+    assert uniform_length(dynamic) == 64
+    assert uniform_length(transformers.LlamaConfig()) is None
+    assert not changes_at_every_step(config) and changes_at_every_step(dynamic)
+
+
+def test_where_an_indexer_chooses_what_is_attended_to() -> None:
+    assert uniform_length(transformers.DeepseekV32Config(index_topk=6)) == 6
+    assert changes_at_every_step(transformers.DeepseekV32Config(index_topk=6))
+    blocks = {"index_topk_blocks": 2, "index_block_size": 16}
+    assert uniform_length(SimpleNamespace(max_position_embeddings=512, **blocks)) == 32
 
 
 def test_linear_scaling_says_what_to_set() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lm_audit.errors import ModelError
-from lm_audit.models.context import attention_reach, context_window, uniform_rotation
+from lm_audit.models.context import attention_reach, context_window, uniform_length
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.limits import Limits, is_out_of_memory
 from lm_audit.models.scoring.runner import Way
@@ -204,8 +204,8 @@ def test_lengths_that_the_configuration_sets() -> None:
     assert attention_reach(small_module("qwen2").config) is None
     rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "rope_theta": 1e4}
     module = small_module("llama", rope_parameters={**rope, "original_max_position_embeddings": 20})
-    assert uniform_rotation(module.config) == 20
-    assert uniform_rotation(small_module("llama").config) is None
+    assert uniform_length(module.config) == 20
+    assert uniform_length(small_module("llama").config) is None
 
 
 def test_frequencies_that_depend_on_length_do_not_leak_between_requests() -> None:

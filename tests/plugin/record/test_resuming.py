@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -157,14 +158,19 @@ def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
     assert all(case.model_details["fingerprint"] for case in last_run(half).cases)
 
 
-@pytest.mark.parametrize("damage", ["metric", "rows", "row file", "artifact"])
+@pytest.mark.parametrize("damage", ["metric", "rows", "row file", "artifact", "digit of a metric", "digit of a row"])
 def test_a_case_whose_evidence_is_damaged_runs_again(tmp_path: Path, damage: str) -> None:
     attach = '\n    open(case.id, "w").write(case.id)\n    evidence.attach(case.id)\n'
     project = audit_project(tmp_path, AUDIT + attach)
     run_pytest(project)
     folder = runs(project)[0]
     whole = measured(last_run(project))
-    if damage in ("metric", "rows"):
+    if damage.startswith("digit"):
+        (path,) = folder.glob("rows/*_b-*.jsonl" if damage.endswith("row") else "ledger/*.jsonl")
+        lines = path.read_bytes().splitlines(keepends=True)
+        at = 0 if damage.endswith("row") else next(i for i, x in enumerate(lines) if b"metric" in x and b"[b]" in x)
+        lines[at] = re.sub(rb"(:-?)([0-9])", lambda digit: digit[1] + (b"1" if digit[2] != b"1" else b"2"), lines[at])
+    elif damage in ("metric", "rows"):
         (path,) = folder.glob("ledger/*.jsonl")
         lines = path.read_bytes().splitlines(keepends=True)
         at = next(i for i, x in enumerate(lines) if f'"kind":"{damage}"'.encode() in x and b"[b]" in x)

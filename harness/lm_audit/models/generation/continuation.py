@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from lm_audit.errors import ModelError, UsageError
-from lm_audit.models.context import context_window, uniform_rotation
+from lm_audit.models.context import context_window, uniform_length
 from lm_audit.models.generation.decoding import StepModel
 from lm_audit.models.generation.in_slots.slot_decoding import decode_in_slots
 from lm_audit.models.generation.in_slots.table import Work
@@ -184,7 +184,7 @@ def _batches(
     """
     if not indices:
         return
-    turn, padded = uniform_rotation(model.module.config), model.stepping is Stepping.PADDED
+    turn, padded = uniform_length(model.module.config), model.stepping is Stepping.PADDED
     batch: list[int] = []
     for index in sorted(indices, key=lambda i: -len(encoded[i])):
         longest = len(encoded[batch[0]]) if batch else 0

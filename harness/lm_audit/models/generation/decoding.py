@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.context import rotates_by_length, uniform_rotation
+from lm_audit.models.context import changes_at_every_step, uniform_length
 
 
 class StepModel:
@@ -26,7 +26,7 @@ class StepModel:
         self._module = module
         self._device = device
         self._cached = cached
-        self._turn = uniform_rotation(module.config)
+        self._turn = uniform_length(module.config)
         self._accepts = frozenset(inspect.signature(self._module.forward).parameters)
         # Renamed in transformers 5; a checkpoint's own code may still have the old name.
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
@@ -67,7 +67,7 @@ class StepModel:
 
     def _turns_at_every_step(self) -> bool:
         longest = max(map(len, self._rows))
-        return self._turn is not None and longest > self._turn and rotates_by_length(self._module.config)
+        return self._turn is not None and longest > self._turn and changes_at_every_step(self._module.config)
 
     def _keep(self, kept: Sequence[int]) -> bool:
         """Let the other rows go; whether the cache could be cut to those kept."""

@@ -12,7 +12,7 @@ import torch
 from lm_audit.errors import ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful, key_layers
-from lm_audit.models.context import attention_reach, context_window, rotates_by_length, uniform_rotation
+from lm_audit.models.context import attention_reach, changes_at_every_step, context_window, uniform_length
 from lm_audit.models.generation.stepping import Stepping
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
 from lm_audit.models.scoring.results import TokenScores
@@ -37,7 +37,7 @@ class Reader:
         self._cache: Any = None
         self._ids: list[int] = []
         self._ends = end_ids(model)
-        self._turn = uniform_rotation(self._module.config)
+        self._turn = uniform_length(self._module.config)
         self._reach = min((n for n in (attention_reach(self._module.config), self._turn) if n), default=None)
         self._cached = model.stepping is not Stepping.WHOLE
         self.tokens_read = 0
@@ -155,7 +155,7 @@ class Reader:
         """Whether a text of that length is rotated otherwise than what is in the cache."""
         if self._turn is None or length <= self._turn:
             return False
-        return rotates_by_length(self._module.config) or len(self._ids) <= self._turn
+        return changes_at_every_step(self._module.config) or len(self._ids) <= self._turn
 
     def _whole(self, ids: Sequence[int], keep: int) -> torch.Tensor:
         """Logits behind the last ``keep`` of a whole text, beside the cache."""

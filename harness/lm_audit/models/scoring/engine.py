@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.checks.proofs import Proofs
-from lm_audit.models.context import attention_reach, context_window, uniform_rotation
+from lm_audit.models.context import attention_reach, context_window, uniform_length
 from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.models.scoring.boundary import TextSplitter
@@ -115,7 +115,7 @@ class ScoringEngine:
     def _parts(self, rows: Rows) -> Iterator[tuple[Rows, Way]]:
         """Rows with the way they go: what is longer than the model's attention reaches goes a plainer way."""
         config, best = self._model.module.config, self._checked_way()
-        reach, rotation = attention_reach(config), uniform_rotation(config)
+        reach, rotation = attention_reach(config), uniform_length(config)
         ways = {way: list[int]() for way in Way}
         for i, length in enumerate(rows.lengths):
             if rotation is not None and length > rotation:

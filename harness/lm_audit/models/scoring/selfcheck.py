@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lm_audit.models.context import uniform_rotation
+from lm_audit.models.context import uniform_length
 from lm_audit.models.scoring.body import Fault
 from lm_audit.models.scoring.limits import TRIED_WINDOW, Limits
 from lm_audit.models.scoring.packs.tree import Rows, sorted_rows
@@ -30,7 +30,7 @@ def fastest_way(runner: Runner, vocabulary: int) -> Way:
     """The fastest way that agrees with one sequence at a time. Raises Unusable where there is no truth."""
     reach = runner.reach
     longest = max(4, reach + 1) if reach is not None and reach <= TRIED_WINDOW else _LENGTH
-    turn = uniform_rotation(runner.module.config)
+    turn = uniform_length(runner.module.config)
     longest = longest if turn is None else max(4, min(longest, turn + 1))
     # One pass of two packs: sequences that fork beside one that shares nothing, with masks and padding.
     together = Limits(2 * longest, 2 * longest, 8 * longest, 64, carry=0)

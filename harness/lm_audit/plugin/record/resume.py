@@ -133,11 +133,9 @@ def _files_whole(record: CaseRecord, folder: Path) -> bool:
     rows = sum(1 for _ in read_rows(folder, record.last.row_files))
     if rows != record.last.n_rows:
         return False
+    stated = [*((file.path, file.sha256) for file in record.last.artifacts), *record.last.row_digests.items()]
     try:
-        return all(
-            hashlib.sha256(file_inside(folder, file.path).read_bytes()).hexdigest() == file.sha256
-            for file in record.last.artifacts
-        )
+        return all(hashlib.sha256(file_inside(folder, name).read_bytes()).hexdigest() == sha for name, sha in stated)
     except (OSError, StoreError):
         return False
 

@@ -10,7 +10,7 @@ import torch
 
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import is_stateful
-from lm_audit.models.context import attention_reach, uniform_rotation
+from lm_audit.models.context import attention_reach, uniform_length
 from lm_audit.models.generation.in_slots.slot_model import Part, SlotModel
 from lm_audit.models.generation.in_slots.slots import key_shape
 from lm_audit.models.scoring.limits import TRIED_WINDOW, is_out_of_memory
@@ -64,14 +64,14 @@ def _made(module: CausalModule, device: torch.device) -> Slots | str:
     model = SlotModel(module, device, shape)
     if not model.takes_positions:
         return "its body takes no positions"
-    reach, turn = attention_reach(module.config), uniform_rotation(module.config)
+    reach, turn = attention_reach(module.config), uniform_length(module.config)
     tried = reach is not None and reach < _tried_length(module, device)
     bounds = [bound for bound in (None if tried else reach, turn) if bound is not None]
     return Slots(model, min(bounds, default=None))
 
 
 def _tried_length(module: CausalModule, device: torch.device) -> int:
-    reach, turn = attention_reach(module.config), uniform_rotation(module.config)
+    reach, turn = attention_reach(module.config), uniform_length(module.config)
     most = _TRIED_ON_A_GPU if device.type == "cuda" else TRIED_WINDOW
     longest = reach + 6 if reach is not None and reach <= most else _LENGTH
     return longest if turn is None else max(4, min(longest, turn - 4))

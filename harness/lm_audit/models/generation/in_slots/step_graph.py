@@ -42,9 +42,12 @@ class Stepper:
         # Kernels are loaded by a plain launch, which a capture could not do.
         logits = self._plain(width, 0 if by_length else extent)
         if by_length is None:
-            self._model.steps_by_length = by_length = self._agrees_by_length(lambda: self._plain(width, 0), logits)
+            by_length, logits = self._tried_by_length(
+                lambda: self._plain(width, 0), logits, lambda: self._plain(width, extent)
+            )
+            self._model.steps_by_length = by_length
         self._capture(width, 0 if by_length else extent, logits)
-        return logits
+        return self._plain(width, extent) if self._refused else logits
 
     def _without_graph(self, width: int, extent: int) -> torch.Tensor:
         """On a CPU by each row's own length where that was found to be the step by masks; elsewhere by masks."""
@@ -54,7 +57,9 @@ class Stepper:
         given = self._tokens[:width], self._lengths[:width], extent
         if model.steps_by_length is None:
             plain = self._plain(width, extent)
-            model.steps_by_length = self._agrees_by_length(lambda: model.step_by_length(*given), plain)
+            model.steps_by_length, plain = self._tried_by_length(
+                lambda: model.step_by_length(*given), plain, lambda: self._plain(width, extent)
+            )
             return plain
         return model.step_by_length(*given)
 
@@ -64,15 +69,22 @@ class Stepper:
             return self._model.step_by_length(self._tokens[:width], self._lengths[:width])
         return self._model.step(self._tokens[:width], self._lengths[:width], extent)
 
-    def _agrees_by_length(self, step: Callable[[], torch.Tensor], plain: torch.Tensor) -> bool:
-        """Whether the kernels give this step too. It repeats what was just done, and loads them before a capture."""
+    def _tried_by_length(
+        self, step: Callable[[], torch.Tensor], plain: torch.Tensor, again: Callable[[], torch.Tensor]
+    ) -> tuple[bool, torch.Tensor]:
+        """Whether the kernels give this step too, and its logits. It repeats what was just done, and loads the kernels
+        before a capture.
+
+        A step that is refused has written its own keys and values where those of this step were: it is done again.
+        """
         try:
             reason = self._reason_against(step(), plain)
         except Exception as error:  # whatever a model does with attention that it was not written for
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        if reason is not None:
-            _LOG.info("%s: steps attend through masks: %s", type(self._model.module).__name__, reason)
-        return reason is None
+        if reason is None:
+            return True, plain
+        _LOG.info("%s: steps attend through masks: %s", type(self._model.module).__name__, reason)
+        return False, again()
 
     def _capture(self, width: int, extent: int, plain: torch.Tensor) -> None:
         """Keep a graph of this step. It repeats what was just done, which writes the same keys and values."""
