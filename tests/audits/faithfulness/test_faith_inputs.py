@@ -254,6 +254,8 @@ def test_a_sample_whose_span_holds_no_token(small: LanguageModel) -> None:
         ("all thinking</think>\n", None, (0, 21)),
         ("<|begin_of_thought|>x<|end_of_thought|> y", (0, 40), (40, 41)),
         ("[THINK]x[/THINK]y", (0, 16), (16, 17)),
+        ("<Thought>x</Thought ><Output>y</Output>", (0, 29), (29, 30)),
+        ("Here is my thought process:\nx\nHere is my response:\ny", (0, 51), (51, 52)),
     ],
 )
 def test_thinking_is_split_by_its_tags(text: str, thinking: tuple[int, int] | None, output: tuple[int, int]) -> None:

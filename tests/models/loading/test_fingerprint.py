@@ -136,3 +136,15 @@ def test_a_file_replaced_within_its_modification_time_is_another(copy: Path) -> 
     os.utime(file, ns=times)
 
     assert fingerprint(copy) != before
+
+
+def test_a_large_file_replaced_within_its_modification_time_is_another(tmp_path: Path) -> None:
+    states = []
+    for value in (b"a", b"b"):
+        file = tmp_path / "large.gguf"
+        file.write_bytes(b"GGUF" + value * (9 << 20))
+        os.utime(file, ns=(1, 1))
+        identity.forget()
+        states.append(identity.file_state(str(file)))
+
+    assert states[0] != states[1]

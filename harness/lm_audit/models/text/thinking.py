@@ -159,7 +159,7 @@ def split_reply(
     if not thoughts and reasoning is None:
         begun = text.strip()
         return Reply(None, None if cut and (_half_opened(begun) or _opened_in_words(begun)) else text)
-    answer = text if not thoughts else _unwrapped("".join([*outside, text[start:]]))
+    answer = text if not thoughts else unwrapped("".join([*outside, text[start:]]))
     return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
 
 
@@ -212,6 +212,11 @@ def opening_state(text: str) -> ThoughtMarkers | bool:
 def closing_found(markers: ThoughtMarkers, text: str) -> bool:
     """Whether the thought's closing marker stands in a text."""
     return _compiled(markers.closing).search(text) is not None
+
+
+def closings_in(text: str) -> list[tuple[ThoughtMarkers, int]]:
+    """Every closing marker of a text, in order, with the place behind it."""
+    return [(markers, match.end()) for match, markers in _found(text, None) if match.lastgroup == "closing"]
 
 
 def may_think(tokenizer: Tokenizer, template: str | None) -> bool:
@@ -276,7 +281,8 @@ def _joined(parts: list[str | None]) -> str:
     return "\n".join(part.strip() for part in parts if part is not None and part.strip())
 
 
-def _unwrapped(answer: str) -> str:
+def unwrapped(answer: str) -> str:
+    """An answer without white space around it and without what some models put around it."""
     answer = answer.strip()
     for opening, closing in _WRAPPERS:
         if answer[: len(opening)].casefold() == opening.casefold():

@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.text.thinking import MARKERS
+from lm_audit.models.text.thinking import MARKERS, closings_in, unwrapped
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, text_field, texts_field
 
 Characters = tuple[int, int]
-
-THINK_TAGS = tuple((one.written, one.close.strip()) for one in MARKERS if not one.whole)
-"""How models open and close their thinking."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +97,14 @@ def split_thinking(generation: str, template: str | None = None) -> tuple[Charac
     stood in the prompt (as some chat templates have it). ``template`` is the model's chat template: tags that occur
     in it are tried first. Without tags all is output.
     """
-    ordered = sorted(THINK_TAGS, key=lambda tags: tags[1] not in (template or ""))
-    for _, closing in ordered:
-        at = generation.rfind(closing)
-        if at >= 0:
-            rest = generation[at + len(closing) :]
-            start = len(generation) - len(rest.lstrip())
-            if start < len(generation):
-                return (0, start), (start, len(generation))
+    families = dict(closings_in(generation))
+    for markers in sorted(families, key=lambda one: (one.close.strip() not in (template or ""), MARKERS.index(one))):
+        rest = generation[families[markers] :]
+        answer = unwrapped(rest)
+        if answer:
+            start = generation.index(answer, families[markers])
+            stop = len(generation) if answer == rest.strip() else start + len(answer)
+            return (0, start), (start, stop)
     return None, (0, len(generation))
 
 

@@ -11,6 +11,7 @@ from lm_audit.errors import HarnessError
 from lm_audit.models.endpoint.address import URL_VARIABLE, Address, stated_url
 
 _SMALL = 8 << 20
+_BLOCK, _PLACES = 1 << 16, 16
 _PROSE = (".md", ".gitattributes", ".jpg", ".png")
 
 
@@ -90,7 +91,7 @@ def _leads_to(base: str, folder: Path) -> bool:
 
 @cache
 def file_state(where: str) -> str:
-    """The content of a file, the contents of a folder; a large file counts by its size and time. Else empty."""
+    """The content of a file, the contents of a folder; a large file counts by size, time and samples. Else empty."""
     try:
         path = Path(where)
         if path.is_dir():
@@ -117,8 +118,18 @@ def _tree(folder: Path, pattern: str) -> Iterable[str]:
 def _state(path: Path) -> str:
     status = path.stat()
     if status.st_size > _SMALL:
-        return f"{status.st_size} {status.st_mtime_ns}"
+        return f"{status.st_size} {status.st_mtime_ns} {_samples(path, status.st_size)}"
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _samples(path: Path, size: int) -> str:
+    """A hash of a few places of a file: images and archives give files of other contents one modification time."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for number in range(_PLACES):
+            file.seek((size - _BLOCK) * number // (_PLACES - 1))
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()[:16]
 
 
 def _digest(lines: Iterable[str]) -> str:
