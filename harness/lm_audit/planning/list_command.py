@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lm_audit.errors import UsageError
+from lm_audit.planning.asking import add_question
 
 _DESCRIPTION = """Lists the audits with their cases, what a case needs of a model, how many cases each size has, and the
-audits' options. The arguments are those of pytest evals and of lm-audit run: -m, -k, --size, --model, --data. --json
-prints the same as JSON. Nothing is run and no model is loaded."""
+audits' options. The arguments are those of lm-audit run: -m, -k, --size, --model, --data. --json prints the same as
+JSON. Nothing is run and no model is loaded."""
 
 
 def register(subparsers: Any) -> None:
     """Add ``list``."""
-    listing: argparse.ArgumentParser = subparsers.add_parser(
+    add_question(
+        subparsers,
         "list",
+        answer,
         help="audits, cases, what they need, sizes and options",
         description=_DESCRIPTION,
-        usage="lm-audit list [--json] [-m MARKERS] [-k WORDS] [--size SIZE] [--model SPEC] ...",
-        # Everything belongs to pytest: with no prefix, argparse keeps its hands off.
-        prefix_chars="\0",
-        add_help=False,
+        options="[-m MARKERS] [-k WORDS] [--size SIZE] [--model SPEC]",
     )
-    listing.add_argument("arguments", nargs=argparse.REMAINDER)
-    listing.set_defaults(run=run, show_help=listing.format_help)
 
 
-def run(args: argparse.Namespace) -> int:
+def answer(given: Sequence[str], wants_json: bool) -> int:
     """Print the list; 0. Raises ``UsageError`` where the arguments select nothing at any size."""
-    given = list(args.arguments)
-    if {"-h", "--help"}.intersection(given):
-        print(args.show_help(), end="")
-        return 0
     from lm_audit.planning.catalogue import catalogue
-    from lm_audit.plugin.audit_cases.suite import suite_arguments
+    from lm_audit.plugin.audit_cases.suite import suite_call
 
-    plugins = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options"]
-    found = catalogue([*plugins, *suite_arguments(), *(word for word in given if word != "--json")])
+    found = catalogue(suite_call(given))
     if not any(found["sizes"].values()):
         raise UsageError(f"{' '.join(given) or 'this'} selects no case; audits are picked by -m: lm-audit list -m bias")
-    if "--json" in given:
+    if wants_json:
         print(json.dumps(found, indent=1))
         return 0
     for line in lines(found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from lm_audit.plugin.audit_cases.suite import suite_arguments
+from lm_audit.plugin.audit_cases.suite import suite_call
 
 
 def register(subparsers: Any) -> None:
@@ -25,5 +25,4 @@ def register(subparsers: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     import pytest
 
-    words = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", *suite_arguments()]
-    return int(pytest.main([*words, *options.arguments]))
+    return int(pytest.main(suite_call(options.arguments)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,27 @@ def test_what_pytest_refuses_after_collecting_is_refused(
     assert main([command, *arguments]) == 2
     told = capsys.readouterr()
     assert says in told.err and "test_preference_grid" not in told.err and not told.out
+
+
+@pytest.mark.parametrize("command", ["list", "plan"])
+def test_a_folder_of_another_project_that_is_called_evals_changes_nothing(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "test_theirs.py").write_text("import a_library_that_is_theirs\n")
+    told = []
+    for folder in (tmp_path, Path(__file__).resolve().parents[3]):
+        monkeypatch.chdir(folder)
+        assert main([command, "-m", "bias", "-k", "grid", "--model", "tiny"]) == 0
+        told.append(capsys.readouterr().out)
+    assert "bias" in told[0] and told[0] == told[1]
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("command", ["list", "plan"])
+def test_help_among_words_of_pytest_is_that_of_the_command(
+    command: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "-m", "bias", word]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"usage: lm-audit {command} [--json] ") and "Nothing is run" in told

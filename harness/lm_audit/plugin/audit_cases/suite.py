@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +29,14 @@ def suite_arguments() -> list[str]:
     if not _CHECKOUT.is_dir():
         raise UsageError(f"the audit cases are neither in {SHIPPED} nor in {_CHECKOUT}; install pytest-lm-audit again")
     return ["--pyargs", str(_CHECKOUT), *found]
+
+
+def suite_call(arguments: Sequence[str]) -> list[str]:
+    """The words of ``lm-audit run ARGUMENTS`` for pytest: the plugin with its short names, all audits, the arguments.
+
+    Which cases they are does not depend on the folder that one stands in. Raises as ``suite_arguments`` does.
+    """
+    return ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", *suite_arguments(), *arguments]
 
 
 def _exists(name: str) -> bool:
