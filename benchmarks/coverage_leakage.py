@@ -9,11 +9,15 @@ the truth (or its test rejects at 5% what is true). Seeded: the same trials give
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
 from lm_audit.audits.leakage.items.benchmark import Benchmark

@@ -10,12 +10,16 @@ the longest length up to which the true accuracy reaches the threshold. ``--cont
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from lm_audit.audits.needle.grid.cells import share
 from lm_audit.audits.needle.grid.cliff import cliff

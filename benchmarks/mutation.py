@@ -70,7 +70,8 @@ GROUPS = {
         COMPARING,
     ),
     "changes": Group(
-        ("sources/change.py", "sources/limits.py", "sources/swaps.py"), ("tests/sources/test_change_values.py",)
+        ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
+        ("tests/sources/test_change_values.py",),
     ),
     "directions": Group(
         (

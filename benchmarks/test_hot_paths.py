@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoring_lists import bias_grid, shared_contexts, unrelated_sentences
+from compare.scoring_lists import bias_grid, shared_contexts, unrelated_sentences
 
 from lm_audit.audits.needle.grid.writing import grid_samples
 from lm_audit.audits.needle.samples.config import NeedleConfig

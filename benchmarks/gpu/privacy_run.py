@@ -2,7 +2,7 @@
 
 Reads the chain's own configuration, so that the result can be had again with the command it prints::
 
-    python benchmarks/gpu_privacy_run.py --documents TEXTS --output FOLDER [--model smollm2] [--device cuda]
+    python benchmarks/gpu/privacy_run.py --documents TEXTS --output FOLDER [--model smollm2] [--device cuda]
 
 ``TEXTS`` is a folder of ``.txt`` files, a text file or JSON lines; every text is cut into chunks of 50 to 512 words.
 Where they give fewer than 10,000 documents, seeded template paragraphs fill up the rest, and the printed record says
@@ -19,7 +19,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "harness"))
 
 from lm_audit.audits.privacy.data.documents import chunks  # noqa: E402

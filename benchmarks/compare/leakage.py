@@ -1,7 +1,7 @@
 """The half-option probe beside the published script's logic: CPU a question, same predictions, distance to the floor.
 
-    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/compare_leakage.py
-    python benchmarks/compare_leakage.py --benchmark questions.csv --questions 20
+    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/compare/leakage.py
+    python benchmarks/compare/leakage.py --benchmark questions.csv --questions 20
 
 The script's logic (one ``generate`` of one token for every prefix, repetition penalty 1.05) is written anew from its
 description. Both read the same questions with the same weights, in turns; CPU seconds are the best of the turns. The
@@ -11,20 +11,25 @@ floor is the time that the distinct tokens' matrix products take at this machine
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import arithmetic_floor
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
+
+from compare import arithmetic_floor
 
 from lm_audit.audits.leakage import Item, half_option_prefixes, load_benchmark, probe, shuffled_orders
 from lm_audit.audits.leakage.half_option.cuts import cut_items
 from lm_audit.audits.leakage.items.item import shuffle_options
 from lm_audit.models import LanguageModel, load_model
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "leakage"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "leakage"
 
 
 @torch.inference_mode()

@@ -1,6 +1,6 @@
 """Time and peak memory of FlashTrace and IFR on one CUDA device, on an 8B-shaped model with random bf16 weights.
 
-    python benchmarks/gpu_faithfulness.py [--sizes 1000 2000 5000 16000] [--long] [--repeats 5] [--check] [--json FILE]
+    python benchmarks/gpu/faithfulness.py [--sizes 1000 2000 5000 16000] [--long] [--repeats 5] [--check] [--json FILE]
 
 The model is Qwen3-8B's shape, its weights made on the device. ``--sizes N`` means a prompt of N and a generation of N
 tokens. A call is everything from token ids to scores: forward pass, checks of every layer, hop 0 and one recursive hop
@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 from lm_audit.audits.faithfulness.methods.explain import Explainer
 from lm_audit.audits.faithfulness.methods.ifr import heads, proximity

@@ -1,6 +1,6 @@
 """Generation and scoring on one CUDA device, on an 8B-shaped model with random bf16 weights: figures as ratios.
 
-    python benchmarks/gpu_generation.py [--check] [--only generate needle scoring] [--small] [--json FILE]
+    python benchmarks/gpu/generation.py [--check] [--only generate needle scoring] [--small] [--json FILE]
 
 The model is Qwen3-8B's shape, its weights made on the device. Every figure is wall seconds of one call, the better of
 two, after a warm-up call, beside transformers' own ``generate`` (one padded batch) in the same run, and the share of
@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
 VOCABULARY = 151_936

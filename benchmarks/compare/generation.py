@@ -1,6 +1,6 @@
 """Our greedy ``generate`` beside transformers' own, on a CPU: tokens a CPU second for 32 refusal prompts, equal text.
 
-    OMP_NUM_THREADS=1 python benchmarks/compare_generation.py [--model smollm2] [--new 64] [--repeats 3] [--json FILE]
+    OMP_NUM_THREADS=1 python benchmarks/compare/generation.py [--model smollm2] [--new 64] [--repeats 3] [--json FILE]
 
 The prompts are the refusal audit's (requests times groups) in the chat template. Contenders take turns in one process
 and read the same token ids; ``transformers, batch N`` pads N prompts on the left, sorted by length, and cuts each text
@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "harness"))
 
 Texts = list[tuple[int, ...]]

@@ -9,7 +9,7 @@ import numpy as np
 
 Requests = list[tuple[str, str]]
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "lmeval_loglikelihood.json"
+GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "lmeval_loglikelihood.json"
 
 TEMPLATES = (
     "Everyone who met the {} said that the {} was",

@@ -1,6 +1,6 @@
 """Needle prompts beside the reference generator: CPU seconds and peak memory, each job in a process of its own.
 
-    python benchmarks/compare_needle.py [--jobs NAME,...] [--json FILE]
+    python benchmarks/compare/needle.py [--jobs NAME,...] [--json FILE]
 
 ``reference`` is RULER's algorithm written anew from its description: make the sorted list of all 6.2 million
 adjective-noun pairs, search for a haystack size by tokenising whole prompts, then draw each sample, tokenise it, and
@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 RULER_CPU = {"import alone": 29.2, "32768 tokens, 2 samples": 40.0, "131072 tokens, 2 samples": 56.0}
 LENGTH = 131_072

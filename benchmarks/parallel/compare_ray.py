@@ -1,7 +1,7 @@
 """Ray beside ``-n``: three models of forty cases on two nodes of one worker each, against two workers of one machine.
 
-    python benchmarks/compare_ray.py [--load 1.0] [--case 0.25] [--repeats 3]
-    python benchmarks/compare_ray.py --controller 60 660
+    python benchmarks/parallel/compare_ray.py [--load 1.0] [--case 0.25] [--repeats 3]
+    python benchmarks/parallel/compare_ray.py --controller 60 660
 
 Models are stand-ins that take a fixed time to load. The cluster is up before the clock starts; connecting to it,
 sending the code and starting the workers are counted. CPU is that of the pytest process that controls the run. The two
@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 SOURCE = """
 import os, time

@@ -1,6 +1,6 @@
 """What it costs to draw the charts of a report in a process of their own, against drawing them in the report's.
 
-Run: python benchmarks/drawing_charts.py [--charts 60]
+Run: python benchmarks/report/drawing_charts.py [--charts 60]
 Each way draws the same charts twice, in turn, the start of its library included; prints the better times as JSON.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
 from lm_audit.report.charts import vega  # noqa: E402

@@ -1,6 +1,6 @@
 """The affinity scheduler beside pytest-xdist's own modes: model loads, wall time, and what one crash costs.
 
-    python benchmarks/compare_scheduling.py [--workers 2 3] [--load 1.0] [--case 0.1]
+    python benchmarks/parallel/compare_scheduling.py [--workers 2 3] [--load 1.0] [--case 0.1]
 
 Models are stand-ins that take a fixed time to load, so that the comparison is of scheduling alone. Ratios are to the
 affinity scheduler in the same call.
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 MODES = {
     "affinity": (),

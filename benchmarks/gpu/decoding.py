@@ -1,6 +1,6 @@
 """Where a GPU spends the time of ``generate`` on an 8B-shaped model: reading, steps, capture, and what bounds each.
 
-    python benchmarks/gpu_decoding.py [--rows 256 64] [--small] [--json FILE]
+    python benchmarks/gpu/decoding.py [--rows 256 64] [--small] [--json FILE]
 
 Beside the seconds of a call stand the limits of this card, measured in the same run: the model's own matrix products at
 the sizes of the call (each by itself and, for what could be one product, together), the copies that the weights and the
@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gpu_generation as base
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
+
+from gpu import generation as base
 
 PROMPT = 200
 NEW = {256: 64, 64: 128}

@@ -1,6 +1,6 @@
 """Everything that needs a GPU and was not asked of one lately: kernels, guards, figures; one command, one log.
 
-    python benchmarks/gpu_proofs.py [--out FOLDER] [--only kernels tests needle decoding faithfulness] [--seconds 560]
+    python benchmarks/gpu/proofs.py [--out FOLDER] [--only kernels tests needle decoding faithfulness] [--seconds 560]
 
 Each part is a process of its own with a limit, its output goes to the screen and to ``FOLDER/gpu_proofs.log``, and a
 part that fails stops none of the others; the table at the end says which did. Exit status 1 where one failed.
@@ -17,7 +17,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PYTEST = ("-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-q", "-rs", "--tb=short", "--no-header")
 KERNELS = "tests/models/kernels/test"
 NEEDLE, FAITH = "tests/audits/needle/test_needle", "tests/audits/faithfulness/test_faith"
@@ -30,8 +30,8 @@ PARTS: list[tuple[str, int, tuple[str, ...]]] = [
         120,
         (*PYTEST, "tests/models/test_on_a_gpu.py", "tests/audits/faithfulness/test_faith_kernels.py"),
     ),
-    ("decoding", 240, ("benchmarks/gpu_decoding.py",)),
-    ("faithfulness", 150, ("benchmarks/gpu_faithfulness.py", "--sizes", "5000", "16000", "--repeats", "3", "--check")),
+    ("decoding", 240, ("benchmarks/gpu/decoding.py",)),
+    ("faithfulness", 150, ("benchmarks/gpu/faithfulness.py", "--sizes", "5000", "16000", "--repeats", "3", "--check")),
     (
         "tests of kernels",
         150,

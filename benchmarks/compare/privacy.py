@@ -1,6 +1,6 @@
 """All metrics of 50 canaries and 200 twins from one engine pass, beside one text and one metric at a time.
 
-    python benchmarks/compare_privacy.py [--model smollm2] [--members 50] [--controls 200] [--texts N]
+    python benchmarks/compare/privacy.py [--model smollm2] [--members 50] [--controls 200] [--texts N]
 
 The slow side computes each metric by a function of its own with a forward pass of its own, as the source design does:
 mean log-probability, last-token rank, perplexity, top-5, top-10 and top-50 hits, membership signal (its seven), then
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 from lm_audit.audits.privacy import plant_canaries, score_texts
 from lm_audit.models import LanguageModel, load_model

@@ -1,6 +1,6 @@
 """CPU seconds of every attribution method on SmolLM2-135M beside the reference packages.
 
-    OMP_NUM_THREADS=1 python benchmarks/compare_faithfulness.py [--sizes 103 303] [--methods NAME ...] [--json FILE]
+    OMP_NUM_THREADS=1 python benchmarks/compare/faithfulness.py [--sizes 103 303] [--methods NAME ...] [--json FILE]
 
 One thread, process time (robust against other load), the median of the repeats. The reference times are those measured
 with flashtrace 13865e9 on an AMD EPYC with one thread (specification, section 8): the package is on no index, so it is
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 from lm_audit.audits.faithfulness import DeletionTest, Explainer
 from lm_audit.models import load_model

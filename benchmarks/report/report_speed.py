@@ -1,6 +1,6 @@
 """How long the report takes and how large it is for 500 cases and 200,000 item rows.
 
-Run: python benchmarks/report_speed.py [--cases 500] [--rows 200000]
+Run: python benchmarks/report/report_speed.py [--cases 500] [--rows 200000]
 Prints seconds, peak memory and file sizes as JSON. The run store is made first, outside the timing.
 """
 
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
 from lm_audit.report import write_reports  # noqa: E402

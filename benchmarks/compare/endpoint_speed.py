@@ -5,7 +5,7 @@ are ratios to what is possible (in flight / delay), and to what three barer clie
 minute: the official client's plain method, its HTTP library alone, and sockets that do nothing else. ``unspread`` is
 this client without the pauses that spread its requests out.
 
-    python benchmarks/endpoint_speed.py --requests 20000
+    python benchmarks/compare/endpoint_speed.py --requests 20000
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 from lm_audit.models import load_model
 from lm_audit.models.endpoint.client.pacing import Pacer

@@ -1,6 +1,6 @@
 """The affinity queue at the size of a cluster: simulated workers and durations, the real queue and cost model.
 
-    python benchmarks/scale_ray.py [--cases 10000] [--models 20] [--workers 200] [--case 30] [--load 60]
+    python benchmarks/parallel/scale_ray.py [--cases 10000] [--models 20] [--workers 200] [--case 30] [--load 60]
 
 Cases are spread evenly over the models; how long one takes is drawn log-normally (sigma 0.5) from the seed, and unknown
 to the queue beforehand unless --known. What is measured: loads per model, the share of the workers' time until the last
@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
 
 from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.parallel.costs import CostModel

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from scoring_lists import bias_grid, shared_contexts, unrelated_sentences
+from compare.scoring_lists import bias_grid, shared_contexts, unrelated_sentences
 
 SHAPES: dict[str, dict[str, int]] = {
     "135M-shaped": {

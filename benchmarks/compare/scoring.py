@@ -1,8 +1,8 @@
 """The scoring engine beside lm-evaluation-harness and a plain loop: same process, same weights, same requests.
 
     python -m venv BENCH and install torch, this package and 'lm_eval[hf]==0.4.13' there
-    OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE python benchmarks/compare_scoring.py
-    python benchmarks/compare_scoring.py --device cuda --model smollm2 --model 1B-shaped
+    OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE python benchmarks/compare/scoring.py
+    python benchmarks/compare/scoring.py --device cuda --model smollm2 --model 1B-shaped
 
 Contenders take turns, so that a busy machine slows all alike; the best of the repetitions counts. Where lm_eval cannot
 be imported, a re-implementation of its padded batching stands in for it and is named so.
@@ -20,11 +20,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import arithmetic_floor
-import scoring_lists
-import scoring_models
-import scoring_peers
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
+
+from compare import arithmetic_floor, scoring_lists, scoring_models, scoring_peers
 
 Scorer = Callable[[Any], list[float]]
 
@@ -157,7 +158,6 @@ def lists(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")

@@ -1,6 +1,6 @@
 """One model spread over several GPUs against the same on one: fingerprint, scores, texts, and the ways that are taken.
 
-    python benchmarks/gpu_placement.py [--layers 16]
+    python benchmarks/gpu/placement.py [--layers 16]
 
 Makes a Llama with random weights, of so many layers, on one GPU and spread over all (``auto``, ``balanced``, and
 half of its layers on each of the first two, or on the CPU where there is one GPU), and prints JSON: the largest
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
 TEXTS = [("The quick brown fox", f" jumps over {n} lazy dogs" * (1 + n % 5)) for n in range(40)]

@@ -1,6 +1,6 @@
 """How large the page of very many cases is, and how long Chromium takes to open it.
 
-Run: python benchmarks/many_cases.py [--cases 20000] [--no-browser]
+Run: python benchmarks/report/many_cases.py [--cases 20000] [--no-browser]
 Prints JSON: seconds of CPU for the reports, bytes of the page, and in Chromium the time until the page is ready, the
 elements in the document, and the time until a filter has found one case.
 """
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness"), str(ROOT)]
 
 from lm_audit.report import write_reports  # noqa: E402
