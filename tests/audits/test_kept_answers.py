@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lm_audit.audits import bias, leakage
-from lm_audit.audits.faithfulness import deletion_curve
+from lm_audit.audits.faithfulness import attribute, deletion_curve
+from lm_audit.audits.faithfulness.deletion import direct
 from lm_audit.audits.privacy import score_texts
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
@@ -127,6 +128,70 @@ def test_what_was_answered_before_a_kill_is_not_asked_again(tmp_path: Path, tiny
     with passes(tiny) as again, answers_in(kept):
         assert measure() == pytest.approx(resumed, abs=1e-9, nan_ok=True)
     assert sum(again) == 0
+
+
+@contextmanager
+def layer_passes(model: LanguageModel, most: float = float("inf")) -> Iterator[list[int]]:
+    """What goes through the first layer's attention: forward passes, and backward ones, which compute it anew."""
+    seen: list[int] = []
+
+    def count(module: object, given: tuple[object, ...], found: object) -> None:
+        if len(seen) >= most:
+            raise Killed
+        seen.append(1)
+
+    projection = model.module.model.layers[0].self_attn.o_proj  # type: ignore[attr-defined]  # the toy's build
+    hook = projection.register_forward_hook(count)
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def attributed(method: str, **options: object) -> Measure:
+    def measure(model: LanguageModel) -> object:
+        found = attribute(model, seeded_text(1, 8)[0], " again and again", method, sink=(1, 6), **options)  # type: ignore[arg-type]
+        return dict(enumerate(found.prompt_weights().tolist())) | {"details": sorted(found.details)}
+
+    return measure
+
+
+def mean_baseline(model: LanguageModel) -> object:
+    text = seeded_text(1, 9)[0]
+    weights = [float(k % 5) for k in range(len(text))]
+    return dict(enumerate(deletion_curve(model, text, " again", weights, steps=12, baseline="mean").scores))
+
+
+ATTRIBUTIONS: dict[str, Measure] = {
+    "integrated gradients": attributed("integrated_gradients", points=10),
+    "gradient": attributed("attnlrp"),
+    "hops of gradients": attributed("ft_attnlrp", hops=4, thinking=(0, 4)),
+    "flow": attributed("ifr_span"),
+    "hops of flow": attributed("flashtrace", hops=4, thinking=(0, 4)),
+    "attention": attributed("rollout"),
+    "ablation by means": attributed("ablation_clp"),
+    "deletion by means": mean_baseline,
+}
+
+
+@pytest.mark.parametrize("kind", ATTRIBUTIONS)
+def test_an_attribution_goes_on_where_it_was_killed(
+    tmp_path: Path, tiny: LanguageModel, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "BATCH_FLOATS", 1)  # one state at a time, so that a measurement has a middle
+    measure = ATTRIBUTIONS[kind]
+    with layer_passes(tiny) as whole:
+        undisturbed = measure(tiny)
+    kept = tmp_path / "kept.jsonl"
+    most = 3 * len(whole) // 4
+    with layer_passes(tiny, most), pytest.raises(Killed), answers_in(kept):
+        measure(tiny)
+    with layer_passes(tiny) as after, answers_in(kept):
+        assert measure(tiny) == undisturbed
+    assert len(after) <= len(whole) - most + 1  # the forward pass that all of an attribution rests on
+    with layer_passes(tiny) as again, answers_in(kept):
+        assert measure(tiny) == undisturbed
+    assert not again
 
 
 def test_another_call_or_another_scope_gets_none_of_them(tmp_path: Path, tiny: LanguageModel) -> None:

@@ -80,10 +80,10 @@ def _span_flow(explainer: TracedPassage, options: Options):  # type: ignore[no-u
         if weights is not None and weights.sum() <= 0.0:
             return np.zeros(len(explainer.passage.ids))
         omega = None if weights is None else torch.tensor(weights)
-        flow = flow_span(
-            explainer.trace, explainer.positions(span), omega, eps=options.eps, threshold=options.threshold
-        )
-        return flow.tokens.double().cpu().numpy()
+        rows, settings = explainer.positions(span), {"eps": options.eps, "threshold": options.threshold}
+        kept = explainer.kept("flow", rows, None if omega is None else omega.tolist(), options.eps, options.threshold)
+        (tokens,) = kept.get(lambda: [flow_span(explainer.trace, rows, omega, **settings).tokens])
+        return tokens.double().cpu().numpy()
 
     return span_flow
 
@@ -127,7 +127,9 @@ def ft_attnlrp(explainer: TracedPassage, options: Options) -> Outcome:
             omega = torch.full((count,), 1.0 / count if options.normalise else 1.0)
         else:
             omega = torch.tensor(weights)
-        full = gradient_span(explainer.trace, explainer.positions(span), omega, kind=kind, lrp=True)
+        rows = explainer.positions(span)
+        kept = explainer.kept("relevance", rows, omega.tolist(), kind)
+        (full,) = kept.get(lambda: [gradient_span(explainer.trace, rows, omega, kind=kind, lrp=True)])
         return _positive(columns_of(explainer, full), options)
 
     hops = multi_hop(

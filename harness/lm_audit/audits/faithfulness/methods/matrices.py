@@ -43,23 +43,34 @@ def method_named(name: str) -> Method:
 
 def _ifr(explainer: TracedPassage, options: Options) -> Outcome:
     rows = explainer.positions(options.sink) if options.variant == "output_only" else explainer.rows
-    flow = flow_matrix(explainer.trace, rows, eps=options.eps, threshold=options.threshold)
+
+    def pieces() -> list[Tensor]:
+        flow = flow_matrix(explainer.trace, rows, eps=options.eps, threshold=options.threshold)
+        return [flow.tokens, flow.heads, flow.residual]
+
+    tokens, heads, residual = explainer.kept("ifr", rows, options.eps, options.threshold).get(pieces)
     matrix = np.full((len(explainer.rows), len(explainer.passage.columns)), np.nan)
-    matrix[[row - explainer.rows[0] for row in rows]] = columns_of(explainer, flow.tokens)
-    details = {"head_totals": flow.heads.cpu().numpy(), "residual_shares": flow.residual.cpu().numpy()}
+    matrix[[row - explainer.rows[0] for row in rows]] = columns_of(explainer, tokens)
+    details = {"head_totals": heads.cpu().numpy(), "residual_shares": residual.cpu().numpy()}
     return Outcome(matrix, details=details)
 
 
 def _ifr_span(explainer: TracedPassage, options: Options) -> Outcome:
     weights = None if options.weights is None else torch.tensor(options.weights)
     rows = explainer.positions(options.sink)
-    flow = flow_span(explainer.trace, rows, weights, eps=options.eps, threshold=options.threshold)
-    vector = columns_of(explainer, flow.tokens)
+
+    def pieces() -> list[Tensor]:
+        flow = flow_span(explainer.trace, rows, weights, eps=options.eps, threshold=options.threshold)
+        return [flow.tokens, flow.heads, torch.tensor(flow.residual, dtype=torch.float64), flow.ffn, flow.ffn_residual]
+
+    kept = explainer.kept("ifr_span", rows, options.weights, options.eps, options.threshold)
+    tokens, heads, residual, ffn, ffn_residual = kept.get(pieces)
+    vector = columns_of(explainer, tokens)
     details = {
-        "head_totals": flow.heads.cpu().numpy(),
-        "residual_share": flow.residual,
-        "ffn_shares": flow.ffn.cpu().numpy(),
-        "ffn_residual_shares": flow.ffn_residual.cpu().numpy(),
+        "head_totals": heads.cpu().numpy(),
+        "residual_share": float(residual),
+        "ffn_shares": ffn.cpu().numpy(),
+        "ffn_residual_shares": ffn_residual.cpu().numpy(),
     }
     return Outcome(copied_rows(explainer, vector, options.sink), vector, details=details)
 
@@ -68,10 +79,16 @@ def _gradient(explainer: TracedPassage, options: Options, *, lrp: bool) -> Outco
     kind = "max" if lrp and options.score_mode == "max" else "logit" if lrp else options.objective
     if options.explicit_sink or options.weights is not None:
         rows, weights = explainer.positions(options.sink), _span_weights(options)
-        span = gradient_span(explainer.trace, rows, weights, kind=kind, lrp=lrp, reduce=options.reduce)
+        kept = explainer.kept("gradient", rows, weights.tolist(), kind, lrp, options.reduce)
+        (span,) = kept.get(
+            lambda: [gradient_span(explainer.trace, rows, weights, kind=kind, lrp=lrp, reduce=options.reduce)]
+        )
         vector = columns_of(explainer, span)
         return Outcome(copied_rows(explainer, vector, options.sink), vector)
-    full = gradient_rows(explainer.trace, explainer.rows, kind=kind, lrp=lrp, reduce=options.reduce)
+    kept = explainer.kept("gradient", None, None, kind, lrp, options.reduce)
+    (full,) = kept.get(
+        lambda: [gradient_rows(explainer.trace, explainer.rows, kind=kind, lrp=lrp, reduce=options.reduce)]
+    )
     return Outcome(masked_from_token(explainer, columns_of(explainer, full)))
 
 
@@ -86,21 +103,27 @@ def _span_weights(options: Options) -> Tensor:
 def _integrated(explainer: TracedPassage, options: Options) -> Outcome:
     baseline = baseline_ids(explainer.model.tokenizer, options.baseline, 1)[0]
     whole = not options.explicit_sink and options.weights is None
-    result = integrated_gradients(
-        explainer.trace,
-        explainer.rows if whole else explainer.positions(options.sink),
-        baseline,
-        weights=None if whole else _span_weights(options),
-        kind="logit" if options.variant == "logit" else "logprob",
-        points=options.points,
-        tolerance=options.tolerance,
-    )
-    details = {
-        "completeness_gap": result.gap.cpu().numpy(),
-        "change": result.change.cpu().numpy(),
-        "points": result.points,
-    }
-    scores = columns_of(explainer, result.rows)
+    rows = explainer.rows if whole else explainer.positions(options.sink)
+    weights, kind = None if whole else _span_weights(options), "logit" if options.variant == "logit" else "logprob"
+    asked = (rows, None if weights is None else weights.tolist(), kind, baseline, options.points, options.tolerance)
+    kept = explainer.kept("integrated_gradients", *asked)
+
+    def pieces() -> list[Tensor]:
+        result = integrated_gradients(
+            explainer.trace,
+            rows,
+            baseline,
+            weights=weights,
+            kind=kind,
+            points=options.points,
+            tolerance=options.tolerance,
+            kept=kept,
+        )
+        return [result.rows, result.change, result.gap, torch.tensor(result.points)]
+
+    found, change, gap, points = kept.get(pieces, "whole")
+    details = {"completeness_gap": gap.cpu().numpy(), "change": change.cpu().numpy(), "points": int(points)}
+    scores = columns_of(explainer, found)
     if whole:
         return Outcome(masked_from_token(explainer, scores), details=details)
     return Outcome(copied_rows(explainer, scores[0], options.sink), scores[0], details=details)
@@ -108,7 +131,8 @@ def _integrated(explainer: TracedPassage, options: Options) -> Outcome:
 
 def _attention(explainer: TracedPassage, _: Options, *, kind: Any) -> Outcome:
     predicting = [row - 1 for row in explainer.rows]
-    return Outcome(masked_from_token(explainer, columns_of(explainer, kind(explainer.trace, predicting))))
+    (maps,) = explainer.kept("attention", kind.__name__).get(lambda: [kind(explainer.trace, predicting)])
+    return Outcome(masked_from_token(explainer, columns_of(explainer, maps)))
 
 
 def _ablation(explainer: TracedPassage, options: Options, *, clp: bool) -> Outcome:

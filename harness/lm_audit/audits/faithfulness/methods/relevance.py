@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lm_audit.audits.faithfulness.methods.backward import ATTN_LRP, GRADIENT, Rules, input_cotangents, scattered
 from lm_audit.audits.faithfulness.methods.decoder import Decoder
+from lm_audit.audits.faithfulness.methods.kept import KeptTensors
 from lm_audit.audits.faithfulness.methods.trace import Trace, residual_states
 
 ROW_BLOCK = 16
@@ -152,6 +153,7 @@ def integrated_gradients(
     points: int = 20,
     tolerance: float | None = None,
     max_points: int = 320,
+    kept: KeptTensors | None = None,
 ) -> Integrated:
     """Integrated gradients from the embedding of one baseline token at every position.
 
@@ -159,10 +161,10 @@ def integrated_gradients(
     the interpolated sequences of all rows are prefixes of the same ones: ``points`` forward passes in total; with
     ``weights`` (the objective of a span, one row in the result) also only that many backward passes. With
     ``tolerance`` the grid is refined, old points kept, until the completeness gap is below it or ``max_points`` is
-    reached.
+    reached. ``kept`` are the points that an earlier process computed, and where this one keeps its own.
     """
     objective = objective_of(trace.ids, rows, kind, trace.decoder.device)
-    path = _Path(trace, baseline_id, objective, weights)
+    path = _Path(trace, baseline_id, objective, weights, kept)
     trace.verify()
     grid = torch.linspace(0.0, 1.0, points).tolist() if points > 1 else [1.0]
     halves = {0.0, 1.0} if points > 1 else set()
@@ -181,8 +183,10 @@ def integrated_gradients(
 class _Path:
     """The straight line from baseline to input embeddings, and the objective's gradient along it."""
 
-    def __init__(self, trace: Trace, baseline_id: int, objective: Objective, weights: Tensor | None):
-        self.trace, self.objective, self.weights = trace, objective, weights
+    def __init__(
+        self, trace: Trace, baseline_id: int, objective: Objective, weights: Tensor | None, kept: KeptTensors | None
+    ):
+        self.trace, self.objective, self.weights, self.kept = trace, objective, weights, kept
         self.inputs = trace.states[0].float()
         embedding = trace.decoder.module.get_input_embeddings()
         token = torch.tensor([baseline_id], device=trace.decoder.device)
@@ -192,16 +196,25 @@ class _Path:
 
     def scores(self, point: float) -> Tensor:
         """Gradient times the whole line, R x T (one row where the objective is a span's)."""
+        device = self.trace.decoder.device
+        found = self._at(point) if self.kept is None else self.kept.get(lambda: self._at(point), "point", point)
+        if point in (0.0, 1.0):
+            self.ends[point] = found[1].to(device)
+        return found[0].to(device)
+
+    def _at(self, point: float) -> list[Tensor]:
+        """The same, and at both ends the objective itself."""
         decoder = self.trace.decoder
         embeddings = (self.baseline + point * self.difference).to(decoder.dtype)
         states = residual_states(decoder, embeddings)
         along = Trace(decoder, self.trace.ids, states, self.trace.probes, [], self.trace.rotary)
+        ends: list[Tensor] = []
         if point in (0.0, 1.0):
             values = normed_cotangents(decoder, states[-1], self.objective)[1]
-            self.ends[point] = values if self.weights is None else (values * self.weights.to(values)).sum()[None]
+            ends = [values if self.weights is None else (values * self.weights.to(values)).sum()[None]]
         if self.weights is None:
-            return _rows(along, self.objective, GRADIENT, _Product(self.difference))
-        return _span(along, self.objective, self.weights, GRADIENT, _Product(self.difference))[None]
+            return [_rows(along, self.objective, GRADIENT, _Product(self.difference)), *ends]
+        return [_span(along, self.objective, self.weights, GRADIENT, _Product(self.difference))[None], *ends]
 
     def change(self) -> Tensor:
         """f(input) - f(baseline) of each row."""

@@ -17,6 +17,7 @@ from lm_audit.audits.faithfulness.passage.spans import Span
 from lm_audit.audits.faithfulness.passage.tokens import Passage, Prompt, passage_of
 
 if TYPE_CHECKING:
+    from lm_audit.audits.faithfulness.methods.kept import KeptTensors
     from lm_audit.audits.faithfulness.methods.trace import Trace
     from lm_audit.models.language_model import LanguageModel
 
@@ -67,6 +68,12 @@ class TracedPassage:
         from lm_audit.audits.faithfulness.methods.trace import trace_passage
 
         return trace_passage(self.model.module, self.passage.ids)
+
+    def kept(self, method: str, *settings: object) -> KeptTensors:
+        """Where an attribution of this passage keeps what it computes; ``settings`` are all that it hangs on beside."""
+        from lm_audit.audits.faithfulness.methods.kept import KeptTensors
+
+        return KeptTensors(self.passage.ids, method, *settings)
 
     def perturbations(self, baseline: str = "eos", seed: int = 0) -> Perturbations:
         """Scores of this passage with positions overwritten, shared by ablations and deletion curves."""
