@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from lm_audit.sources.clusters import Clustering, clusterings, sides_of
-from lm_audit.sources.content import CONTENT, OtherData, differing
+from lm_audit.sources.content import OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
+from lm_audit.sources.moved import by_arithmetic_alone, moved_units
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import ROUGH, Spread, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
@@ -26,18 +27,6 @@ from lm_audit.sources.units import Floats, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
 
 Basis = Literal["paired", "two samples"]
-BESIDE = ("weight", "denominator", "other", "group")
-"""Options that name a column which a statistic reads beside the values."""
-
-ARITHMETIC = 1e-3
-"""Of the values' spread: where no unit moved by more, what moved is the arithmetic (another processor, other batches).
-
-A thousandth of an item's standard deviation is of no consequence to anything that is concluded here, and on every item
-with one sign it would pass for a change of the model.
-"""
-
-ROUNDING = 1e-5
-"""Of a value itself: what single precision rounds, where most units have one value and no spread tells more."""
 
 
 @dataclass(frozen=True)
@@ -149,13 +138,13 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
     if not math.isfinite(value):
         return "the statistic has no value on the items of both runs"
     found = clusterings(source, _labelled(source, a, b))
-    moved = _moved(source, a, b)
+    moved = moved_units(source, a, b)
     fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b}
     clusters = min(c.count for c in found[:2])
     if not moved.any():
         same = Estimate(0.0, 0.0, 0.0, n=n, method="paired: every item is the same")
         return Change(same, 1.0, 1.0, clusters=clusters, identical=True, **fields)
-    if _by_arithmetic_alone(source, a, b):
+    if by_arithmetic_alone(source, a, b):
         method = "paired: no item moved by more than a thousandth of the items' spread"
         return Change(Estimate(value, n=n, method=method), 1.0, 1.0, clusters=clusters, identical=True, **fields)
     spread = spread_of(change(work.plain), found, rough=work.rough, seed=work.seed)
@@ -254,39 +243,6 @@ def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clus
 
     options: dict[str, Any] = {"width": len(codes), "resolution": work.resolution, "slow": work.slow}
     return drawn_test(change, draw, len(own), seed=work.seed, **options)
-
-
-def _moved(source: MetricSource, a: Units, b: Units) -> Mask:
-    """Units that differ between the runs in anything that the statistic reads."""
-    if source.statistic not in STATISTICS:
-        without = [[{k: v for k, v in row.items() if k != CONTENT} for row in side.rows] for side in (a, b)]
-        return np.array([x != y for x, y in zip(*without, strict=True)], dtype=bool)
-    moved = a.values != b.values
-    for name in BESIDE:
-        if name in source.options:
-            moved = moved | (a.column(str(source.options[name])) != b.column(str(source.options[name])))
-    return np.asarray(moved, dtype=bool)
-
-
-def _by_arithmetic_alone(source: MetricSource, a: Units, b: Units) -> bool:
-    """Whether no unit's value moved by more than arithmetic does; unknown, so no, of a function of an audit's own."""
-    if source.statistic not in STATISTICS:
-        return False
-    for name in BESIDE:
-        if (
-            name in source.options
-            and (a.column(str(source.options[name])) != b.column(str(source.options[name]))).any()
-        ):
-            return False
-    spread = min(_spread(a.values), _spread(b.values))
-    small = np.maximum(ARITHMETIC * spread, ROUNDING * np.minimum(np.abs(a.values), np.abs(b.values)))
-    return bool((np.abs(b.values - a.values) <= small).all())
-
-
-def _spread(values: Floats) -> float:
-    """The standard deviation, or less where a few values far out make it: the middle half's width."""
-    low, high = np.percentile(values, [25, 75])
-    return min(float(values.std()), float(high - low))
 
 
 def _sum(first: Spread, second: Spread) -> Spread:

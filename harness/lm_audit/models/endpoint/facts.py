@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -47,6 +48,12 @@ class EndpointFacts:
     def to_plain(self) -> dict[str, Any]:
         """A mapping of plain values, from which ``EndpointFacts(**...)`` makes the same."""
         return asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """What the server says of itself, hashed: nobody outside can hash its weights."""
+        said = f"endpoint {self.reported} {self.fingerprint} {self.tokenizer} {self.context}"
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     @property
     def offers(self) -> Offers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +11,15 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.errors import ContextError, HarnessError, ModelError, UsageError, beyond_context
+from lm_audit.errors import ContextError, ModelError, UsageError, beyond_context
 from lm_audit.models.capabilities import Capability, Offers
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.endpoint.asking import request_of
+from lm_audit.models.endpoint.bodies import chat_body, own_seed, text_body
 from lm_audit.models.endpoint.client.client import Client
 from lm_audit.models.endpoint.client.questions import Question, Reply
+from lm_audit.models.endpoint.exchanges import Exchanges, provenance_of
 from lm_audit.models.endpoint.facts import EndpointFacts
-from lm_audit.models.endpoint.repeats import Repeats
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning
 from lm_audit.models.endpoint.scores import scored_tokens
 from lm_audit.models.endpoint.traffic import Traffic
@@ -29,9 +29,7 @@ from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.text.chat import Messages
 from lm_audit.models.text.prompts import Prompt
-from lm_audit.models.text.text_ids import prompt_ids
 from lm_audit.models.text.thinking import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -51,9 +49,9 @@ class EndpointModel(LanguageModel):
         self.client = client
         self.facts = facts
         client.reported = facts.reported
-        self._repeats: Repeats | None = None
+        self._exchanges = Exchanges(client, facts, name)
         no_module: Any = None
-        super().__init__(no_module, tokenizer, name=name, fingerprint=_fingerprint(facts))
+        super().__init__(no_module, tokenizer, name=name, fingerprint=facts.digest)
 
     def __setattr__(self, name: str, value: object) -> None:
         """``module`` is a property here, which the base class's ``__init__`` must not set."""
@@ -146,7 +144,7 @@ class EndpointModel(LanguageModel):
         questions: list[Question] = []
         counts: list[int | None] = []
         for prompt in prompts:
-            body, count = (self._chat_body(prompt), None) if chat else self._text_body(prompt)
+            body, count = (chat_body(prompt, self.chat_settings.arguments), None) if chat else self._text_body(prompt)
             if count is not None and self._window is not None and count > self._window:
                 what = f"prompt {len(questions)}"
                 raise ContextError(beyond_context(what, count + 1, self.name, self._window + 1, "shorten it"))
@@ -154,7 +152,7 @@ class EndpointModel(LanguageModel):
             number, own = seen[key], {}
             seen[key] += 1
             if temperature > 0:
-                own["seed"] = _seed(seed, number, key)
+                own["seed"] = own_seed(seed, number, key)
             route: Any = "chat/completions" if chat else "completions"
             questions.append(Question(route, body | settings | own, number if temperature > 0 else 0))
             counts.append(count)
@@ -231,24 +229,7 @@ class EndpointModel(LanguageModel):
 
     def provenance(self) -> dict[str, Any]:
         """What answered, by which settings, and what it has cost this process so far."""
-        client = self.client
-        fingerprints = sorted(client.fingerprints) or None
-        found: dict[str, Any] = {
-            "endpoint.model": self.facts.reported,
-            "endpoint.system_fingerprint": ", ".join(fingerprints) if fingerprints else "none reported",
-            "endpoint.requests": client.asked,
-            "endpoint.kept_answers": client.kept.found,
-            "endpoint.retries": client.retries,
-            "endpoint.prompt_tokens": client.prompt_tokens,
-            "endpoint.answer_tokens": client.answer_tokens,
-            "endpoint.tokenizer": self.facts.tokenizer or "none: lengths by usage",
-        }
-        found |= {f"endpoint.ended_by_{end}": count for end, count in sorted(client.ends.items())}
-        if client.uncounted:
-            found["endpoint.requests_without_usage"] = client.uncounted
-        if self._repeats is not None:
-            found["endpoint.determinism"] = self._repeats.told
-        return found
+        return provenance_of(self.client, self.facts, self._exchanges.repeats)
 
     @property
     def traffic(self) -> Traffic:
@@ -267,22 +248,7 @@ class EndpointModel(LanguageModel):
         return None if self.facts.context is None else self.facts.context - 1
 
     def _text_body(self, prompt: Prompt) -> tuple[dict[str, Any], int | None]:
-        """A prompt for plain completions and its tokens, where they are known."""
-        if isinstance(prompt, str):
-            return {"prompt": prompt}, len(prompt_ids(self.tokenizer, prompt)) if self.counts_tokens else None
-        ids = [int(one) for one in prompt]  # type: ignore[arg-type]
-        if self.facts.takes_ids:
-            return {"prompt": ids}, len(ids)
-        if not self.counts_tokens:
-            raise ModelError(f"{self.name}: token ids cannot be sent, and no tokenizer turns them into text")
-        return {"prompt": str(self.tokenizer.decode(ids))}, len(ids)
-
-    def _chat_body(self, prompt: Prompt) -> dict[str, Any]:
-        messages: Messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt  # type: ignore[assignment]
-        body: dict[str, Any] = {"messages": [dict(one) for one in messages]}
-        if self.chat_settings.arguments:
-            body["chat_template_kwargs"] = dict(self.chat_settings.arguments)
-        return body
+        return text_body(prompt, self.facts, self.tokenizer, self.name)
 
     def _scoring_question(self, item: Encoded, ask: dict[str, Any]) -> Question:
         body, _ = self._text_body([int(one) for one in item.ids])
@@ -308,36 +274,7 @@ class EndpointModel(LanguageModel):
     def _ask(
         self, questions: Sequence[Question], counts: Sequence[int | None], *, repeatable: bool = False
     ) -> list[Reply]:
-        done, tokens = 0, 0
-
-        def arrived(index: int, reply: Reply) -> None:
-            nonlocal done, tokens
-            if counts[index] is not None and reply.prompt_tokens not in (None, counts[index]):
-                raise ModelError(
-                    f"model {self.name}: prompt {index} has {counts[index]} tokens by {self.facts.tokenizer}, and "
-                    f"{reply.prompt_tokens} by the server's usage; name the served model's tokenizer with --tokenizer"
-                )
-            done += 1
-            tokens += (reply.prompt_tokens or 0) + (reply.answer_tokens or 0)
-            if self.on_progress is not None:
-                self.on_progress(done, len(questions), tokens)
-
-        replies = self.client.ask(questions, arrived)
-        if repeatable and self._repeats is None and questions and self.client.settings.repeat_checks:
-            self._ask_twice(questions, replies)
-        return replies
-
-    def _ask_twice(self, questions: Sequence[Question], replies: Sequence[Reply]) -> None:
-        """Whether the server gives a greedy request the same answer again, under the load of these requests."""
-        some = questions[: self.client.settings.repeat_checks]
-        again: dict[int, Reply] = {}
-        broken = ""
-        try:
-            self.client.ask(some, again.__setitem__, anew=True)
-        except HarnessError as error:  # The answers themselves are there: a check of them costs no case.
-            broken = str(error)
-        differing = sum(replies[index].said != second.said for index, second in again.items())
-        self._repeats = Repeats(differing, len(again), len(some), broken)
+        return self._exchanges.ask(questions, counts, repeatable=repeatable, progress=self.on_progress)
 
     def _generation(self, reply: Reply) -> Generation:
         text, reasoning = text_and_reasoning(reply.choice)
@@ -359,14 +296,3 @@ class EndpointModel(LanguageModel):
 
     def __repr__(self) -> str:
         return f"EndpointModel({self.name!r}, {self.client.url})"
-
-
-def _seed(seed: int, number: int, key: str) -> int:
-    digest = hashlib.sha256(f"{seed} {number} {key}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1  # servers take 32 bits, some of them signed
-
-
-def _fingerprint(facts: EndpointFacts) -> str:
-    """What a server says of itself, hashed: nobody outside can hash its weights."""
-    said = f"endpoint {facts.reported} {facts.fingerprint} {facts.tokenizer} {facts.context}"
-    return hashlib.sha256(said.encode()).hexdigest()[:32]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.cluster.case_reports import CaseReports
 from lm_audit.plugin.cluster.cluster import Cluster, WorkerLost
 from lm_audit.plugin.cluster.crew import Crew
+from lm_audit.plugin.cluster.feeding import Feeder
 from lm_audit.plugin.cluster.kinds import Demand
 from lm_audit.plugin.cluster.member import Member, differences
 from lm_audit.plugin.cluster.node.mirror import Piece
@@ -22,13 +21,9 @@ from lm_audit.plugin.cluster.places import Places, shown_resources
 from lm_audit.plugin.cluster.written import Written
 from lm_audit.plugin.parallel.affinity import AffinityQueue
 from lm_audit.plugin.record.audit_session import AuditSession
-from lm_audit.plugin.record.fingerprints import case_fingerprint
 
 FAREWELL_S = 10.0
 """How long workers may take to end in order."""
-
-SHORT_S = 0.5
-"""A case that is expected to be over sooner is sent before its worker needs it: asking for it would take as long."""
 
 HAND_OVER_S = 3.0
 """How long they may take after an interrupt to hand over what they have written."""
@@ -52,8 +47,7 @@ class Controller:
         self._places = Places(config.getoption("lm_audit_ray_workers"))
         self._crew = Crew(cluster, queue, self._places, demands, order)
         self._reports = CaseReports(session, audit, queue, lambda member: self._places.name(member.node))
-        self._items = {item.nodeid: item for item in session.items}
-        self._attempts: Counter[str] = Counter(audit.attempts)
+        self._feeder = Feeder(session, audit, queue, self._crew, self._reports)
         self._written = Written(audit.folder.path)
         self._ever = False
         self._alone_since = time.monotonic()
@@ -165,7 +159,7 @@ class Controller:
             modelless=member.demand.modelless,
             place=node,
         )
-        self._feed(member)
+        self._feeder.feed(member)
 
     def _on_started(self, member: Member, case: str, attempt: int, location: object) -> None:
         if member.given.get(case) == attempt:
@@ -182,12 +176,12 @@ class Controller:
     def _on_done(self, member: Member, case: str, attempt: int, seconds: float) -> None:
         if member.given.get(case) == attempt:
             self._reports.done(member, case, seconds)
-            self._feed(member)
+            self._feeder.feed(member)
 
     def _on_unknown(self, member: Member, case: str, attempt: int) -> None:
         if member.given.get(case) == attempt:
             self._reports.not_there(member, case)
-            self._feed(member)
+            self._feeder.feed(member)
 
     def _on_warning(self, member: Member, warning: object, when: object, nodeid: str, location: object) -> None:
         self._hook.pytest_warning_recorded.call_historic(
@@ -210,40 +204,6 @@ class Controller:
             self._crew.dismiss(member)
         else:
             self._lost(member, how)
-
-    # ---- work goes out
-
-    def _feed(self, member: Member) -> None:
-        """Keep a worker busy: the case that it runs, and the next one of its model as long as others have enough.
-
-        A session begins a case once it knows what follows it; of short cases two follow the one that runs.
-        """
-        if member.ending:
-            return
-        if not self._queue.held(member):
-            work = self._queue.take(member)
-            if work is None:
-                member.ending = True
-                member.outbox.append(("end",))
-                self._queue.lost(member, started=False)
-                self._reports.tell_dropped()
-                return
-            self._send(member, work.case)
-        spare = sum(not other.ready for other in self._crew.members)
-        while len(held := self._queue.held(member)) < (3 if self._queue.costs.case(held[-1].case) < SHORT_S else 2):
-            work = self._queue.take_ahead(member, spare=spare)
-            if work is None:
-                if len(held) == 1:
-                    member.outbox.append(("alone",))
-                return
-            self._send(member, work.case)
-
-    def _send(self, member: Member, case: str) -> None:
-        self._attempts[case] += 1
-        member.given[case] = self._attempts[case]
-        item = self._items[case]
-        fingerprint = case_fingerprint(item, self._audit.options) if is_audit_case(item) else ""
-        member.outbox.append(("run", case, self._attempts[case], fingerprint))
 
     # ---- workers and nodes fail
 

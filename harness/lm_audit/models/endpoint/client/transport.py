@@ -22,8 +22,6 @@ from lm_audit.models.endpoint.settings import EndpointSettings
 _LONGEST_MESSAGE = 400
 _CONNECT_S = 10.0
 """Seconds for a connection: a server of plain http may leave a greeting in TLS unanswered for ever."""
-_AGAIN = (408, 409, 429)
-"""Below 500, what the client tries again."""
 
 
 class Transport:
@@ -157,7 +155,10 @@ class Transport:
             raise self._unreachable(error) from None
 
     async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
-        """The client's answer. It tries again, but for a first look at the server that gets no connection."""
+        """The client's answer. It tries again, but for a first look at the server that gets no connection.
+
+        Any other error of that look is asked for once more, so that the client alone says what is worth trying again.
+        """
         import httpx2
         import openai
 
@@ -169,8 +170,6 @@ class Transport:
             return await client.post(path, body=body, cast_to=httpx2.Response)
         except (openai.APIConnectionError, openai.APIStatusError) as error:
             if not first or _without_connection(error):
-                raise
-            if isinstance(error, openai.APIStatusError) and error.status_code not in _AGAIN and error.status_code < 500:
                 raise
         finally:
             self._met = True
