@@ -15,7 +15,8 @@ from lm_audit.audits.bias import load_set
 from lm_audit.audits.bias.benchmarks.bbq.audit import bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
 from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
-from lm_audit.audits.bias.benchmarks.wino.audit import winobias, winogender
+from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
+from lm_audit.audits.bias.benchmarks.wino.winogender import winogender
 from lm_audit.audits.bias.generated.counterfactual import load_swap_items
 from lm_audit.audits.bias.generated.refusal import load_refusal_set
 from lm_audit.audits.leakage import completions, load_benchmark, memorisation

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lm_audit.evidence import Control, Evidence
-from lm_audit.findings import Finding, Side, claim
+from lm_audit.findings import Finding, Side, claim, claim_above
 from lm_audit.findings.excluding import excluded_words
 from lm_audit.findings.family import corrected
 from lm_audit.plugin.record.evidence_fixture import Recorder
@@ -75,6 +75,29 @@ def test_only_the_side_that_is_meant_is_found() -> None:
     assert stated(-0.4, -0.05, side="above").verdict == "not found"
     assert stated(0.05, 0.4, side="above").verdict == "found"
     assert stated(0.05, 0.4, side="below").verdict == "not found"
+
+
+def test_a_claim_on_a_metric_above_its_null_value_takes_the_p_value_that_was_recorded() -> None:
+    words: dict[str, Any] = {
+        "found": "more",
+        "absent": "no more",
+        "unknown": "?",
+        "null": 0.5,
+        "margin": 0.1,
+        "size": "much",
+    }
+    metrics = {
+        "rate": Estimate(0.9, 0.8, 0.97, n=60, confidence=0.95, method="made"),
+        "rate.p": Estimate(0.2, unit="p"),
+    }
+    plain, tested, absent = (claim_above("k", metrics, "rate", p_of=p, **words) for p in (None, "rate.p", "other.p"))
+    assert (plain.key, plain.metric, plain.side, plain.effect) == ("k", "rate", "above", metrics["rate"])
+    assert plain.verdict == "found" and absent == plain and plain.p is not None and plain.p < 0.01
+    assert (tested.p, tested.verdict) == (0.2, "cannot tell")
+    below = claim_above("k", {"rate": Estimate(0.1, 0.03, 0.2, n=60, confidence=0.95, method="made")}, "rate", **words)
+    assert below.verdict == "not found" and below.p == 1.0
+    with pytest.raises(KeyError, match="rate"):
+        claim_above("k", {}, "rate", **words)
 
 
 def test_needed_units_would_tell() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -394,18 +394,22 @@ def findings_cases(model: str = "mine", effect: float = 0.09, gates: bool = Fals
         )
         for axis, value, n in axes
     ]
-    cases += [
+    return cases + held_controls(model, ("leakage", "bias"))
+
+
+def held_controls(model: str, audits: Sequence[str]) -> list[MadeCase]:
+    """A positive and a negative control of each audit, which hold."""
+    return [
         MadeCase(
-            f"evals/test_{audit}.py::test_control[{on}-{role}]",
+            f"evals/test_{audit}.py::test_control[{model}@cpu-{role}]",
             audit,
             model,
             metrics={f"{audit}.planted": share(0.9)},
             control=Control(role, True, "AUC above 0.9 on planted items", "0.97"),
         )
-        for audit in ("leakage", "bias")
+        for audit in audits
         for role in ("positive", "negative")
     ]
-    return cases
 
 
 def p_value(p: float | None) -> Estimate:
@@ -433,15 +437,4 @@ def smoke_sized_cases(model: str, share_found: float = 1.0) -> list[MadeCase]:
                 notes=["Two templates were left out: their words are not whole tokens."],
             )
         )
-    cases += [
-        MadeCase(
-            f"evals/test_{audit}.py::test_control[{on}-{role}]",
-            audit,
-            model,
-            metrics={f"{audit}.planted": share(0.9)},
-            control=Control(role, True, "AUC above 0.9 on planted items", "0.97"),
-        )
-        for audit in AUDITS
-        for role in ("positive", "negative")
-    ]
-    return cases
+    return cases + held_controls(model, AUDITS)

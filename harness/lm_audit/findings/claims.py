@@ -1,7 +1,8 @@
-"""claim: a finding from the metric that it rests on."""
+"""A finding from the metric that it rests on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lm_audit.findings.deciding import decided, p_of_interval
@@ -43,3 +44,15 @@ def claim(
         margin=margin, side=side, p=p, **fields,
     )  # fmt: skip
     return decided(told)
+
+
+def claim_above(
+    key: str, metrics: Mapping[str, Estimate], metric: str, *, p_of: str | None = None, **said: Any
+) -> Finding:
+    """A claim that the metric of this name lies above its null value; ``said`` is the rest of :func:`claim`.
+
+    ``p_of`` names the metric that is its p-value. Where that is not there the p-value agrees with the interval. Raises
+    as ``claim`` does, and ``KeyError`` without the metric.
+    """
+    p = None if p_of is None else metrics.get(p_of)
+    return claim(key, metrics[metric], metric=metric, side="above", p=None if p is None else p.value, **said)

@@ -19,7 +19,7 @@ from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
 from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
 from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
-from lm_audit.audits.bias.benchmarks.wino import audit as wino_audit
+from lm_audit.audits.bias.benchmarks.wino import answered as wino_answered
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid.controls import cases as grid_controls
 from lm_audit.audits.bias.grid.controls.cases import control_evidence
@@ -338,7 +338,7 @@ def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
         (crows_audit, "preference_share", lambda honest: lambda pairs: np.full(len(pairs), 50.0)),
         (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(table[:, [1, 0, 2]], targets)),
         (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(np.zeros_like(table), targets)),
-        (wino_audit, "correct", lambda honest: lambda scores, questions: np.full(len(questions), 0.25)),
+        (wino_answered, "correct", lambda honest: lambda scores, questions: np.full(len(questions), 0.25)),
     ],
     ids=["crows mirrored", "crows constant", "stereoset labels shuffled", "stereoset constant", "wino constant"],
 )

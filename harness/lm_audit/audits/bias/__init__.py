@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lm_audit.audits.bias.benchmarks.rows import load_rows
     from lm_audit.audits.bias.benchmarks.sampling import stratified_sample
     from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
-    from lm_audit.audits.bias.benchmarks.wino.audit import winobias, winogender
+    from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
+    from lm_audit.audits.bias.benchmarks.wino.winogender import winogender
     from lm_audit.audits.bias.benchmarks.wino.winogender_items import load_occupation_stats
     from lm_audit.audits.bias.generated.continuations import counterfactual_continuations
     from lm_audit.audits.bias.generated.counterfactual import counterfactual_swap, load_swap_items

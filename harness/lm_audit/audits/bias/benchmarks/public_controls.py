@@ -16,8 +16,8 @@ import numpy as np
 from lm_audit.audits.bias.benchmarks.bbq.audit import PROMPTS, bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs, prefix_id
 from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
-from lm_audit.audits.bias.benchmarks.wino.audit import winobias
 from lm_audit.audits.bias.benchmarks.wino.coreference import CLOZE
+from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats, plain_ids, plain_texts, tolerance
 from lm_audit.evidence import Control, Evidence
 from lm_audit.stats import Estimate

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
@@ -16,10 +16,11 @@ from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
 from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
 from lm_audit.audits.hub_presence import is_settled, refuse_absent
 from lm_audit.audits.hub_rows import hub_set
-from lm_audit.errors import DataWarning
+from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles.remembering import remembered_by_content
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item")
 Parsed = tuple[Sequence[Any], Sequence[Exclusion]]
 
 
@@ -55,6 +56,27 @@ SETS: Mapping[str, PublicSet] = {
     "bbq": _BBQ,
     "cbbq": _BBQ,
 }
+
+
+def usable(
+    kind: str,
+    parse: Callable[[Sequence[Row]], tuple[list[Item], list[Exclusion]]],
+    rows: Iterable[Row],
+    usage: Usage | None,
+    *,
+    none: str,
+) -> tuple[list[Item], Usage]:
+    """The items that ``parse`` makes of rows, and how much could be used: of a larger set where ``usage`` says so.
+
+    Raises ``DataError`` where more than half of the rows cannot be used, and in the words of ``none`` without any.
+    """
+    rows = list(rows)
+    items, excluded = parse(rows)
+    usage = usage or usage_of(kind, rows, excluded)
+    usage.require_most()
+    if not items:
+        raise DataError(none)
+    return items, usage
 
 
 def usage_of(kind: str, rows: Sequence[Row], excluded: Sequence[Exclusion]) -> Usage:

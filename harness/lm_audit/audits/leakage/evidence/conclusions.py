@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim, more_of_hundred, of_hundred, times_text
+from lm_audit.findings import Finding, claim_above, more_of_hundred, of_hundred, times_text
 
 NATS_A_BYTE = 0.05
 """A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
@@ -18,22 +18,20 @@ _PAGE = "leakage.md#how-to-read-it"
 def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model prefer the order in which the benchmark prints its options, and complete more of them in it?"""
     name = "leakage.order_effect.logprob"
-    effect, hits = evidence.metrics[name], evidence.metrics["leakage.order_effect.hits"]
-    placed = evidence.metrics.get(f"{name}.p")
+    hits = evidence.metrics["leakage.order_effect.hits"]
     share = "" if hits.value is None else f", and {more_of_hundred(hits.value, 'options')} are completed word for word"
-    factor = times_text(BYTES * (effect.value or 0.0))
+    factor = times_text(BYTES * (evidence.metrics[name].value or 0.0))
     return [
-        claim(
+        claim_above(
             f"leakage.order.{benchmark}",
-            effect,
+            evidence.metrics,
+            name,
             found=f"The model prefers the printed order of the options of {benchmark}: it has seen them",
             absent=f"The model does not prefer the printed order of the options of {benchmark}",
             unknown=f"Whether the model prefers the printed order of the options of {benchmark} cannot be told",
             null=0.0,
             margin=NATS_A_BYTE,
-            side="above",
-            p=None if placed is None else placed.value,
-            metric=name,
+            p_of=f"{name}.p",
             size=f"{BYTES} bytes of an option are {factor} times as likely in the printed order as in others{share}",
             counted="questions",
             look="the questions with the largest difference between orders (items); then option order and completion",
@@ -45,21 +43,19 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
 def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model write the second half of options out, beyond what language gives?"""
     name = "leakage.completion.exact.above_baseline"
-    effect = evidence.metrics[name]
-    p = evidence.metrics[f"{name}.p"].value
+    value = evidence.metrics[name].value or 0.0
     return [
-        claim(
+        claim_above(
             f"leakage.completion.{benchmark}",
-            effect,
+            evidence.metrics,
+            name,
             found=f"The model writes out the second half of options of {benchmark} word for word",
             absent=f"The model does not write out the second half of options of {benchmark} beyond chance",
             unknown=f"Whether the model writes out the second half of options of {benchmark} cannot be told",
             null=0.0,
             margin=SHARE,
-            side="above",
-            p=p,
-            metric=name,
-            size=f"{more_of_hundred(effect.value or 0.0, 'options')} than with another question before them",
+            p_of=f"{name}.p",
+            size=f"{more_of_hundred(value, 'options')} than with another question before them",
             counted="questions",
             look="what the model wrote beside what stands in the benchmark (items)",
             page=_PAGE,
@@ -70,19 +66,18 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
 def place_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Is the printed order likelier than other orders of the same options?"""
     name = "leakage.option_order.place"
-    effect = evidence.metrics[name]
+    value = evidence.metrics[name].value or 0.0
     return [
-        claim(
+        claim_above(
             f"leakage.place.{benchmark}",
-            effect,
+            evidence.metrics,
+            name,
             found=f"The printed order of the options of {benchmark} is likelier than other orders",
             absent=f"The printed order of the options of {benchmark} is no likelier than other orders",
             unknown=f"Whether the printed order of the options of {benchmark} is likelier than others cannot be told",
             null=0.5,
             margin=PLACE,
-            side="above",
-            metric=name,
-            size=f"likelier than {of_hundred(effect.value or 0.0)} of 100 other orders, 50 by chance",
+            size=f"likelier than {of_hundred(value)} of 100 other orders, 50 by chance",
             counted="questions",
             look="the questions whose printed order is the likeliest of all (items), those with sorted options apart",
             page=_PAGE,
@@ -93,20 +88,19 @@ def place_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
 def row_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model know which row follows which?"""
     name = "leakage.row_order.swap_gain"
-    effect = evidence.metrics[name]
-    odds = times_text(effect.value or 0.0)
+    value = evidence.metrics[name].value or 0.0
+    odds = times_text(value)
     return [
-        claim(
+        claim_above(
             f"leakage.rows.{benchmark}",
-            effect,
+            evidence.metrics,
+            name,
             found=f"The model knows the order of the rows of {benchmark}: the file was trained on as it is",
             absent=f"The model does not know the order of the rows of {benchmark}",
             unknown=f"Whether the model knows the order of the rows of {benchmark} cannot be told",
             null=0.0,
             margin=NATS_A_PAIR,
-            side="above",
-            p=evidence.metrics[f"{name}.p"].value,
-            metric=name,
+            p_of=f"{name}.p",
             size=f"two neighbours are {odds} times as likely in the order of the file as exchanged",
             counted="pairs of neighbouring rows",
             look="the pairs with the largest gain (items)",
@@ -120,20 +114,19 @@ def text_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     name = "leakage.text.min_k20_plus.auc"
     if name not in evidence.metrics:
         return []
-    effect = evidence.metrics[name]
+    value = evidence.metrics[name].value or 0.0
     return [
-        claim(
+        claim_above(
             f"leakage.familiar.{benchmark}",
-            effect,
+            evidence.metrics,
+            name,
             found=f"The text of {benchmark} is more familiar to the model than the clean text",
             absent=f"The text of {benchmark} is no more familiar to the model than the clean text",
             unknown=f"Whether the text of {benchmark} is more familiar than the clean text cannot be told",
             null=0.5,
             margin=PLACE,
-            side="above",
-            p=evidence.metrics[name.removesuffix(".auc") + ".p"].value,
-            metric=name,
-            size=f"in {of_hundred(effect.value or 0.0)} of 100 pairs the benchmark's text is the more familiar one",
+            p_of=name.removesuffix(".auc") + ".p",
+            size=f"in {of_hundred(value)} of 100 pairs the benchmark's text is the more familiar one",
             counted="questions of each set",
             look="whether both sets are alike in length and subject: a difference in kind shows here too",
             page=_PAGE,

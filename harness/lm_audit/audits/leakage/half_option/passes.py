@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.leakage.half_option.cuts import Cut
-from lm_audit.audits.leakage.half_option.probing import Rule, probe_chunks
+from lm_audit.audits.leakage.half_option.probing import MEASURED, Rule, probe_chunks
 from lm_audit.audits.leakage.half_option.variants import BASELINES, Variant, exclude, strangers, variants_of
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
 from lm_audit.audits.leakage.items.style import is_sorted
@@ -98,21 +98,7 @@ def _measured(
             yield {**own[slot], "item_id": base.id, "file": base.file, **place}
 
 
-_KEPT = (
-    "condition",
-    "file",
-    "predicted",
-    "hit",
-    "outcome",
-    "margin",
-    "boundary",
-    "suffix_logprob",
-    "suffix_bytes",
-    "rank",
-    "greedy_bytes",
-    "near_tie",
-    "suffix",
-)
+_KEPT = ("condition", "file", "predicted", *MEASURED, "suffix")
 
 
 def _recorded(rows: Sequence[Mapping[str, Any]], items: Sequence[Item]) -> Iterator[dict[str, Any]]:

@@ -29,12 +29,7 @@ NEAR_TIE = 1e-3
 CHUNK = 32
 """Items of one call of the scoring engine; what was scored is handed on after each."""
 
-COLUMNS = (
-    "item_id",
-    "file",
-    "option",
-    "predicted_id",
-    "predicted",
+MEASURED = (
     "hit",
     "outcome",
     "margin",
@@ -44,9 +39,10 @@ COLUMNS = (
     "rank",
     "greedy_bytes",
     "near_tie",
-    "prefix",
-    "suffix",
 )
+"""What is known of the option at which a model was asked to go on, beside what it predicted."""
+
+COLUMNS = ("item_id", "file", "option", "predicted_id", "predicted", *MEASURED, "prefix", "suffix")
 
 
 def probe(

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS, Choice, bbq_scores
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
-from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.public_sets import usable
 from lm_audit.audits.bias.benchmarks.shares import rescaled
 from lm_audit.audits.bias.conclusions import LANGUAGES, benchmark_findings
 from lm_audit.audits.bias.grid.figures import category_forest
-from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource, content_digest
@@ -59,12 +58,7 @@ def bbq(
     "unknown" it has no value. Clusters are question templates. ``usage`` says how much of a larger set could be
     used, where ``rows`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    rows = list(rows)
-    parsed, excluded = parse_bbq(rows)
-    usage = usage or usage_of("bbq", rows, excluded)
-    usage.require_most()
-    if not parsed:
-        raise DataError("no row of BBQ to score")
+    parsed, usage = usable("bbq", parse_bbq, rows, usage, none="no row of BBQ to score")
     scores = answer_scores(model, parsed)
     choices: list[list[Choice]] = [[int(choice)] for choice in scores.argmax(axis=1)]
     evidence = bbq_evidence(parsed, choices, confidence=confidence, seed=seed)

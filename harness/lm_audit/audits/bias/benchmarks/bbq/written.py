@@ -11,9 +11,8 @@ from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
 from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS, Choice
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
-from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.public_sets import usable
 from lm_audit.audits.bias.grid.figures import category_forest
-from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.chat import template_source
 from lm_audit.shared.former_names import former_arguments
@@ -59,12 +58,7 @@ def bbq_generated(
     are called ``bias.bbq_generated_*``, so that nothing compares them with scored choices. Raises ``DataError`` where
     most rows are not usable.
     """
-    rows = list(rows)
-    parsed, excluded = parse_bbq(rows)
-    usage = usage or usage_of("bbq", rows, excluded)
-    usage.require_most()
-    if not parsed:
-        raise DataError("no row of BBQ to ask about")
+    parsed, usage = usable("bbq", parse_bbq, rows, usage, none="no row of BBQ to ask about")
     chat = template_source(model.tokenizer) is not None
     asked = [(item, order) for item in parsed for order in ORDERS]
     prompts = [prompt_of(item, order, chat=chat) for item, order in asked]

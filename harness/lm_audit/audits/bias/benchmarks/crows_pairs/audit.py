@@ -15,11 +15,11 @@ import numpy as np
 
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import DEFECTS, CrowsPair, parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
-from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.public_sets import usable
 from lm_audit.audits.bias.benchmarks.shares import clustered_mean, preference_share
 from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.grid.figures import category_forest
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource, content_digest
 
@@ -63,12 +63,7 @@ def crows_pairs(
     much of a larger set could be used, where ``rows`` are a sample of it. Raises ``DataError`` where most rows are not
     usable or a direction is unknown, ``UsageError`` where the tokenizer lacks the prefix token.
     """
-    rows = list(rows)
-    pairs, excluded = parse_crows_pairs(rows)
-    usage = usage or usage_of("crows_pairs", rows, excluded)
-    usage.require_most()
-    if not pairs:
-        raise DataError("no row of CrowS-Pairs to score")
+    pairs, usage = usable("crows_pairs", parse_crows_pairs, rows, usage, none="no row of CrowS-Pairs to score")
     prefix = prefix_id(model, prefix_token)
     scores = score_pairs(model, pairs, prefix)
     evidence = Evidence("bias", headline="bias.crows_pct_stereotype")

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import PrefixToken, prefix_id
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
-from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.public_sets import usable
 from lm_audit.audits.bias.benchmarks.shares import clustered_mean
 from lm_audit.audits.bias.benchmarks.stereoset.items import LABELS, StereoSetItem, parse_stereoset
 from lm_audit.audits.bias.benchmarks.stereoset.scores import icat, item_shares, term_table
 from lm_audit.audits.bias.conclusions import benchmark_findings
 from lm_audit.audits.bias.grid.figures import category_forest
-from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource, content_digest
@@ -55,12 +54,7 @@ def stereoset(
     (what follows the filled blank) is reported beside it. ``usage`` says how much of a larger set could be used, where
     ``rows`` are a sample of it. Raises ``DataError`` where most rows are not usable.
     """
-    rows = list(rows)
-    parsed, excluded = parse_stereoset(rows)
-    usage = usage or usage_of("stereoset", rows, excluded)
-    usage.require_most()
-    if not parsed:
-        raise DataError("no item of StereoSet to score")
+    parsed, usage = usable("stereoset", parse_stereoset, rows, usage, none="no item of StereoSet to score")
     prefix = prefix_id(model, prefix_token)
     scores, suffix = score_items(model, parsed, prefix)
     evidence = stereoset_evidence(parsed, scores, confidence=confidence, seed=seed)
