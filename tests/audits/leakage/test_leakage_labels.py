@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from lm_audit.audits.leakage import Benchmark, load_benchmark
 from lm_audit.audits.leakage.items.benchmarks import named_benchmarks
+from lm_audit.errors import DataError
 
 WORDS = ["red", "blue", "green", "grey", "tall", "small", "house", "cat", "dog", "river", "stone", "clay"]
 Load = Callable[..., Benchmark]
@@ -139,3 +141,38 @@ def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
     assert all(item.key.encode() for item in found.items) and found.name.encode()
     [name] = named_benchmarks([str(path)], ())
     assert name.isprintable() and name.encode()
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("options=A|A|B", "'A' read twice, as options"),
+        ("question=A,options=A|B", "'A' read twice, as question and options"),
+        ("options=question|A|B", "'question' read twice, as question and options"),
+        ("context=question", "'question' read twice, as question and context"),
+        ("context=A,options=A|B", "'A' read twice, as context and options"),
+        ("context=answer", "they would be given away"),
+    ],
+)
+def test_a_column_is_read_once(load: Load, columns: str, says: str) -> None:
+    rows = [{"question": f"Question {k}?", "A": f"red {k}", "B": "blue", "answer": "A"} for k in range(8)]
+    with pytest.raises(DataError, match=re.escape(says)):
+        load(rows, columns=columns)
+    assert load(rows, columns="options=A|B,answer=A").items[0].answer == "A", "texts of a right option and wrong ones"
+
+
+@pytest.mark.parametrize(
+    ("columns", "answers", "told"),
+    [
+        ("answer-base=1", "AB", True),
+        ("answer-base=1", [1, 2], False),
+        ("answer-as=labels", "AB", True),
+        ("answer-as=letters", "AB", False),
+        ("answer-as=texts", ["red 0", "red 1"], False),
+        ("header=no", "AB", True),
+    ],
+)
+def test_a_mapping_that_nothing_follows_is_told(load: Load, columns: str, answers: Sequence[Any], told: bool) -> None:
+    rows = [{"question": f"Q{k}?", "choices": [f"red {k}", f"blue {k}"], "answer": answers[k]} for k in range(2)]
+    found = load(rows, columns=columns)
+    assert [f"`--leakage-columns {columns}` changes nothing" in guess for guess in found.guesses] == [True] * told

@@ -137,7 +137,24 @@ def find_columns(
     answers = [name for name in ANSWERS if not set(known.get(name, [])) & set(options)]
     answer, name = found("answer", answers), found("id", IDS)
     context = found("context", [one for one in CONTEXTS if not {question, answer, *options} & set(known.get(one, []))])
-    return Columns(question, options, answer, name, mapping.get("subject"), None if context == NO_CONTEXT else context)
+    context = None if context == NO_CONTEXT else context
+    _refuse_double_use([("question", question), ("context", context), *(("options", one) for one in options)], file)
+    if context is not None and context == answer:
+        raise DataError(
+            f"has its answers in {context!r}, which context was mapped to: they would be given away", file=file
+        )
+    return Columns(question, options, answer, name, mapping.get("subject"), context)
+
+
+def _refuse_double_use(uses: Sequence[tuple[str, str | None]], file: str) -> None:
+    """``DataError`` for a column that is read as two things; an option's column may hold the answers' texts too."""
+    first: dict[str, str] = {}
+    for field, column in uses:
+        if column is not None and column in first:
+            both = field if first[column] == field else f"{first[column]} and {field}"
+            raise DataError(f"would have its column {column!r} read twice, as {both}; name another column", file=file)
+        if column is not None:
+            first[column] = field
 
 
 def has_known_columns(names: Sequence[str]) -> bool:

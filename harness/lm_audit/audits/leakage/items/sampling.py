@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Literal
 
-from lm_audit.audits.leakage.items.answers import CONTRADICTION, AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.answers import CONTRADICTION, FROM_0, FROM_1, AnswerForm, AnswerForms
 from lm_audit.audits.leakage.items.benchmark import LISTED, Benchmark, Exclusion
 from lm_audit.audits.leakage.items.cells import Unusable
 from lm_audit.audits.leakage.items.columns import (
@@ -51,6 +51,7 @@ class Reading:
         self._contexts: dict[str, None] = {}
         self._unread_texts: dict[str, None] = {}
         self._alike = 0
+        self._tables = False
 
     def read(self, source: Source, number_of_file: int) -> None:
         """All rows of one file."""
@@ -87,6 +88,7 @@ class Reading:
     def _columns(self, source: Source, rows: Sequence[Row]) -> Columns | None:
         """The columns, by the names and values of the first rows: a JSON object may lack what the next one has."""
         table = source.table
+        self._tables |= table is not None
         names = list(dict.fromkeys(name for row in rows for name in row)) or (table.names if table else [])
         if not rows and not names:
             return None
@@ -171,6 +173,19 @@ class Reading:
             self._repeated,
         )
 
+    def _without_effect(self) -> Iterator[str]:
+        """What the user said of the columns that nothing here follows."""
+        forms = set().union(*(forms for _, forms in self._unread_counts))
+        said = self._mapping.get("answer-as")
+        reasons = {
+            "answer-base": None if forms & {FROM_0, FROM_1} else "no answer can be read as a number",
+            "answer-as": None if said in forms else f"no answer can be read as one of the {said}",
+            "header": None if self._tables else "only tables (CSV, TSV) have one",
+        }
+        for name, reason in reasons.items():
+            if name in self._mapping and reason is not None:
+                yield f"`--leakage-columns {name}={self._mapping[name]}` changes nothing: {reason}"
+
     def _guesses(self, form: AnswerForm) -> Iterator[str]:
         if self._positional:
             yield (
@@ -193,6 +208,7 @@ class Reading:
         note = form.note()
         if note:
             yield note
+        yield from self._without_effect()
         if self._stripped:
             yield (
                 f"labels such as (A) were taken off the options of {self._stripped} questions: they would give the "
