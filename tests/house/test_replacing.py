@@ -42,6 +42,12 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert target.read_text() == "not ours" and not link.is_symlink()
 
 
+def test_a_device_is_left_where_it_is() -> None:
+    with pytest.raises(OSError, match="is a device"), replacing(Path("/dev/null")):
+        raise AssertionError("no draft is made")
+    assert Path("/dev/null").is_char_device()
+
+
 def test_two_writers_do_not_share_a_draft(tmp_path: Path) -> None:
     with replacing(tmp_path / "a") as first, replacing(tmp_path / "a") as second:
         assert first != second

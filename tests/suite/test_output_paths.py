@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def test_files_that_cannot_be_written(tmp_path: Path, name: str, reason: str) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=f"(?i)--json .*{reason}"):
         check_output_file(tmp_path / name, "--json")
+
+
+def test_a_pipe_or_a_device_is_no_file_to_write(tmp_path: Path) -> None:
+    """Opened, a pipe would wait for its reader; replaced, a device would be gone."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link", "/dev/null"):
+        with pytest.raises(UsageError, match="is a pipe or a device"):
+            check_output_file(tmp_path / name, "--json")
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "n" * 300, "nul\0"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.report.writing import of_merged_runs as merge_command
-from lm_audit.shared.number_checks import seed_number
+from lm_audit.shared.number_checks import seed_number, whole_number
 
 
 def register(subparsers: Any) -> None:
@@ -23,7 +23,12 @@ def register(subparsers: Any) -> None:
     _reports_option(report)
     report.set_defaults(run=run_report)
     view = subparsers.add_parser("view", help="serve the reports folder on this machine, with an index that refreshes")
-    view.add_argument("--port", type=int, default=8765, help="port on 127.0.0.1 (default 8765; 0: any that is free)")
+    view.add_argument(
+        "--port",
+        type=whole_number(0, 65535),
+        default=8765,
+        help="port on 127.0.0.1 (default 8765; 0: any that is free)",
+    )
     _reports_option(view)
     view.set_defaults(run=run_view)
     compare = subparsers.add_parser(
@@ -132,7 +137,11 @@ def run_allure(args: argparse.Namespace) -> int:
     config = args.config or _allure_config()
     if config is not None:
         command += ["--config", config.resolve()]
-    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    try:
+        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"exit code {error.returncode}"
+        raise UsageError(f"the allure command {args.allure} made no report: {reason}") from error
     removed = strip_analytics(report)
     page = report / "awesome" / "index.html"
     print(f"{page if page.is_file() else report} ({removed} tracking scripts removed)")
@@ -153,9 +162,12 @@ def _writable(file: Path) -> Path:
     """``file``, if it can be written; told before anything is computed."""
     from lm_audit.errors import UsageError
     from lm_audit.runstore.layout import check_writable
+    from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
-    if file.is_dir():
+    if is_folder(file):
         raise UsageError(f"{file} is a folder; name a file in it")
+    if is_there(file) and not is_file(file):
+        raise UsageError(f"{file} is a pipe or a device; name a file")
     check_writable(file.parent)
     return file
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from lm_audit.errors import UsageError
-from lm_audit.shared.textfiles.paths import is_folder, is_there
+from lm_audit.shared.textfiles.paths import is_file, is_folder, is_there
 
 
 def check_output_file(path: str | Path, option: str) -> Path:
@@ -18,6 +18,8 @@ def check_output_file(path: str | Path, option: str) -> Path:
     if not is_folder(path.parent):
         raise UsageError(f"{option} {str(path)!r:.200}: there is no folder {str(path.parent)!r:.200}")
     there = is_there(path)
+    if there and not is_file(path):
+        raise UsageError(f"{option} {str(path)!r:.200}: is a pipe or a device; name a file")
     try:
         with path.open("ab"):
             pass
