@@ -20,6 +20,7 @@ from typing import Literal
 from lm_audit.errors import StoreError
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
+from lm_audit.shared.textfiles.appending import open_to_append
 
 Kind = Literal[
     "run_start", "plan", "case_start", "model", "metric", "rows", "figure", "artifact", "control", "parameter", "note",
@@ -35,7 +36,7 @@ class LineFile:
         try:
             # A process id can come again: a file that is there may end in the torn line of a killed process.
             self._torn = _ends_torn(path)
-            self._handle: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self._handle: int | None = open_to_append(path)
             self._size = os.fstat(self._handle).st_size
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror or error}") from error

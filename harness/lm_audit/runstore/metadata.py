@@ -17,7 +17,8 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.shared.code_version import code_version, versions
-from lm_audit.shared.textfiles import replacing
+from lm_audit.shared.textfiles import is_file, replacing
+from lm_audit.shared.textfiles.appending import open_to_append
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 """Packages that run cases; those on which numbers hang are :data:`lm_audit.shared.code_version.PACKAGES`."""
@@ -54,13 +55,15 @@ def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
     _replace(folder.run_json, record)
     line = {name: value for name, value in record.items() if name != "sessions"}
     try:
-        with (folder.path.parent / "run_metadata.jsonl").open("a", encoding="utf-8") as handle:
-            handle.write(json.dumps(line) + "\n")
+        with os.fdopen(open_to_append(folder.path.parent / "run_metadata.jsonl"), "ab") as handle:
+            handle.write(f"{json.dumps(line)}\n".encode("ascii"))
     except OSError as error:
         raise StoreError(f"cannot append to run_metadata.jsonl: {error.strerror or error}") from error
 
 
 def _read(folder: RunFolder) -> dict[str, Any] | None:
+    if not is_file(folder.run_json):
+        return None
     try:
         record = json.loads(folder.run_json.read_bytes())
     except (OSError, ValueError):

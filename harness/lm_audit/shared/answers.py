@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lm_audit.shared.textfiles.appending import open_to_append
+
 
 class Scope:
     """The answers of one scope: those that an earlier process left in ``file``, and those that are added to it."""
@@ -45,7 +47,7 @@ class Scope:
         try:
             if self._out is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                self._out = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+                self._out = open_to_append(self._file)
                 lines = f"\n{lines}"  # a killed process may have left half a line
             os.write(self._out, lines.encode())
         except OSError:

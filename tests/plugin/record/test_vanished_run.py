@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lm_audit.errors import StoreError
-from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.ledger import Ledger, LineFile
 from tests.plugin.toy_audit import audit_project, run_pytest
 
 AUDIT = """
@@ -42,6 +43,18 @@ def test_a_run_whose_record_is_lost_fails_and_says_so(tmp_path: Path, happens: s
     assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
     assert "while the run wrote it: what it held is lost" in done.output.replace("\n", " ")
     assert "the evidence is safe" not in done.output
+
+
+def test_pipes_in_the_place_of_what_a_run_keeps_are_not_waited_for(tmp_path: Path) -> None:
+    project = audit_project(tmp_path, AUDIT.replace("HAPPENS", "pass"))
+    (project / "reports").mkdir()
+    for name in ("run_metadata.jsonl", "durations.json"):
+        os.mkfifo(project / "reports" / name)
+    done = run_pytest(project, timeout=60)
+    assert done.code == 0 and "cannot append to run_metadata.jsonl" in done.output, done.output
+    os.mkfifo(tmp_path / "main-1.jsonl")
+    with pytest.raises(StoreError, match="cannot open"):
+        LineFile(tmp_path / "main-1.jsonl")
 
 
 def test_a_ledger_that_was_removed_or_cut_is_noticed_when_it_is_forced_onto_the_disk(tmp_path: Path) -> None:

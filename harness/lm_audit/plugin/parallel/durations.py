@@ -17,7 +17,7 @@ from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.parallel.costs import CostModel
 from lm_audit.plugin.parallel.crashes import planned_ids
 from lm_audit.plugin.record.audit_session import reports_folder
-from lm_audit.shared.textfiles import replacing
+from lm_audit.shared.textfiles import is_file, replacing
 
 FILE = "durations.json"
 
@@ -29,6 +29,8 @@ def durations_file(config: pytest.Config) -> Path:
 
 def read_durations(file: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds by case id and by model; both empty where the file is absent or damaged."""
+    if not is_file(file):
+        return {}, {}
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return _seconds(content["cases"]), _seconds(content["loads"])

@@ -140,11 +140,14 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
     try:
         audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=stopped)
         audit.ledger.sync()
-        metadata.finish(audit.folder, exitstatus)
     except StoreError as error:
-        audit.extra["trouble"] = str(error)
+        audit.extra |= {"trouble": str(error), "lost": True}
         if session.exitstatus == pytest.ExitCode.OK:  # What was measured is not on record, or not all of it.
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    try:
+        metadata.finish(audit.folder, exitstatus)
+    except StoreError as error:
+        audit.extra.setdefault("trouble", str(error))
     if not stopped and not any(audit.folder.answers.glob("case-*")):
         shutil.rmtree(audit.folder.answers, ignore_errors=True)
     _project(audit)
@@ -165,10 +168,12 @@ def _project(audit: AuditSession) -> None:
 
         write_reports(audit.folder.path)
     except Exception as error:
-        again = f"; the evidence is safe under {audit.folder.path}, try again with: lm-audit report {audit.folder.path}"
-        lost = audit.extra.get("trouble")
-        told = f"the report could not be written ({type(error).__name__}: {error})"
-        audit.extra["trouble"] = f"{lost}; {told}" if lost else told + again
+        told = [audit.extra["trouble"]] if "trouble" in audit.extra else []
+        told.append(f"the report could not be written ({type(error).__name__}: {error})")
+        if not audit.extra.get("lost"):
+            folder = audit.folder.path
+            told.append(f"the evidence is safe under {folder}, try again with: lm-audit report {folder}")
+        audit.extra["trouble"] = "; ".join(told)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
