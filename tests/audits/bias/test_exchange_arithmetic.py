@@ -240,6 +240,9 @@ def test_tables_without_any_spread_are_not_asked_about(monkeypatch: pytest.Monke
     asked, found = tables_asked(monkeypatch, table)
     assert 0 < len(asked) < 64 and {what for _, what in found} == {"", " of templates alone"}
     assert all(np.ptp(one) == 2 for one in asked)
+    # What rounding leaves of large cells is none.
+    large, _ = tables_asked(monkeypatch, 1e6 * table + 1e-5 * table_of(0, 0, 0, 1, (2, 4)))
+    assert large and all(np.ptp(one) > 1e6 for one in large[: len(asked) // 2])
     asked, found = tables_asked(monkeypatch, table + 1e-8 * table_of(0, 0, 0, 1, (2, 4)))
     assert {what for _, what in found} == {"", " of templates alone", " of word pairs alone"}
 
