@@ -62,6 +62,9 @@ def test_a_p_value_is_students_with_the_width_on_the_side_of_no_effect(
 def test_a_value_that_is_the_null_value_speaks_for_no_side(side: Side, p: float) -> None:
     assert p_of_interval(effect(0.1, 0.5), 0.3, side) == p
     assert p_of_interval(effect(0.1, 0.3), 0.1, "either") is not None
+    # Nor where one end alone is known, whichever that is.
+    assert p_of_interval(effect(0.1, None), 0.3, side) == p
+    assert p_of_interval(effect(None, 0.5), 0.3, "either") == 1.0
 
 
 @pytest.mark.parametrize(
@@ -396,6 +399,12 @@ def test_a_share_that_is_held_against_what_no_answer_can_be_needs_a_larger_t(nul
     """One answer alone refutes a share of 0 or 1; a p-value above 0 is then of another test."""
     one = finding(clopper_pearson(15, 20), null=null, p=0.02, adjusted=0.2)
     assert units_that_would_tell(one) == math.ceil(20 * (t.isf(0.005 / 2, 19) / t.isf(0.01, 19)) ** 2)
+
+
+def test_one_answer_more_may_be_all_that_a_share_needs() -> None:
+    far = [share_limits(0.5, n)[1] - 0.45 for n in (20, 21)]
+    margin = sum(far) / 2
+    assert units_that_would_tell(finding(clopper_pearson(10, 20), null=0.45, side="above", margin=margin)) == 21
 
 
 def test_a_share_that_is_no_effect_never_tells() -> None:
