@@ -85,6 +85,10 @@ def test_the_right_test_says_no_more_than_templates_or_pairs_alone_allow(shape: 
     assert squares[larger] == max(squares[:2])
 
 
+def test_cells_that_do_not_differ_have_no_error() -> None:
+    assert TwoWay.of(np.full((6, 8), 2.0)) == TwoWay(2.0, 0.0, 5.0)
+
+
 @pytest.mark.parametrize(
     ("p", "z"),
     [(None, 0.0), (1.0, 0.0), (1.5, 0.0), (0.05, 1.959964), (1 / 32, 2.153875), (1e-9, 2.153875), (0.0, 2.153875)],
