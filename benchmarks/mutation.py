@@ -60,14 +60,14 @@ GROUPS = {
         ("report/comparison/metric_change.py", "report/comparison/interval_difference.py"),
         COMPARING,
     ),
-    "matching": Group(
+    "runs": Group(("report/comparison/runs.py", "report/comparison/losing.py"), COMPARING),
+    "deciding": Group(
+        ("report/comparison/deciding.py", "report/comparison/matching.py"),
         (
-            "report/comparison/runs.py",
-            "report/comparison/losing.py",
-            "report/comparison/matching.py",
-            "report/comparison/deciding.py",
+            "tests/report/comparing/test_comparison_rules.py",
+            "tests/report/comparing/test_comparing_broken_runs.py",
+            "tests/report/comparing/test_comparing_models.py",
         ),
-        COMPARING,
     ),
     "changes": Group(
         ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
