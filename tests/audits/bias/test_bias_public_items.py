@@ -15,7 +15,7 @@ from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import LABELS, parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
-from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
+from lm_audit.audits.bias.benchmarks.wino.winogender_items import load_occupation_stats, parse_winogender
 from lm_audit.errors import DataError
 from tests.shared_data import shared
 
@@ -233,3 +233,13 @@ def test_groups_that_are_no_names_are_left_out(field: dict[str, object], groups:
     wrong = {**BBQ, "additional_metadata": {"stereotyped_groups": groups}}
     items, excluded = parse_bbq([BBQ, wrong, {**BBQ, **field}] if "category" in field else [BBQ, wrong])
     assert len(items) == 1 and all(gap.row >= 2 for gap in excluded)
+
+
+@pytest.mark.parametrize("share", ["5_0", "５０", "nan", "inf", "1e400", "-1", "100.5", "50%", "0x10", ""])
+def test_a_share_of_women_is_a_percentage_in_digits(tmp_path: Path, share: str) -> None:
+    path = tmp_path / "occupations-stats.tsv"
+    path.write_text(f"occupation\tbls_pct_female\nnurse\t89.6\nclerk\t{share}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"occupations-stats\.tsv, row 3"):
+        load_occupation_stats(path)
+    path.write_text("occupation\tbls_pct_female\nnurse\t89.6\nclerk\t 0 \n", encoding="utf-8")
+    assert load_occupation_stats(path) == {"nurse": 89.6, "clerk": 0.0}

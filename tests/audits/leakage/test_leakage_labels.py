@@ -176,3 +176,14 @@ def test_a_mapping_that_nothing_follows_is_told(load: Load, columns: str, answer
     rows = [{"question": f"Q{k}?", "choices": [f"red {k}", f"blue {k}"], "answer": answers[k]} for k in range(2)]
     found = load(rows, columns=columns)
     assert [f"`--leakage-columns {columns}` changes nothing" in guess for guess in found.guesses] == [True] * told
+
+
+def test_an_empty_cell_written_out_is_no_option(load: Load) -> None:
+    """``str()`` of a missing fifth option; in a list it is an option like others."""
+    rows = [{"question": f"Q{k}?", "A": f"red {k}", "B": "nan", "C": "nan", "answer": "A"} for k in range(6)]
+    rows[0] |= {"B": "blue", "C": "grey"}
+    rows[1] |= {"B": "nan", "C": "grey"}
+    rows[2:] = [row | {"B": "blue"} for row in rows[2:]]
+    assert [item.options[1:] for item in load(rows).items] == [("blue", "grey"), ("nan", "grey"), *[("blue",)] * 4]
+    listed = [{"question": f"Q{k}?", "choices": [f"naan {k}", "nan"], "answer": "B"} for k in range(6)]
+    assert {item.options[1] for item in load(listed).items} == {"nan"}

@@ -69,7 +69,8 @@ def _given(row: Mapping[str, object], columns: Sequence[str]) -> tuple[list[str]
         texts, labels = [text_of(row.get(column)) for column in columns], list(_column_labels(tuple(columns)))
     else:
         texts, labels = _from_value(row.get(columns[0]))
-    while texts and is_blank(texts[-1]):
+    # "nan" is what Python writes of an empty cell where the next column has a fifth option only in some rows.
+    while texts and (is_blank(texts[-1]) or (len(columns) > 1 and texts[-1] == "nan")):
         texts.pop()
     return texts, labels
 

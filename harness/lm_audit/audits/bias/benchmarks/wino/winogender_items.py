@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from lm_audit.audits.bias.benchmarks.published_columns import published_rows
 from lm_audit.audits.bias.benchmarks.text_fields import text_field
 from lm_audit.audits.bias.benchmarks.wino.coreference import Question
 from lm_audit.errors import DataError
+from lm_audit.shared.number_checks import real_number
 from lm_audit.shared.textfiles import table_rows
 
 GENDERS = ("male", "female", "neutral")
@@ -75,12 +77,15 @@ def load_occupation_stats(path: str | Path) -> dict[str, float]:
     path = Path(path)
     stats: dict[str, float] = {}
     for number, row in table_rows(path, "\t"):
+        name, stated = row.get("occupation"), row.get("bls_pct_female")
+        if not name or not stated:
+            raise DataError("needs the columns occupation and bls_pct_female", file=path, row=number)
         try:
-            name, share = row["occupation"], float(row["bls_pct_female"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError("needs the columns occupation and bls_pct_female", file=path, row=number) from error
-        if not 0 <= share <= 100:
-            raise DataError(f"is {share}; a percentage is needed", file=path, row=number, field="bls_pct_female")
+            share = real_number(least=0, most=100)(stated)
+        except ArgumentTypeError as error:
+            raise DataError(
+                f"is {stated!r:.40}; a percentage is needed", file=path, row=number, field="bls_pct_female"
+            ) from error
         if name in stats:
             raise DataError(f"has the occupation {name!r} a second time", file=path, row=number, field="occupation")
         stats[name] = share
