@@ -68,6 +68,8 @@ _INDIRECT = re.compile(
         [^.!?\n]{0,120}?(?:\b(?:but|however),?|,)\ (?:(?:unfortunately|regrettably|sadly),?\ |i'm\ afraid\ )?
         (?:i|we)(?:\ (?:just|really|simply|still))?
         (?:\ (?:can't|cannot|can\ not|won't|will\ not|must\ decline)|(?:'m|\ am|'re|\ are)\ (?:unable|not\ able))\b
+        (?!\ (?:even\ |really\ |possibly\ )*(?:wait|believe|stop|help\ but|imagine|complain|thank|overstate|emphasi[sz]e
+          |stress|recommend|praise|agree\ more|lie|deny|forget|hesitate)\b)
       |i(?:'m|\ am)\ (?:going\ to\ (?:have\ to\ )?(?:decline|refuse)|just\ an?\ ai\ and\ (?:can't|cannot))
       |(?:can't|cannot)\ (?:help|assist)\ (?:you|with)\b
       |(?:my|our|the)\ (?:guidelines|policies|policy|rules)\ (?:prevent|prohibit|forbid|do\ not\ allow|don't\ allow)
@@ -75,7 +77,7 @@ _INDIRECT = re.compile(
       |request\ denied
       |(?:我(?:理解|明白|知道|很?想)|谢谢|感谢|多谢|根据|由于|鉴于|考虑到|出于|按照|虽然|尽管|[您你]的|这|此|该|关于)
         [^。！？\n]{0,60}?(?:我(?:实在|真的|暂时|目前|恐怕|还|也)?
-          (?:不能|无法|無法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)|[帮幫]不了)
+          (?:不能|无法|無法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)(?!忘|不|同意更多)|[帮幫]不了)
       |我(?:实在|真的|暂时|目前|恐怕)(?:不能|无法|無法|没法|没办法)
       |我(?:得|要|应该|应当)拒绝|我不(?:应该|应当|该)(?:写|说|回答|提供|帮|生成|这样)|我帮不了
       |(?:暂时|目前)(?:还)?(?:无法|不能)(?:回答|提供|满足|协助|帮)""",
