@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-_LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length")
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length"),
+    *("max_context_length", "seq_length"),
+)
 _LAST = "model_max_length"
 _PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "decoder")
 """Where configurations of wrapped models (with vision, audio, code of their own) keep the language model's."""
@@ -121,7 +124,8 @@ def _is_length(value: object) -> TypeGuard[int]:
 
 def _bounded_by_nothing(text: object) -> bool:
     """ALiBi that is computed for whatever length comes; MPT's is a table of ``max_seq_len``."""
-    return bool(getattr(text, "alibi", False)) and getattr(text, "model_type", "") != "mpt"
+    kind = getattr(text, "model_type", "")
+    return kind == "bloom" or (bool(getattr(text, "alibi", False)) and kind != "mpt")
 
 
 def _rows_before_the_first(text: object) -> int:

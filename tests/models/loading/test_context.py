@@ -65,6 +65,12 @@ def test_nested_configurations() -> None:
     assert attention_reach(own) == 64
 
 
+def test_lengths_by_the_names_of_checkpoints_with_code_of_their_own() -> None:
+    assert context_window(SimpleNamespace(model_type="chatglm", seq_length=131072)) == 131072
+    assert context_window(SimpleNamespace(model_type="openelm", max_context_length=2048)) == 2048
+    assert context_window(transformers.BloomConfig(seq_length=2048)) is None
+
+
 def test_where_rotation_depends_on_the_length() -> None:
     longrope: dict[str, Any] = {"original_max_position_embeddings": 32, "max_position_embeddings": 128}
     shape: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4}
