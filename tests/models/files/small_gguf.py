@@ -68,10 +68,11 @@ def write_gguf(
     without: str = "\0",
     kind: Any = None,
     architecture: str = "llama",
+    sentencepiece: bool = False,
 ) -> Path:
     """``module`` as a GGUF file, with further metadata and tensors; matrices as ``kind``.
 
-    Of another ``architecture`` it is one by name only.
+    Of another ``architecture`` it is one by name only; ``sentencepiece`` gives it other tokens.
     """
     from gguf import GGUFWriter, quants
 
@@ -86,7 +87,10 @@ def write_gguf(
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    _add_tokenizer(writer, pre)
+    if sentencepiece:
+        _add_sentencepiece(writer)
+    else:
+        _add_tokenizer(writer, pre)
     for key, value in (more or {}).items():
         add: dict[type, Any] = {
             bool: writer.add_bool,
@@ -123,6 +127,17 @@ def _add_tokenizer(writer: Any, pre: str | None) -> None:
     writer.add_token_list(tokens)
     writer.add_token_types([3, 3, *[1] * (VOCABULARY - 2)])
     writer.add_token_merges([" ".join(pair) for pair in rules["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+
+
+def _add_sentencepiece(writer: Any) -> None:
+    tokens = ["<s>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "▁ab", "ab"]
+    tokens += [f"x{number}" for number in range(VOCABULARY - len(tokens))]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([-float(number) for number in range(VOCABULARY)])
+    writer.add_token_types([3, 3, 2, *[6] * 256, *[1] * (VOCABULARY - 259)])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
 

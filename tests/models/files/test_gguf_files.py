@@ -14,7 +14,7 @@ import torch
 from gguf import GGMLQuantizationType, GGUFReader, quants
 
 from lm_audit.errors import ModelError
-from lm_audit.models import check_spec, load_model
+from lm_audit.models import check_spec, load_model, load_tokenizer
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
 from lm_audit.models.generation.stopping import end_ids
 from tests.models.files.small_gguf import llama3_factors, random_llama, write_gguf
@@ -161,6 +161,28 @@ def test_numbers_that_a_conversion_passes_over(
 
     with pytest.raises(ModelError, match=rf"odd\.gguf.*cannot keep: .*{re.escape(says)}"):
         load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("stated", "spelt"),
+    [
+        ({}, ["<s>", "▁ab"]),
+        ({"add_space_prefix": False}, ["<s>", "ab"]),
+        ({"add_bos_token": False}, ["▁ab"]),
+        ({"add_eos_token": True}, ["<s>", "▁ab", "</s>"]),
+    ],
+)
+def test_what_frames_a_text_of_sentencepiece(
+    tmp_path: Path, own_cache: Path, stated: dict[str, bool], spelt: list[str]
+) -> None:
+    more = {f"tokenizer.ggml.{key}": value for key, value in stated.items()}
+    path = write_gguf(tmp_path / "pieces.gguf", random_llama(), more=more, sentencepiece=True)
+
+    tokenizer = load_tokenizer(path)
+
+    ids = tokenizer("ab").input_ids
+    assert tokenizer.convert_ids_to_tokens(ids) == spelt
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "ab"
 
 
 def test_every_stated_end_of_a_turn_ends_a_continuation(tmp_path: Path, own_cache: Path) -> None:

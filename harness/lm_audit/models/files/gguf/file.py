@@ -138,7 +138,22 @@ def _tokenizer(path: Path, header: GgufHeader, config: object) -> Any:
         pre = check_pre(header.metadata.get("tokenizer.ggml.pre"), path)
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizer(pre)
         _frame(tokenizer, header, begins_with_bos(pre))
+    elif header.metadata.get("tokenizer.ggml.add_space_prefix") is False:
+        _without_space_prefix(tokenizer, path)
     return tokenizer
+
+
+def _without_space_prefix(tokenizer: Any, path: Path) -> None:
+    """No white space before a text, which a conversion puts there whatever the file says."""
+    from tokenizers import decoders, pre_tokenizers
+
+    backend = tokenizer.backend_tokenizer
+    if isinstance(backend.pre_tokenizer, pre_tokenizers.Metaspace):
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=False)
+        backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    plain, spaced = (tokenizer(text, add_special_tokens=False).input_ids for text in ("a", " a"))
+    if plain == spaced:
+        raise ModelError(f"{path} states what the conversion cannot keep: tokenizer.ggml.add_space_prefix = False")
 
 
 def _frame(tokenizer: Any, header: GgufHeader, begins: bool) -> None:
