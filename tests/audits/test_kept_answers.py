@@ -16,7 +16,7 @@ from lm_audit.audits.privacy import score_texts
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.toy.tiny_text import seeded_text
-from lm_audit.shared.answers import answers_in, shared_answers
+from lm_audit.shared.answers import Scope, answers_in, shared_answers
 
 Measure = Callable[[LanguageModel], object]
 
@@ -209,3 +209,18 @@ def test_another_call_or_another_scope_gets_none_of_them(tmp_path: Path, tiny: L
     with passes(tiny) as seen, answers_in(tmp_path / "other.jsonl"):
         tiny.loglikelihood(asked)
     assert seen
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"0.25", b"0.35"), (b"0.25", b"NaN,"), (b"[0.25]]", b"[0.25"), (b'["', b'"')]
+)
+def test_a_kept_answer_that_was_changed_is_none(tmp_path: Path, old: bytes, new: bytes) -> None:
+    file = tmp_path / "case.jsonl"
+    scope = Scope(file)
+    scope.call("settings").add([((b"question",), [0.25])])
+    scope.close()
+    assert Scope(file).call("settings").known(b"question") == [0.25]
+
+    file.write_bytes(b"5\n\xff\n" + file.read_bytes().replace(old, new))
+
+    assert Scope(file).call("settings").known(b"question") is None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +44,7 @@ class Scope:
 
     def add(self, answers: Iterable[tuple[str, Any]]) -> None:
         """Write answers at once. They only save time: where the disk refuses them, the case goes on without."""
-        lines = "".join(f"{json.dumps([key, answer])}\n" for key, answer in answers)
+        lines = "".join(f"{_summed(json.dumps([key, answer]))}\n" for key, answer in answers)
         try:
             if self._out is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -115,15 +116,19 @@ def next_call(*settings: object) -> Call | None:
 SHARED = "shared-"
 
 
+def _summed(text: str) -> str:
+    """The text behind its checksum (CRC-32, 8 hex digits)."""
+    return f"{zlib.crc32(text.encode()):08x} {text}"
+
+
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
-    """The answers of a file; a line that was being written when its process was killed is none."""
+    """The answers of a file; a line that was cut off when its process was killed, or was changed since, is none."""
     try:
-        lines = file.read_bytes().splitlines()
+        lines = file.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return
     for line in lines:
-        try:
-            key, answer = json.loads(line)
-        except ValueError:
-            continue
-        yield key, answer
+        text = line[9:]
+        if text and line == _summed(text):
+            key, answer = json.loads(text)
+            yield key, answer
