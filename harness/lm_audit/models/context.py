@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "context_length"),
-    *("max_context_length", "seq_length"),
+    *("max_context_length", "seq_length", "max_target_positions"),
 )
 _LAST = "model_max_length"
 _PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "decoder")

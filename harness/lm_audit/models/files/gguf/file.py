@@ -111,7 +111,8 @@ def _end_where_stated(module: PreTrainedModel, header: GgufHeader, path: Path) -
     """Let generation end at the ends of a turn and of a message too, as llama.cpp does."""
     stated = [header.metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
     ends = list(dict.fromkeys(number for number in stated if number is not None))
-    rows = module.get_input_embeddings().num_embeddings
+    embeddings: Any = module.get_input_embeddings()
+    rows = int(embeddings.num_embeddings)
     if any(not isinstance(number, int) or not 0 <= number < rows for number in ends):
         raise ModelError(f"{path} ends texts at the tokens {ends}; its embeddings end at {rows - 1}")
     if len(ends) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lm_audit.errors import ModelError
 from lm_audit.models.context import rope_kinds
@@ -61,7 +61,7 @@ def _share(settings: Mapping[str, Any]) -> float | None:
     )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float)
 
 
