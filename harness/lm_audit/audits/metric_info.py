@@ -103,6 +103,11 @@ def metric_table(audit: str) -> tuple[MetricInfo, ...]:
     return tuple(import_module(f"{package}.metric_table").METRICS)
 
 
+def declared_names(audit: str) -> tuple[str, ...]:
+    """The names in the table of an audit, families with their ``{word}``."""
+    return tuple(entry.name for entry in metric_table(audit))
+
+
 @cache
 def metric_info(metric: str) -> MetricInfo | None:
     """What is declared of a metric: of several families that it is of, the one that spells most of the name out."""

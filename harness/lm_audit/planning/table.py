@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from lm_audit.audits.metric_info import declared_names, metric_info, metric_table
 from lm_audit.gates.gate import Gate
 from lm_audit.planning.collecting import Collected, PlannedDesign
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
+from lm_audit.shared.number_checks import suggestion
 
 
 def lines(now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
     """What ``now`` can decide; ``larger`` holds the same selection at the larger sizes, smallest first."""
     skipped = f", {now.skipped} skipped" if now.skipped else ""
     limit = "" if now.limit is None else f" and --limit {now.limit}"
-    yield f"{now.cases} cases at size {now.size}{limit}{skipped}; nothing was run and no model loaded"
+    yield f"{_count(now.cases)} at size {now.size}{limit}{skipped}; nothing was run and no model loaded"
     if now.gates:
         yield from ("", "gates")
         for gate in now.gates:
@@ -24,14 +26,14 @@ def lines(now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
         yield from _headline(entry, cases)
     if now.undeclared:
         more = f" and {len(now.undeclared) - 3} more" if len(now.undeclared) > 3 else ""
-        yield f"  of {len(now.undeclared)} cases nothing is known beforehand: {', '.join(now.undeclared[:3])}{more}"
+        yield f"  of {_count(len(now.undeclared))} nothing is known beforehand: {', '.join(now.undeclared[:3])}{more}"
 
 
 def _gate(gate: Gate, now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
     held = _held(gate, now)
     yield f"  {gate.metric} {gate.limit}"
     if not held:
-        yield "    no case of this selection declares such a metric: whether it can be decided is not known beforehand"
+        yield f"    {_unheld(gate, now)}"
         return
     for entry, cases in _grouped(held):
         design = entry.design
@@ -42,6 +44,23 @@ def _gate(gate: Gate, now: Collected, larger: Mapping[str, Collected]) -> Iterat
             continue
         yield f"{where}; CANNOT BE DECIDED at this size: {reason}"
         yield f"      {_remedy(gate, entry, now, larger)}"
+
+
+def _unheld(gate: Gate, now: Collected) -> str:
+    """Why no design is held against the gate: its cases, its name, or that the metric is not foreseen."""
+    named = [entry for entry in now.designs if fnmatchcase(gate.metric, entry.design.metric)]
+    if named:
+        key, value = ("models", list(gate.models or ())) if gate.cases is None else ("cases", gate.cases)
+        return f"{key} = {value!r} matches none of the cases that declare it, such as {named[0].case_id}"
+    audit = gate.metric.partition(".")[0]
+    if metric_table(audit) and metric_info(gate.metric) is None:
+        hint = suggestion(gate.metric, declared_names(audit))
+        return f"no case of this selection declares such a metric, nor does the table of {audit!r}{hint}"
+    return "no case of this selection declares such a metric: whether it can be decided is not known beforehand"
+
+
+def _count(cases: int) -> str:
+    return f"{cases} case" if cases == 1 else f"{cases} cases"
 
 
 def _held(gate: Gate, collected: Collected) -> list[PlannedDesign]:
@@ -101,9 +120,8 @@ def _grouped(entries: Iterable[PlannedDesign]) -> list[tuple[PlannedDesign, int]
 
 def _cases(entry: PlannedDesign, cases: int) -> str:
     test, _, inner = entry.case_id.rpartition("::")[2].partition("[")
-    return (
-        test if cases > 1 and not inner else f"{test}, {cases} cases" if cases > 1 else inner.removesuffix("]") or test
-    )
+    case = inner.removesuffix("]")
+    return f"{test}, {cases} cases ({case}, ...)" if cases > 1 and case else case or test
 
 
 def as_json(now: Collected) -> list[dict[str, object]]:

@@ -118,11 +118,16 @@ RUN = run_of(
         (Gate("leakage.rate"), None),
         (Gate("leakage.rate.hard"), None),
         (Gate("bias.gpa"), "gate on 'bias.gpa': no case recorded a metric of that name; did you mean 'bias.gap'?"),
+        (
+            Gate("bias.max_min_disparty"),  # nothing near was recorded: the audit's table knows the name
+            "gate on 'bias.max_min_disparty': no case recorded a metric of that name; "
+            "did you mean 'bias.max_min_disparity'?",
+        ),
         (Gate("zebra.stripes"), "gate on 'zebra.stripes': no case recorded a metric of that name"),
         (Gate("bias.planted"), "gate on 'bias.planted': only controls recorded it, and a gate never judges a control"),
         (
             Gate("bias.gap", cases="*-p]"),
-            "gate on 'bias.gap': cases = '*-p]' matches none of the cases that recorded it",
+            "gate on 'bias.gap': cases = '*-p]' matches none of the cases that recorded it, such as t.py::x[m@cpu-a]",
         ),
         (Gate("bias.only_n", cases="*-a"), "gate on 'bias.only_n': cases = '*-a' matches none"),
         (Gate("bias.gap", models=("m",), cases="n@*"), "gate on 'bias.gap': cases = 'n@*' matches none"),

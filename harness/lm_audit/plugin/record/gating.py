@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 
 import pytest
 
+from lm_audit.audits.metric_info import declared_names
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates.gate import Gate, judge_case, read_gates
@@ -143,13 +144,15 @@ def _problem(
             return None
         if gate.metric in planted:
             return f"gate on {gate.metric!r}: only controls recorded it, and a gate never judges a control"
-        hint = suggestion(gate.metric, recorded)
+        hint = suggestion(gate.metric, [*recorded, *declared_names(audit)])
         return f"gate on {gate.metric!r}: no case recorded a metric of that name{hint}"
     models = {case.model for case in run.plan}
     if gate.models is not None and not models.intersection(gate.models):
         return None
     if not any(gate.applies(case_id, model) for case_id, model in recorded[gate.metric]):
-        return f"gate on {gate.metric!r}: cases = {gate.cases!r} matches none of the cases that recorded it"
+        such = recorded[gate.metric][0][0]
+        unmatched = f"cases = {gate.cases!r} matches none of the cases that recorded it, such as {such}"
+        return f"gate on {gate.metric!r}: {unmatched}"
     return None
 
 
