@@ -3,6 +3,7 @@
     python benchmarks/coverage_changes.py --jobs 8             # prints the table
     python benchmarks/coverage_changes.py --jobs 8 --write     # also puts it into docs/statistics.md
     python benchmarks/coverage_changes.py --runs 100           # a quick look
+    python benchmarks/coverage_changes.py --runs 10000 --only "crossed mean"
 
 Items have a standard deviation of 1; each run measures them with noise of its own (0.5), whole clusters with a part in
 common. The effect is 1 item SD on every item (of the members, of one group, where groups are compared).
@@ -202,35 +203,41 @@ def p_value(kind: Kind, effect: float, run: int) -> float:
     return 1.0 if change.p is None else change.p
 
 
-def rates(task: tuple[int, int]) -> tuple[float, float]:
-    """Of one kind the shares of p <= 5 % without and with the effect."""
-    number, runs = task
+def rates(task: tuple[int, int, int]) -> tuple[float, float]:
+    """Of one kind the shares of p <= 5 % in so many runs without the effect, and in so many with it."""
+    number, without, with_effect = task
     kind = list(kinds())[number]
-    return tuple(float(np.mean([p_value(kind, effect, run) <= 0.05 for run in range(runs)])) for effect in (0.0, 1.0))  # type: ignore[return-value]
+    return tuple(  # type: ignore[return-value]
+        float(np.mean([p_value(kind, effect, run) <= 0.05 for run in range(runs)]))
+        for effect, runs in ((0.0, without), (1.0, with_effect))
+    )
 
 
-def table(runs: int, jobs: int) -> str:
-    """The Markdown table of all kinds."""
-    found = list(kinds())
-    tasks = [(number, runs) for number in range(len(found))]
+def table(runs: int, power_runs: int, jobs: int, only: str) -> str:
+    """The Markdown table of all kinds, or of those whose name or design holds ``only``."""
+    found = [(n, kind) for n, kind in enumerate(kinds()) if only in f"{kind.name}, {kind.setting}"]
     with ProcessPoolExecutor(jobs) as pool:
-        measured = list(pool.map(rates, tasks))
+        measured = list(pool.map(rates, [(number, runs, power_runs) for number, _ in found]))
     lines = ["| statistic | design | false positives at 5% | power at one item SD |", "| --- | --- | --- | --- |"]
-    for kind, (level, power) in zip(found, measured, strict=True):
-        texts = [
-            f"{100 * r.rate:.1f}% ± {100 * r.error:.1f}" for r in (Row("", "", 0.05, x, runs) for x in (level, power))
-        ]
+    for (_, kind), shares in zip(found, measured, strict=True):
+        rows = [Row("", "", 0.05, x, n) for x, n in zip(shares, (runs, power_runs), strict=True)]
+        texts = [f"{100 * row.rate:.1f}% ± {100 * row.error:.1f}" for row in rows]
         lines.append(f"| {kind.name} | {kind.setting} | {texts[0]} | {texts[1]} |")
-    return f"Seed {SEED}, {runs} comparisons a cell; ± is the standard error of the simulation.\n\n" + "\n".join(lines)
+    told = f"Seed {SEED}, {runs:,} comparisons without an effect and {power_runs:,} with one"
+    return f"{told}; ± is the standard error of the simulation.\n\n" + "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1000, help="comparisons a cell (default 1000)")
+    parser.add_argument("--runs", type=int, default=1000, help="comparisons a cell without an effect (default 1000)")
+    parser.add_argument("--power-runs", type=int, help="comparisons a cell with one (default: as many)")
+    parser.add_argument("--only", default="", help="only statistics or designs that hold this")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/statistics.md")
     options = parser.parse_args()
-    text = table(options.runs, options.jobs)
+    if options.write and options.only:
+        parser.error("--write puts all rows into the page; leave out --only")
+    text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only)
     print(text)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")

@@ -99,6 +99,17 @@ def of_files(sizes: list[int], spread: float, name: str) -> Design:
     return Design("mean over files", f"{name}, file SD {spread:g}", "93 to 97 %", trial)
 
 
+def hits_of_files(files: int, each: int) -> Design:
+    """Shares of options hit where a few files hold nearly all hits: true for files in general."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        shares = np.repeat(rng.beta(0.2, 1.8, files), each)
+        values, names = rng.binomial(4, shares) / 4, in_files([each] * files)
+        return inside(mean_of(values, names, unit="", seed=seed, limits=(0.0, 1.0), kind="counts"), 0.1)
+
+    return Design("hits over files", f"{files} files of {each}, files all or nothing, 0.1 hit", "at least 93 %", trial)
+
+
 def place_of_files(files: int, each: int) -> Design:
     """`leakage.option_order.place` where files differ."""
 
@@ -111,15 +122,25 @@ def place_of_files(files: int, each: int) -> Design:
     return Design("option_order.place", f"{files} files of {each}, files differ", "93 to 97 %", trial)
 
 
-def published(files: int, each: int, scored: int, spread: float, empty: int = 0) -> Design:
-    """`leakage.published.score` of a sample against the score of the whole set."""
+def published(
+    files: int, each: int, scored: int, spread: float, empty: int = 0, centre: float = 0.3, uneven: float = 0.0
+) -> Design:
+    """`leakage.published.score` of a sample against the score of the whole set.
+
+    Files hit ``centre`` of their options on average, with an SD of ``spread`` (1: a file is near all or nothing, by a
+    beta distribution). File sizes are ``each`` over or times 2, or lognormal with an SD of ``uneven``.
+    """
 
     def trial(rng: np.random.Generator, seed: int) -> bool | None:
         sizes = rng.integers(max(1, each // 2), 2 * each, files)
-        centre = np.clip(rng.normal(0.3, spread, files), 0.02, 0.98)
+        if uneven:
+            sizes = np.maximum(1, (each * np.exp(uneven * rng.normal(size=files))).astype(int))
+        shares = np.clip(rng.normal(centre, spread, files), 0.02, 0.98)
+        if spread == 1:
+            shares = rng.beta(2 * centre, 2 * (1 - centre), files)
         where = np.repeat(np.arange(files), sizes)
-        hits = rng.binomial(4, centre[where]).astype(float)
-        truth = float(4 * centre.mean()) * files / (files + empty)
+        hits = rng.binomial(4, shares[where]).astype(float)
+        truth = float(4 * shares.mean()) * files / (files + empty)
         if scored < len(where):
             truth = float(np.mean([hits[where == k].mean() for k in range(files)])) * files / (files + empty)
         drawn = np.sort(rng.permutation(len(where))[:scored])
@@ -130,7 +151,33 @@ def published(files: int, each: int, scored: int, spread: float, empty: int = 0)
         return inside(file_mean(hits[drawn], names, FileWeights.of(names, whole), limits=(0.0, 4.0), seed=seed), truth)
 
     what = f"{scored} of about {files * each} questions of {files} files" + (f", {empty} empty" if empty else "")
-    return Design("published.score", f"{what}, file SD {spread:g}", "93 to 97 %", trial)
+    what += f", {centre:g} hit" * (centre != 0.3) + ", sizes by a factor of e" * (uneven == 1)
+    spreads = "files all or nothing" if spread == 1 else f"file SD {spread:g}"
+    return Design("published.score", f"{what}, {spreads}", "at least 93 %", trial)
+
+
+def mitigation(files: int, each: int, scored: int, memorised: float, uneven: float) -> Design:
+    """`leakage.published.mitigation` of a sample: of ``memorised`` questions all four options are hit as printed."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        sizes = rng.integers(each // 2, 2 * each, files)
+        if uneven:
+            sizes = np.maximum(1, (each * np.exp(uneven * rng.normal(size=files))).astype(int))
+        where = np.repeat(np.arange(files), sizes)
+        known = rng.random(len(where)) < memorised
+        printed = np.where(known, 4, rng.binomial(4, 0.1, len(where)))
+        lost = (printed - rng.binomial(4, np.where(known, 0.25, 0.1))).astype(float)
+        truth = float((np.bincount(where, weights=lost) / sizes).mean())
+        drawn = np.sort(rng.permutation(len(where))[:scored])
+        names = [f"f{where[k]}" for k in drawn]
+        items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
+        by_file = {f"f{k}": int(size) for k, size in enumerate(sizes)}
+        whole = Benchmark("b", items, tuple(by_file), len(where), len(where), by_file=by_file)
+        weights = FileWeights.of(names, whole)
+        return inside(file_mean(lost[drawn], names, weights, limits=(-4.0, 4.0), seed=seed, kind="differences"), truth)
+
+    what = f"{scored} of about {files * each} questions of {files} files" + ", sizes by a factor of e" * (uneven == 1)
+    return Design("published.mitigation", f"{what}, {memorised:g} memorised", "at least 93 %", trial)
 
 
 def sign_flips(n: int, kind: str) -> Design:
@@ -205,6 +252,19 @@ def designs() -> Iterator[Design]:
     for run in (1, 5):
         yield themes(40, run, swapped=True)
         yield themes(40, run, swapped=False)
+    for scored in (8, 12, 24, 60):
+        for centre, spread in ((0.05, 0.0), (0.1, 1.0), (0.3, 1.0), (0.95, 0.0)):
+            for uneven in (0.0, 1.0):
+                yield published(57, 100, scored, spread, centre=centre, uneven=uneven)
+    for files, each in ((3, 12), (6, 4), (20, 5)):
+        for centre, spread in ((0.05, 0.0), (0.1, 1.0), (0.3, 1.0)):
+            yield published(files, each, 10_000, spread, centre=centre)
+    for scored in (8, 12, 24, 60):
+        for memorised in (0.0, 0.1, 0.5):
+            for uneven in (0.0, 1.0):
+                yield mitigation(57, 100, scored, memorised, uneven)
+    for files, each in ((6, 4), (12, 3), (20, 5)):
+        yield hits_of_files(files, each)
 
 
 def measured(index: int, trials: int) -> tuple[float, int]:
@@ -221,14 +281,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=4000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="only figures whose name holds this")
     options = parser.parse_args()
-    lines = list(designs())
+    chosen = [number for number, line in enumerate(designs()) if options.only in line.what]
+    lines = [line for line in designs() if options.only in line.what]
     with ProcessPoolExecutor(options.jobs) as pool:
-        found = list(pool.map(measured, range(len(lines)), [options.trials] * len(lines)))
+        found = list(pool.map(measured, chosen, [options.trials] * len(lines)))
     print("| figure | design | measured | goal |\n| --- | --- | --- | --- |")
     for line, (share, known) in zip(lines, found, strict=True):
         partly = "" if known == options.trials else f" ({known} of {options.trials} estimable)"
-        print(f"| {line.what} | {line.detail} | {100 * share:.1f} %{partly} | {line.target} |")
+        error = 100 * (share * (1 - share) / max(known, 1)) ** 0.5
+        print(f"| {line.what} | {line.detail} | {100 * share:.1f} % ± {error:.1f}{partly} | {line.target} |")
 
 
 if __name__ == "__main__":

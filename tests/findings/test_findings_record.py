@@ -71,6 +71,22 @@ def test_what_is_excluded_is_told_with_its_unit_and_rounded_towards_more(
     assert excluded_words(excluded, null, side, effect) == words
 
 
+@pytest.mark.parametrize(
+    ("effect", "fields", "reason"),
+    [
+        (Estimate(1.2, low=1.2, n=24, fewest=1), {"side": "above"}, "beyond 0, but no p-value says how sure that is"),
+        (Estimate(1.2, 0.5, 1.9, n=24), {"p": 0.2}, "beyond 0, but the test does not say so (p 0.2)"),
+        (Estimate(0.02, 0.01, 0.03, n=24, confidence=0.5), {"margin": 0.1}, "its interval covers in 50 % of cases"),
+        (Estimate(0.02, 0.01, 0.03, n=24, confidence=None), {"margin": 0.1}, "its interval covers in no stated share"),
+    ],
+)
+def test_what_an_interval_alone_does_not_carry_is_not_told_and_says_why(
+    effect: Estimate, fields: dict[str, Any], reason: str
+) -> None:
+    finding = claim("k", effect, null=0.0, **TEXTS, **fields)
+    assert finding.verdict == "cannot tell" and reason in finding.reason
+
+
 def test_only_the_side_that_is_meant_is_found() -> None:
     assert stated(-0.4, -0.05, side="above").verdict == "not found"
     assert stated(0.05, 0.4, side="above").verdict == "found"

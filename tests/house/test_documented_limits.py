@@ -153,8 +153,8 @@ def test_a_sound_model_meets_a_recommended_limit_and_a_bad_one_misses_it(name: s
 
 def test_the_numbers_of_units_that_the_docs_name_are_those_that_decide() -> None:
     text = " ".join((ROOT / "docs" / "gates.md").read_text(encoding="utf-8").split())
-    auc = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5)
-    assert f"with 15 members an AUC has an interval of +- {half_width(auc, 15):.2f}" in text
+    auc = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5, others=200)
+    assert f"with 15 members and 200 twins an AUC has an interval of +- {half_width(auc, 15):.2f}" in text
     assert f"it takes {units_needed(auc, Gate('m', high=0.55))} members and as many twins" in text
     order = Design("m", "mean", 36, "questions", sd=0.35, chance=0.0)
     assert f"+- {half_width(order, 36):.2f} nats a byte" in text

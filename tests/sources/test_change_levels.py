@@ -89,6 +89,20 @@ def test_crossed_factors_keep_the_level() -> None:
     assert rejections(make, MetricSource.mean("v")) > 0.2
 
 
+@pytest.mark.parametrize("missing", [0, 9])
+def test_what_both_factors_have_is_taken_off_the_sum_once(missing: int) -> None:
+    """Changes that are sums of row and column: nothing is held twice, and cells as they are would take off a tenth."""
+    rng = np.random.default_rng(11)
+    shift = rng.normal(size=(12, 1)) + rng.normal(size=(1, 12))
+    a: Rows = [{"item": f"{r}/{c}", "r": r, "c": c, "v": 0.0} for r in range(12) for c in range(12)]
+    a = [a[k] for k in sorted(rng.permutation(144)[missing:])]
+    b = [{**row, "v": float(shift[row["r"], row["c"]])} for row in a]
+    both = change(MetricSource.mean("v", clusters=("r", "c")), a, b)
+    one, other = (change(MetricSource.mean("v", clusters=(name,)), a, b) for name in "rc")
+    assert both.error is not None and one.error is not None and other.error is not None
+    assert both.error**2 == pytest.approx(one.error**2 + other.error**2, rel=1e-9 if not missing else 0.02)
+
+
 def test_draws_of_one_request_change_sides_together() -> None:
     def make(rng: np.random.Generator) -> tuple[Rows, Rows]:
         base, own = rng.normal(size=30), rng.normal(size=(2, 30))

@@ -216,7 +216,8 @@ def test_two_crossed_factors_have_the_two_way_t() -> None:
     a = rng.normal(size=42)
     found = change(rows(a, r=r, c=c), rows(a + steps.ravel(), r=r, c=c), source)
     by_row, by_column = steps.mean(axis=1).var(ddof=1) / 6, steps.mean(axis=0).var(ddof=1) / 7
-    variance = by_row + by_column - steps.var(ddof=1) / 42
+    rest = steps - steps.mean(axis=1, keepdims=True) - steps.mean(axis=0) + steps.mean()
+    variance = by_row + by_column - (rest**2).sum() / 30 / 42
     df = variance**2 / (by_row**2 / 5 + by_column**2 / 6)
     assert (found.difference.value, found.error, found.df) == pytest.approx((steps.mean(), variance**0.5, df))
     assert (found.p, found.floor) == pytest.approx((2 * t.sf(abs(steps.mean()) / variance**0.5, df), 0.0))

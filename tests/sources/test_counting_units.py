@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from lm_audit.evidence import Evidence
+from lm_audit.findings import Finding, claim
+from lm_audit.gates.gate import Gate, judge
 from lm_audit.sources.counting import count_units, with_units
 from lm_audit.sources.record import MetricSource
+from lm_audit.sources.recording import record_measured
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate, clopper_pearson
 
@@ -42,6 +45,51 @@ def test_units_are_counted(source: MetricSource, units: int | None) -> None:
     assert count_units(source, RowTable(ROWS)) == units
 
 
+def test_an_exact_share_of_answers_of_one_cluster_decides_nothing() -> None:
+    """Of 60 answers to one template none is wrong: exact for that template, and of templates nothing is known."""
+    rows = [{**row, "template": "t0"} for row in ROWS]
+    evidence = Evidence("toy", rows=rows)
+    evidence.metric("toy.exact", clopper_pearson(0, 60), MetricSource.mean("score", clusters=("template",)))
+    verdict = judge(Gate("toy.exact", high=0.1, limit="<= 0.1"), with_units(evidence)["toy.exact"])
+    assert verdict.word == "undecided" and "1 independent unit (60 values) of the 6" in verdict.reason
+
+
+def test_a_finding_stands_on_as_many_units_as_its_metric() -> None:
+    """Sixty values of three templates: what a gate leaves open for want of templates no finding says."""
+    rows = [{**row, "template": f"t{k % 3}"} for k, row in enumerate(ROWS)]
+    effect = Estimate(1.0, 0.5, 1.5, n=60, chance=0.0)
+    evidence = Evidence("toy", rows=rows)
+    evidence.metric("toy.shift", effect, MetricSource.mean("score", clusters=("template",)))
+    evidence.finding(claim("toy.k", effect, found="it does", absent="it does not", unknown="?", metric="toy.shift"))
+    assert evidence.findings[0].verdict == "found"
+    kept = Kept()
+    record_measured(evidence, kept)
+    assert judge(Gate("toy.shift", low=0.1, limit=">= 0.1"), kept.metrics["toy.shift"]).word == "undecided"
+    assert kept.findings[0].verdict == "cannot tell" and kept.findings[0].needed == 6
+    assert "3 independent units (60 values) of the 6" in kept.findings[0].reason
+
+
+class Kept:
+    """Keeps metrics and findings."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, Estimate] = {}
+        self.findings: list[Finding] = []
+
+    def metric(self, name: str, estimate: Estimate, source: object) -> None:
+        self.metrics[name] = estimate
+
+    def finding(self, finding: Finding) -> None:
+        self.findings.append(finding)
+
+    def rows(self, rows: object) -> None: ...
+    def parameter(self, name: str, value: object) -> None: ...
+    def figure(self, figure: object) -> None: ...
+    def attach(self, path: object) -> None: ...
+    def note(self, text: str) -> None: ...
+    def headline(self, text: object) -> None: ...
+
+
 def test_metrics_get_the_units_that_they_do_not_state() -> None:
     evidence = Evidence("toy", rows=list(ROWS))
     clustered = MetricSource.mean("score", clusters=("template",))
@@ -53,7 +101,7 @@ def test_metrics_get_the_units_that_they_do_not_state() -> None:
     evidence.metric("toy.wrong", Estimate(1.0, 0.0, 2.0, n=60), MetricSource.mean("no_such_column"))
     found = {name: (estimate.units, estimate.fewest) for name, estimate in with_units(evidence).items()}
     assert found == {
-        "toy.plain": (None, None), "toy.clustered": (10, 6), "toy.stated": (4, None), "toy.exact": (10, 1),
+        "toy.plain": (None, None), "toy.clustered": (10, 6), "toy.stated": (4, None), "toy.exact": (10, 6),
         "toy.unknown": (None, None), "toy.wrong": (None, None),
     }  # fmt: skip
 

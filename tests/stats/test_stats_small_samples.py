@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lm_audit.errors import UsageError
 from lm_audit.stats import bounded_mean, clopper_pearson, mean_exposure, studentised_difference
 from tests.present import present
 
@@ -24,6 +25,18 @@ def test_few_or_impossible_values_have_no_interval() -> None:
     assert bounded_mean([0.5] * 7).low is None
     assert "8 do" in present(bounded_mean([0.5] * 7).note)
     assert bounded_mean([0.5, 1.5] * 5).value is None
+
+
+def test_a_weighted_mean_of_bounded_values_allows_for_a_heavy_one_not_yet_seen() -> None:
+    values, equal = [0.25, 0.5, 0.0, 1.0, 0.0, 0.25, 0.75, 0.0, 0.5], [2.0] * 9
+    plain, same = bounded_mean(values), bounded_mean(values, weights=equal)
+    assert (same.value, same.low, same.high) == pytest.approx((plain.value, plain.low, plain.high))
+    heavy = bounded_mean([0.0] * 9, weights=[1.0] * 8 + [8.0])
+    light = bounded_mean([0.0] * 9)
+    assert heavy.value == 0 and heavy.low == 0 and present(heavy.high) > present(light.high)
+    for weights in ([1.0] * 8, [1.0] * 8 + [0.0], [1.0] * 8 + [np.nan]):
+        with pytest.raises(UsageError, match="weights must be 9 finite numbers above 0"):
+            bounded_mean(values, weights=weights)
 
 
 @pytest.mark.parametrize("chance", [0.02, 0.1, 0.5])

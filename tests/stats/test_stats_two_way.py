@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from lm_audit.stats import crossed_contrast, crossed_equivalence, two_way_mean
+from lm_audit.stats.means.two_way import two_way_variance
 
 RUNS = 400
 
@@ -24,6 +25,14 @@ def test_coverage(rows: int, columns: int, spreads: tuple[float, float, float]) 
         held += found.low <= 0 <= found.high
     # 2,000 of each: 94.2 % to 96.0 %; three standard errors of 400.
     assert held / RUNS >= 0.942 - 3 * 0.0115
+
+
+def test_what_rows_and_columns_have_is_not_taken_off_as_the_cells() -> None:
+    """Cells that are the sum of row and column hold nothing twice: the variance of the mean is that of both sums."""
+    rng = np.random.default_rng(2)
+    rows, columns = rng.normal(size=(6, 1)), rng.normal(size=(1, 13))
+    variance, _ = two_way_variance(rows + columns)
+    assert variance == pytest.approx(rows.var(ddof=1) / 6 + columns.var(ddof=1) / 13)
 
 
 def test_interval_and_tests_are_of_one_t() -> None:

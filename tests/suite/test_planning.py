@@ -67,6 +67,39 @@ def test_the_half_width_of_an_auc_is_that_of_equal_groups() -> None:
     assert float(np.mean(widths)) == pytest.approx(expected, rel=0.05)
 
 
+def test_a_larger_side_narrows_what_is_expected_as_it_narrows_the_interval() -> None:
+    """15 members against 200 twins: a limit of 0.66 can be met, which 15 against 15 cannot."""
+    rng = np.random.default_rng(3)
+    found = [roc_auc(rng.normal(size=15), rng.normal(size=200)) for _ in range(200)]
+    unequal = with_units(AUC, 15, others=200)
+    width = float(np.mean([(e.high or 0) - (e.low or 0) for e in found])) / 2
+    assert forecast(unequal).half_width == pytest.approx(width, rel=0.05)
+    gate = Gate("m", high=0.66)
+    assert cannot_decide(AUC, gate) is not None and cannot_decide(unequal, gate) is None
+    assert {judge(gate, estimate).word for estimate in found} == {"met", "undecided"}
+    apart = Design("m", "difference", 15, others=200)
+    assert (forecast(apart).half_width or 0) < (forecast(with_units(apart, 15, others=None)).half_width or 0)
+    assert (forecast(apart).detectable or 0) < (forecast(with_units(apart, 15, others=None)).detectable or 0)
+
+
+def test_hits_of_a_few_questions_cannot_meet_a_limit_below_what_none_would_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "gates.toml"
+    path.write_text("['leakage.published.score']\nmax = 0.2\n")
+    told = plan(capsys, "--gates", str(path), "-m", "leakage", "--limit", "12")
+    assert "12 questions; CANNOT BE DECIDED at this size: it can be missed but never met" in told
+
+
+def test_prompts_that_share_stretches_are_as_many_as_the_stretches(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    told = plan(capsys, "-m", "needle", "--needle-windows", "shared")
+    assert "no verdict can come of it: 2 stretches of haystack of the 6 from which on" in told
+
+
 @pytest.mark.parametrize(
     ("design", "gate", "reason"),
     [

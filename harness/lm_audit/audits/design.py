@@ -38,6 +38,7 @@ class Design:
     ``metric`` may be a glob (``bias.contrast.*``). ``units`` counts independent units (``counted`` says of what: the
     smaller side where two are compared), ``None`` where only the run can tell. ``sd`` is the standard deviation of one
     unit's value in ``unit``, as measured on an ordinary model; without it half widths are given in standard deviations.
+    ``others`` counts the units of the larger side of two (of "difference" and "auc"), ``None`` where it has as many.
     ``low`` and ``high`` bound the metric, ``chance`` is what chance gives. ``fewest`` as in ``Estimate``. ``never``
     says why no verdict can come of it at this size, whatever the model does.
     """
@@ -52,5 +53,6 @@ class Design:
     low: float | None = None
     high: float | None = None
     fewest: int | None = None
+    others: int | None = None
     headline: bool = False
     never: str | None = None

@@ -90,10 +90,17 @@ def _verdict(finding: Finding) -> tuple[Word, str]:
     if beyond_null(finding):
         if p is not None and p <= LEVEL:
             return "found", ""
-        return "cannot tell", f"the interval lies beyond {finding.null:g}, {MANY_CORRECTED}"
+        return "cannot tell", f"the interval lies beyond {finding.null:g}, {_not_enough(finding)}"
     if finding.margin is None:
         return "cannot tell", "the interval reaches what no effect would give"
     return "cannot tell", "the interval reaches from no effect to one that matters"
+
+
+def _not_enough(finding: Finding) -> str:
+    """Why an interval beyond the null value is not enough."""
+    if finding.p is None:
+        return "but no p-value says how sure that is"
+    return MANY_CORRECTED if finding.p <= LEVEL else f"but the test does not say so (p {finding.p:.3g})"
 
 
 def _benign(value: float, null: float, side: Side) -> bool:

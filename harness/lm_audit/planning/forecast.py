@@ -73,11 +73,16 @@ def half_width(design: Design, units: int) -> float | None:
         return (high - low) / 2
     if design.kind == "mean":
         return float(t.ppf(0.5 + CONFIDENCE / 2, units - 1)) * sd / math.sqrt(units)
+    larger = max(units, design.others or 0)
     if design.kind == "difference":
-        return float(t.ppf(0.5 + CONFIDENCE / 2, 2 * units - 2)) * sd * math.sqrt(2 / units)
+        spread = 1 / units + 1 / larger
+        # Welch's degrees of freedom at equal spreads.
+        df = spread**2 / (1 / (units**2 * (units - 1)) + 1 / (larger**2 * (larger - 1)))
+        return float(t.ppf(0.5 + CONFIDENCE / 2, df)) * sd * math.sqrt(spread)
     if design.kind == "auc":
-        # Hanley and McNeil at AUC 1/2 with two groups of this size.
-        return float(norm.ppf(0.5 + CONFIDENCE / 2)) * math.sqrt((2 * units + 1) / (12 * units * units))
+        # Hanley and McNeil at AUC 1/2 with groups of these sizes.
+        variance = (units + larger + 1) / (12 * units * larger)
+        return float(norm.ppf(0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
     return None
 
 
@@ -188,12 +193,18 @@ def _detectable(design: Design, units: int) -> float | None:
         found = power_paired_t(n=units).value
         return None if found is None else found * sd
     if design.kind == "difference":
-        found = power_two_sample_t(n=units).value
+        found = power_two_sample_t(n=_of_equal_sides(design, units)).value
         return None if found is None else found * sd
     if design.kind == "auc":
-        found = power_auc(n=units).value
+        found = power_auc(n=_of_equal_sides(design, units)).value
         return None if found is None else found - 0.5
     return _detectable_share(design, units) if design.kind == "share" else None
+
+
+def _of_equal_sides(design: Design, units: int) -> int:
+    """The size of each of two equal sides that tell as much as ``units`` and the larger side do."""
+    larger = max(units, design.others or 0)
+    return math.floor(2 * units * larger / (units + larger))
 
 
 def _detectable_share(design: Design, units: int) -> float | None:

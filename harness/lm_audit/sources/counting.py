@@ -32,7 +32,9 @@ def with_units(evidence: Evidence) -> dict[str, Estimate]:
         except (DataError, KeyError, TypeError):  # A source that its rows contradict is for the audit's tests to find.
             continue
         if units is not None and units != estimate.n:
-            fewest = FEWEST_CLUSTERS if source.clusters and estimate.fewest is None else estimate.fewest
+            # Exact is an interval of answers that are independent, which those of one cluster are not.
+            exact = estimate.fewest is None or estimate.fewest < FEWEST_CLUSTERS
+            fewest = FEWEST_CLUSTERS if source.clusters and exact else estimate.fewest
             found[name] = replace(estimate, units=units, fewest=fewest)
     return found
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lm_audit.sources.counting import with_units
 
 if TYPE_CHECKING:
     from lm_audit.evidence import Evidence
+    from lm_audit.findings.record import Finding
     from lm_audit.stats.estimate import Estimate
 
 
@@ -43,7 +46,22 @@ def record_measured(evidence: Evidence, keeper: Keeper) -> dict[str, Estimate]:
         keeper.note(note)
     for finding in evidence.findings:
         if finding.kind == "claim":
-            keeper.finding(finding)
+            keeper.finding(_on_what_was_counted(finding, evidence.metrics, metrics))
     if evidence.headline is not None:
         keeper.headline(evidence.headline)
     return metrics
+
+
+def _on_what_was_counted(finding: Finding, before: Mapping[str, Estimate], counted: Mapping[str, Estimate]) -> Finding:
+    """The finding, decided on as many independent units as its metric has: else it says what a gate leaves open."""
+    from lm_audit.findings.deciding import decided
+
+    effect, name = finding.effect, finding.metric
+    if effect is None or name is None or name not in before:
+        return finding
+    made, told = before[name], counted[name]
+    if (effect.value, effect.low, effect.high) != (made.value, made.low, made.high):
+        return finding
+    if effect.units is not None or (told.units, told.fewest) == (made.units, made.fewest):
+        return finding
+    return decided(replace(finding, effect=replace(effect, units=told.units, fewest=told.fewest)))

@@ -16,6 +16,9 @@ ROUGH = frozenset({"quantile", "median", "max_min", "tpr_at_fpr", "exposure"})
 DRAWS = 799
 """Bootstrap draws for a standard error, which needs far fewer than a percentile."""
 
+SWEEPS = 20
+"""Times that rows' and columns' means are taken out of a table with cells missing."""
+
 BATCH = 2**21
 """Weights held at a time."""
 
@@ -34,30 +37,58 @@ def spread_of(
 ) -> Spread:
     """The variance of ``statistic``, a function of unit weights (B, n) to (B,).
 
-    Of crossed factors: rows plus columns minus cells (Cameron, Gelbach and Miller 2011), but no less than the larger of
-    the first two. Degrees of freedom by Satterthwaite, of the sum that is used; the jackknife by Efron and Tibshirani
-    1993, 11.5.
+    Of crossed factors: rows plus columns minus what both hold twice (Cameron, Gelbach and Miller 2011), of cells what
+    is left around rows and columns (:func:`_around_both`); but no less than the larger of the first two. Degrees of
+    freedom by Satterthwaite, of the sum that is used; the jackknife by Efron and Tibshirani 1993, 11.5.
     """
     find = _bootstrap if rough else _jackknife
-    parts = [find(statistic, clustering, seed) for clustering in clusterings]
-    if len(parts) == 1:
-        return parts[0]
-    rows, columns, cells = parts
-    variance = max(rows.variance + columns.variance - cells.variance, rows.variance, columns.variance)
+    rows, *others = (find(statistic, clustering, seed) for clustering in clusterings[:2])
+    if not others:
+        return rows
+    columns = others[0]
+    twice = find(statistic, clusterings[2], seed).variance if rough else _around_both(statistic, clusterings)
+    variance = max(rows.variance + columns.variance - twice, rows.variance, columns.variance)
     # Shares of the variance: squares of very large or small variances are no numbers.
     below = sum((part.variance / variance) ** 2 / part.df for part in (rows, columns)) if variance > 0 else 0.0
     df = 1 / below if below > 0 else min(rows.df, columns.df)
     return Spread(variance, df, min(rows.clusters, columns.clusters))
 
 
-def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:
+def _around_both(statistic: Callable[[Floats], Floats], clusterings: Sequence[Clustering]) -> float:
+    """The variance of the mean of what cells add to their row and their column, 0 where too few tell it.
+
+    The variance of the cells as they are holds rows and columns too, and what is taken off would be too much.
+    """
+    rows, columns, cells = clusterings
+    parts = -(cells.count - 1) * _left_out(statistic, cells)
+    places = [np.zeros(cells.count, dtype=np.int64) for _ in "rc"]
+    for place, factor in zip(places, (rows, columns), strict=True):
+        place[cells.codes] = factor.codes
+    freedom = cells.count - rows.count - columns.count + 1
+    if freedom < 1 or not np.isfinite(parts).all():
+        return 0.0
+    rest = parts - parts.mean()
+    # One sweep leaves nothing of rows and columns in a full table; with cells missing a few do.
+    for _ in range(SWEEPS):
+        for place, factor in zip(places, (rows, columns), strict=True):
+            here = np.bincount(place, minlength=factor.count)
+            rest = rest - (np.bincount(place, weights=rest, minlength=factor.count) / np.maximum(here, 1))[place]
+    return float((rest**2).sum()) / freedom / cells.count
+
+
+def _left_out(statistic: Callable[[Floats], Floats], clustering: Clustering) -> Floats:
+    """The statistic without each cluster in turn."""
     count, pieces = clustering.count, []
     step = max(1, BATCH // max(1, len(clustering.codes)))
     for start in range(0, count, step):
         kept = np.ones((min(step, count - start), count))
         kept[np.arange(len(kept)), start + np.arange(len(kept))] = 0.0
         pieces.append(statistic(clustering.spread(kept)))
-    found = np.concatenate(pieces)
+    return np.concatenate(pieces)
+
+
+def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:
+    count, found = clustering.count, _left_out(statistic, clustering)
     parts: list[tuple[float, int]] = []
     for stratum in np.unique(clustering.strata):
         own = found[clustering.strata == stratum]

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from lm_audit.stats.estimate import Estimate
 
+CONFIDENCE = 0.9
+"""How often an interval must claim to cover for anything to be concluded from it: on one side it then errs in 5 %."""
+
 FEWEST = 8
 """Independent values from which on an interval covers, unless its method says otherwise (``Estimate.fewest``)."""
 
@@ -35,13 +38,17 @@ def too_few(estimate: Estimate) -> bool:
 def shortcoming(estimate: Estimate) -> str | None:
     """Why nothing can be concluded from an estimate, ``None`` where its interval covers.
 
-    No value, no interval, an interval without width (all values equal: nothing tells how far chance reaches), or too
-    few independent units, or an unknown number of them. The reason is a phrase without a capital or a full stop.
+    No value, no interval, one that does not claim to cover in 90 %, an interval without width (all values equal:
+    nothing tells how far chance reaches), or too few independent units, or an unknown number of them. The reason is a
+    phrase without a capital or a full stop.
     """
     if estimate.value is None:
         return f"no value: {estimate.note}"
     if estimate.low is None and estimate.high is None:
         return "it has no interval" + (f" ({estimate.note})" if estimate.note else "")
+    if estimate.confidence is None or estimate.confidence < CONFIDENCE - 1e-9:
+        told = "no stated share" if estimate.confidence is None else f"{100 * estimate.confidence:g} %"
+        return f"its interval covers in {told} of cases, and {100 * CONFIDENCE:g} % are the least"
     if estimate.low == estimate.high:
         return "its interval has no width, as where all values are equal: nothing tells how far chance reaches"
     if independent_units(estimate) is None and fewest_units(estimate) > 1:

@@ -97,6 +97,8 @@ def decided(gate: Gate, **fields: object) -> Verdict:
         (Estimate(0.4, n=100), "within the limit, but it has no interval"),
         (Estimate(0.4, 0.4, 0.4, n=100), "within the limit, but its interval has no width"),
         (Estimate(0.4, 0.3, 0.49), "within the limit, but it does not say how many items stand behind its interval"),
+        (Estimate(0.4, 0.3, 0.49, n=100, confidence=0.5), "within the limit, but its interval covers in 50 % of cases"),
+        (Estimate(0.9, 0.8, 1.0, n=100, confidence=None), "but its interval covers in no stated share"),
         (Estimate(0.9, 0.8, 1.0, fewest=6), "beyond the limit, but it does not say how many items"),
         (Estimate(0.4, 0.3, 0.5, n=7), "within the limit, but 7 items of the 8 from which on"),
         (Estimate(0.9, 0.8, 1.0, n=2), "beyond the limit, but 2 items of the 8 from which on"),

@@ -23,6 +23,9 @@ FEWEST_FILES = 6
 FEWEST = 8
 """Below so many questions there is no interval."""
 
+WITHIN = 20
+"""So many questions more than files tell how much they spread within files."""
+
 Kind = Literal["counts", "values", "differences"]
 """Shares of a few options, whose values are few; numbers of any size, often skewed; paired differences, seldom so."""
 
@@ -128,14 +131,16 @@ def file_mean(
     *,
     limits: tuple[float, float],
     seed: int,
+    kind: Kind = "counts",
     chance: float | None = None,
     better: str | None = None,
 ) -> Estimate:
     """The published mean of file means, from all questions or from a sample of them; NaN are left out.
 
     A question stands for its file with one over the file's size, so that a sample of many files gives the score of all
-    (Hajek 1971). The interval is a t interval of that ratio: of a whole benchmark only the spread within files counts,
-    of a sample also which questions were drawn. In hits a question.
+    (Hajek 1971). The interval of ``kind`` "counts" is Gaffke's for bounded values with these weights, since hits are
+    few and skewed; of "differences" the t interval of the ratio. Of a whole benchmark only the spread within files
+    counts, of a sample also which questions were drawn: both intervals are as much narrower. In hits a question.
     """
     from scipy import stats
 
@@ -151,30 +156,45 @@ def file_mean(
     found = Estimate(mean * weights.share, n=n, method=method, unit=unit, better=better, chance=chance)
     if n < FEWEST:
         return replace(found, note=f"{n} questions give no interval, {FEWEST} do")
-    variance, freedom = _variance(data, names, parts, weights.scored)
-    if variance <= 1e-24:
-        low, high = (bounded_mean(data, *limits, seed=seed).low, bounded_mean(data, *limits, seed=seed).high)
-        if low is None or high is None:
-            return found
-        return replace(
-            found, low=low * weights.share, high=high * weights.share, method=f"{method}; all equal, bounded"
-        )
-    half = float(stats.t.ppf(0.975, freedom)) * variance**0.5
-    low, high = max(limits[0], mean - half), min(limits[1], mean + half)
-    return replace(found, low=low * weights.share, high=high * weights.share, method=f"{method}; t interval")
+    spread = _variance(data, names, parts, weights.scored)
+    if kind == "differences" and spread.variance > 1e-24:
+        half = float(stats.t.ppf(0.975, spread.freedom)) * spread.variance**0.5
+        low, high = max(limits[0], mean - half), min(limits[1], mean + half)
+        return replace(found, low=low * weights.share, high=high * weights.share, method=f"{method}; t interval")
+    bounded = bounded_mean(data, *limits, weights=w, seed=seed)
+    if bounded.low is None or bounded.high is None:
+        return found
+    low, high = (mean + spread.narrower * (limit - mean) for limit in (bounded.low, bounded.high))
+    return replace(
+        found, low=low * weights.share, high=high * weights.share, method=f"{method}; Gaffke's interval, bounded values"
+    )
 
 
-def _variance(data: Floats, names: Sequence[str], parts: Floats, scored: float) -> tuple[float, float]:
-    """Variance and degrees of freedom of a weighted mean: drawn questions for the part that was not scored, questions
-    within their files for the part that was."""
+@dataclass(frozen=True)
+class _Spread:
+    """Variance and degrees of freedom of a weighted mean, and its standard error over that of questions drawn."""
+
+    variance: float
+    freedom: float
+    narrower: float
+
+
+def _variance(data: Floats, names: Sequence[str], parts: Floats, scored: float) -> _Spread:
+    """Drawn questions for the part of a benchmark that was not scored, questions within their files for the part that
+    was."""
     mean = float((parts * data).sum())
     drawn = float((parts**2 * (data - mean) ** 2 / (1 - np.minimum(parts, 0.9))).sum())
-    effective = float(1 / (parts**2).sum()) - 1
+    # Satterthwaite: fewer degrees of freedom where some questions weigh more.
+    effective = float((parts**2).sum() ** 2 / (parts**4).sum()) - 1
     places: dict[str, int] = {}
     numbers = np.array([places.setdefault(name, len(places)) for name in names])
     left = len(data) - len(places)
     if left < 1:
-        return drawn, max(1.0, effective)
+        return _Spread(drawn, max(1.0, effective), 1.0)
     centred = data - (np.bincount(numbers, weights=data) / np.bincount(numbers))[numbers]
     within = float((centred**2).sum()) / left * float((parts**2).sum())
-    return (1 - scored) * drawn + scored * within, max(1.0, (1 - scored) * effective + scored * left)
+    variance = (1 - scored) * drawn + scored * within
+    # Of few questions a small spread within files may be chance.
+    known = left >= WITHIN and variance > 1e-24
+    narrower = min(1.0, (variance / drawn) ** 0.5) if known and drawn > 0 else 1.0
+    return _Spread(variance, max(1.0, (1 - scored) * effective + scored * left), narrower)

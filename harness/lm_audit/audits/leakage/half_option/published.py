@@ -135,7 +135,9 @@ def _record_mitigation(
     )
     differences = hits["original"] - hits["shuffled"]
     both = (-limits[1], limits[1])
-    plain = file_mean(differences, files, weights, limits=both, seed=seed, chance=0.0, better="lower")
+    plain = file_mean(
+        differences, files, weights, limits=both, seed=seed, kind="differences", chance=0.0, better="lower"
+    )
     share = None
     if original is not None and shuffled is not None and chance is not None:
         share = mitigation_share(original, shuffled, chance)
