@@ -35,7 +35,7 @@ def register(subparsers: Any) -> None:
         "compare",
         help="what changed from one run to another; exit code 1 where it got worse",
     )
-    compare.add_argument("before", metavar="RUN", help="the run to compare with: a folder or a run id")
+    compare.add_argument("before", metavar="RUN", help="the run to compare with: a folder, a run id, or latest")
     compare.add_argument("after", metavar="RUN", help="the run that may be better or worse")
     compare.add_argument("--html", type=Path, metavar="FILE", help="also write the comparison as a page")
     compare.add_argument("--across-models", action="store_true", help="match cases without their model and device")

@@ -110,8 +110,8 @@ def _build(args: argparse.Namespace) -> int:
     summary = written.summary
     print(
         f"{summary['samples']} samples in {len(summary['cells'])} cells ({written.reused} were there) under "
-        f"{written.folder}; at most {summary['most_tokens_below_target']} tokens below their length, worst depth "
-        f"{summary['worst_depth_error']:.2f} percent off; content {summary['content_sha256'][:16]}"
+        f"{written.folder}; tokens below the length: at most {summary['most_tokens_below_target']}, worst depth "
+        f"{summary['worst_depth_error']:.2f} percentage points off; content {summary['content_sha256'][:16]}"
     )
     return 0
 

@@ -68,7 +68,7 @@
     left += queueLate(fitting);
     for (const section of $$("section.audit")) section.hidden = !$("details.case:not([hidden])", section) && !lateQueues.get(section.id)?.length;
     const all = cases.length + late.anchor.length;
-    $("#filter-count").value = left === all ? `${count(left)} cases` : `${count(left)} of ${count(all)} cases`;
+    $("#filter-count").value = left === all ? `${count(left)} ${left === 1 ? "case" : "cases"}` : `${count(left)} of ${count(all)} cases`;
   }
 
   // Cases that are not in the document: packed, found by their index, inserted as they are scrolled or filtered to.

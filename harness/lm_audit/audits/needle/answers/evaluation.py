@@ -86,7 +86,7 @@ def grid_evidence(
     if len(lengths) > 1 and max(estimate.n or 0 for estimate in lengths.values()) < few:
         evidence.notes.append(
             f"this size can show no cliff: fewer than {few} samples a length, however they are answered, leave "
-            f"{threshold:g} undecided; ask for {few} or more (--needle-samples times depths)"
+            f"{threshold:g} undecided; ask for {few} or more (samples a cell times depths)"
         )
     return evidence
 
