@@ -58,7 +58,8 @@ coverage: setup model
 	@echo "==> Measuring lines and branches that the tests reach, without the slow ones; pages go to build/coverage/."
 	TMPDIR=$(TEST_TMP) $(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(ARGS)
 
-# What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it.
+# What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it. PyTorch is
+# the one that TORCH names, whose builds no lock holds: make test-latest TORCH=... for its newest.
 test-latest:
 	@echo "==> Locking the newest versions that pyproject.toml allows, and testing with them in .venv-latest."
 	$(MAKE) lock LOCK_ARGS=--upgrade
