@@ -60,9 +60,12 @@ def test_a_step_by_lengths_is_the_step_by_masks(by: PlainKernels, name: str) -> 
 
     assert by.calls["rows"] == model.shape.layers
     assert torch.allclose(found.log_softmax(-1), plain.log_softmax(-1), atol=2e-4)
-    assert stepper._agrees_by_length(lambda: stepper._plain(3, 0), plain)
+    by_length, by_masks = (lambda: stepper._plain(3, 0)), (lambda: stepper._plain(3, 60))
+    agrees, logits = stepper._tried_by_length(by_length, plain, by_masks)
+    assert agrees and logits is plain
     by.wrong = 0.5
-    assert not stepper._agrees_by_length(lambda: stepper._plain(3, 0), plain)
+    agrees, logits = stepper._tried_by_length(by_length, plain, by_masks)
+    assert not agrees and torch.allclose(logits, plain, atol=1e-5)
 
 
 @torch.inference_mode()
@@ -72,7 +75,9 @@ def test_other_attention_keeps_its_masks(by: PlainKernels, name: str) -> None:
 
     with pytest.raises(KernelUnfit):
         stepper._plain(3, 0)
-    assert not stepper._agrees_by_length(lambda: stepper._plain(3, 0), stepper._plain(3, 60))
+    plain = stepper._plain(3, 60)
+    agrees, _ = stepper._tried_by_length(lambda: stepper._plain(3, 0), plain, lambda: stepper._plain(3, 60))
+    assert not agrees
 
 
 @torch.inference_mode()

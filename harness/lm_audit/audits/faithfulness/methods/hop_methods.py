@@ -80,9 +80,9 @@ def _span_flow(explainer: TracedPassage, options: Options):  # type: ignore[no-u
         if weights is not None and weights.sum() <= 0.0:
             return np.zeros(len(explainer.passage.ids))
         omega = None if weights is None else torch.tensor(weights)
-        rows, settings = explainer.positions(span), {"eps": options.eps, "threshold": options.threshold}
-        kept = explainer.kept("flow", rows, None if omega is None else omega.tolist(), options.eps, options.threshold)
-        (tokens,) = kept.get(lambda: [flow_span(explainer.trace, rows, omega, **settings).tokens])
+        rows, eps, threshold = explainer.positions(span), options.eps, options.threshold
+        kept = explainer.kept("flow", rows, None if omega is None else omega.tolist(), eps, threshold)
+        (tokens,) = kept.get(lambda: [flow_span(explainer.trace, rows, omega, eps=eps, threshold=threshold).tokens])
         return tokens.double().cpu().numpy()
 
     return span_flow
