@@ -174,6 +174,7 @@ def _writable(file: Path) -> Path:
 
 def _find(name: str, reports: Path) -> Path:
     from lm_audit.runstore.layout import find_run
+    from lm_audit.runstore.metadata import begun
 
-    runs = sorted(path.parent for path in reports.glob("*/ledger")) if name == "latest" else []
+    runs = sorted((path.parent for path in reports.glob("*/ledger")), key=begun) if name == "latest" else []
     return runs[-1].resolve() if runs else find_run(name, reports)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,13 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
+from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.shared.code_version import code_version, versions
 from lm_audit.shared.textfiles import is_file, replacing
 from lm_audit.shared.textfiles.appending import open_to_append
+
+_MOMENT = "%Y-%m-%dT%H:%M:%S%z"
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 """Packages that run cases; those on which numbers hang are :data:`lm_audit.shared.code_version.PACKAGES`."""
@@ -61,11 +66,23 @@ def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
         raise StoreError(f"cannot append to run_metadata.jsonl: {error.strerror or error}") from error
 
 
+def begun(folder: Path) -> tuple[float, str]:
+    """Sorts run folders by when they began, by ``run.json`` or else by the run's id; unknown ones come first.
+
+    Names alone do not tell: a folder may bear one of its owner's, as those of ``lm_audit.report.report`` do.
+    """
+    started = str((_read(RunFolder(folder)) or {}).get("started"))
+    for text, form in ((started, _MOMENT), (folder.name[:15], "%Y%m%d-%H%M%S")):
+        with contextlib.suppress(ValueError, OverflowError):
+            return datetime.strptime(text, form).timestamp(), folder.name
+    return 0.0, folder.name
+
+
 def _read(folder: RunFolder) -> dict[str, Any] | None:
     if not is_file(folder.run_json):
         return None
     try:
-        record = json.loads(folder.run_json.read_bytes())
+        record = parsed(folder.run_json.read_bytes())
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) and isinstance(record.get("sessions"), list) else None
@@ -80,7 +97,7 @@ def _replace(path: Path, record: Mapping[str, object]) -> None:
 
 
 def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    return time.strftime(_MOMENT)
 
 
 def _versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,4 +65,12 @@ def test_the_command_rebuilds_report_and_index(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr().out.split()
     assert said == [str(folder / "index.html"), str(tmp_path / "index.html")]
     assert all(Path(path).is_file() for path in said)
+    named = showcase(tmp_path / "mine", n_rows=5)  # a name that sorts behind every id
+    for run, started in ((folder, "2026-01-02T12:00:00+0000"), (named, "2026-01-01T12:00:00+0000")):
+        record = {"run_id": run.name, "started": started, "sessions": []}
+        (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert main(["report", "latest", "--reports", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split()[0] == str(folder / "index.html")
+    listed = (tmp_path / "index.html").read_text("utf-8")
+    assert listed.index(f"{folder.name}/") < listed.index("mine/")
     assert main(["report", "no-such-run", "--reports", str(tmp_path)]) == 2

@@ -17,6 +17,7 @@ from lm_audit.report.wording.names import visible
 from lm_audit.report.wording.numbers import interval_text, moment, value_text
 from lm_audit.report.wording.titles import metric_title
 from lm_audit.report.writing.of_run import write_text
+from lm_audit.runstore.metadata import begun
 from lm_audit.stats.estimate import Estimate
 
 
@@ -51,7 +52,7 @@ class TrendView:
 def write_index(reports: str | Path) -> Path:
     """Write ``index.html`` over all runs under ``reports``, newest first; the path of the page."""
     folder = Path(reports)
-    summaries = sorted(_summaries(folder), key=lambda summary: str(summary["run_id"]))
+    summaries = sorted(_summaries(folder), key=lambda summary: begun(folder / str(summary["run_id"])))
     rows = [_row(summary) for summary in reversed(summaries)]
     script = resource("static/index.js")
     html: str = (
