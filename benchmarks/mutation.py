@@ -7,8 +7,9 @@
 
 mutmut 3 knows a source root called src and one set of tests. Each group is therefore laid out as a tree of its own
 under build/mutation/, with a link to the sources and the tests that are fast and near to it; results stay there, and a
-changed function is tried anew. A mutant that no test of the group reaches counts as survived. Survivors that change
-nothing that anybody could see are explained in benchmarks/explained_mutants.toml.
+changed function is tried anew. Which tests reach a function is asked of new tests alone: remove a group's folder where
+functions are new. A mutant that no test of the group reaches counts as survived. Survivors that change nothing that
+anybody could see are explained in benchmarks/explained_mutants.toml.
 """
 
 from __future__ import annotations

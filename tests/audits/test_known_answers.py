@@ -37,7 +37,7 @@ from lm_audit.models import LanguageModel
 from lm_audit.stats import Estimate
 from tests.present import present
 
-MODEL: Any = None
+MODEL: Any = object()
 """Nothing here asks a model that is not made."""
 
 

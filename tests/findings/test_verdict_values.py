@@ -165,6 +165,7 @@ def test_excluded_is_what_lies_beyond_the_far_end(
         ({"p": 0.0501}, "cannot tell", "the interval lies beyond 0, but the test does not say so (p 0.0501)"),
         ({"p": None}, "cannot tell", "the interval lies beyond 0, but no p-value says how sure that is"),
         ({"p": 0.01, "adjusted": 0.2}, "cannot tell", f"the interval lies beyond 0, {MANY_CORRECTED}"),
+        ({"p": 0.05, "adjusted": 0.2}, "cannot tell", f"the interval lies beyond 0, {MANY_CORRECTED}"),
         ({"p": 0.2, "adjusted": 0.01}, "found", ""),
         (
             {"p": 0.01, "adjusted": 0.0501, "null": -1.25},
