@@ -87,11 +87,14 @@ def test_a_length_of_the_size_s_own_without_room_is_left_out_with_its_reason() -
     assert f"needs {smallest} tokens" in str(too_short(plan, byte_tokenizer(512), plan.lengths[0]))
     assert too_short(plan, byte_tokenizer(512), smallest) is None
     (named,) = planned(needle_lengths=f"{plan.lengths[0]},{smallest}")
-    with pytest.raises(DataError, match=f"smallest feasible length is {smallest}"):
-        too_short(named, byte_tokenizer(512), smallest)
+    with pytest.raises(DataError, match=f"length {plan.lengths[0]} .* smallest feasible length is {smallest}"):
+        too_short(named, byte_tokenizer(512), plan.lengths[0])
+    assert too_short(named, byte_tokenizer(512), smallest) is None
     lengths, reasons = measurable(load_model("tiny", device="cpu"), plan)
     assert lengths == [length for length in plan.lengths if length >= smallest]
     assert len(reasons) == len(plan.lengths) - len(lengths) > 0
+    lengths, reasons = measurable(load_model("tiny", device="cpu"), named)
+    assert lengths == [smallest] and f"length {plan.lengths[0]} is too short" in reasons[0]
     control = without_needles(plan, 3)
     assert (control.lengths, control.samples) == (plan.lengths, 3)
 

@@ -40,8 +40,16 @@ def check_feasible(plan: Plan | None, tokenizer: Tokenizer) -> int:
 
 
 def too_short(plan: Plan | None, tokenizer: Tokenizer, length: int) -> str | None:
-    """Why the task has no room in a length of the size's own; ``None`` where it has. Raises as the other does."""
-    smallest = check_feasible(plan, tokenizer)
+    """Why the task has no room in a length of the size's own; ``None`` where it has.
+
+    Raises what the plan's template would raise, and ``TooShort`` for a length without room that the user named.
+    """
+    try:
+        smallest = check_feasible(plan, tokenizer)
+    except TooShort as error:
+        if length < error.smallest:
+            raise TooShort(length, error.smallest) from error
+        return None
     if length >= smallest:
         return None
     return f"length {length} has no room for the task with this tokenizer, which needs {smallest} tokens"

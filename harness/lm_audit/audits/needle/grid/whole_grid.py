@@ -10,6 +10,7 @@ from lm_audit.audits.needle.answers.evaluation import grid_evidence
 from lm_audit.audits.needle.grid.adaptive import Place, find_cliff
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
 from lm_audit.audits.needle.grid.feasible import too_short
+from lm_audit.audits.needle.samples.building import TooShort
 from lm_audit.audits.needle.samples.frame import frame_of
 from lm_audit.errors import UsageError
 from lm_audit.sources import MetricSource
@@ -78,10 +79,16 @@ def adaptive_evidence(
 def measurable(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
     """The plan's lengths that this model reads, its thought included, and the task fits in; why others are left out."""
     thought = _thought_room(model, plan)
-    reasons = {
-        length: too_long(model, length, thought) or too_short(plan, model.tokenizer, length) for length in plan.lengths
-    }
+    reasons = {length: too_long(model, length, thought) or _no_room(plan, model, length) for length in plan.lengths}
     return [n for n, reason in reasons.items() if not reason], [reason for reason in reasons.values() if reason]
+
+
+def _no_room(plan: Plan, model: LanguageModel, length: int) -> str | None:
+    """Of a length that the user named this is the error of its cells; the grid goes on with the others."""
+    try:
+        return too_short(plan, model.tokenizer, length)
+    except TooShort as error:
+        return str(error)
 
 
 def _thought_room(model: LanguageModel, plan: Plan) -> int:
