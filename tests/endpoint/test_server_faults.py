@@ -191,6 +191,17 @@ def test_a_line_cut_by_a_kill_is_no_answer(tmp_path: Path) -> None:
     assert again.get(second) == {"text": "c"} and KeptAnswers(tmp_path).get(second) == {"text": "c"}
 
 
+def test_a_kept_answer_that_was_changed_is_none(tmp_path: Path) -> None:
+    kept = KeptAnswers(tmp_path)
+    key = kept.key({"a": 1})
+    kept.put(key, {"logprob": -1.5})
+    kept.close()
+    [file] = tmp_path.glob("*.jsonl")
+    assert KeptAnswers(tmp_path).get(key) == {"logprob": -1.5}
+    file.write_bytes(file.read_bytes().replace(b"-1.5", b"-7.5"))
+    assert KeptAnswers(tmp_path).get(key) is None
+
+
 @pytest.mark.parametrize("rest", ["}", ', "answer": null}', ', "answer": ' + "[" * 100_000 + "}"], ids=range(3))
 def test_a_kept_line_without_an_answer_is_none(tmp_path: Path, rest: str) -> None:
     key = KeptAnswers(tmp_path).key({"a": 1})

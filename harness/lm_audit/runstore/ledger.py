@@ -4,22 +4,21 @@ A record is one line of JSON with the keys ``v`` (schema version), ``t`` (second
 (which session of the run, from 1), ``m`` (seconds of the machine's monotonic clock) and ``kind``. Order goes by ``s``
 and ``m``: the wall clock may be set back between two sessions of a run. A record is written with one system call, so
 that a process killed at any moment leaves at most one torn line, the last. The last key, ``c``, is a checksum of what
-stands before it in the line (:func:`sealed`), by which a reader knows a line that was changed and is JSON still.
+stands before it in the line (:mod:`lm_audit.shared.sealed`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import time
-import zlib
 from pathlib import Path
 from typing import Literal
 
 from lm_audit.errors import StoreError
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import SCHEMA_VERSION
+from lm_audit.shared.sealed import sealed
 from lm_audit.shared.textfiles.appending import open_to_append
 
 Kind = Literal[
@@ -88,25 +87,6 @@ class LineFile:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def sealed(text: bytes) -> bytes:
-    """An object in JSON, not empty, with a checksum (CRC-32, 8 hex digits) of itself as its last key ``c``."""
-    return text[:-1] + b',"c":"%08x"}' % zlib.crc32(text)
-
-
-_SEAL = re.compile(rb',"c":"([0-9a-f]{8})"\}\s*\Z')
-
-
-def unsealed(line: bytes) -> bytes:
-    """The line without its checksum, if it has one; ``ValueError`` where that is not the checksum of the line."""
-    seal = _SEAL.search(line, max(0, len(line) - 32))
-    if seal is None:
-        return line
-    text = line[: seal.start()] + b"}"
-    if zlib.crc32(text) != int(seal[1], 16):
-        raise ValueError("changed since it was written: it is not what its checksum says")
-    return text
 
 
 def _ends_torn(path: Path) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.ledger import unsealed
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
+from lm_audit.shared.sealed import unsealed
 from lm_audit.shared.visible import shown as visible_in
 
 

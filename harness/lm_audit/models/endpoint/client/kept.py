@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
+from lm_audit.shared.sealed import sealed, unsealed
 
 _PLACE_BITS = 44
 
@@ -18,7 +19,7 @@ class KeptAnswers:
     """The answers of a run: a file a process, one JSON line an answer.
 
     What other processes and earlier sessions left is indexed when the object is made, by place and not by content, so
-    that memory stays small. A line that was cut short by a kill is no answer.
+    that memory stays small. A line that was cut short by a kill, or changed since, is no answer.
     """
 
     def __init__(self, folder: Path | None, writer: str = "main", reuse: Iterable[Path] = ()):
@@ -47,7 +48,7 @@ class KeptAnswers:
         try:
             with self._files[place >> _PLACE_BITS].open("rb") as file:
                 file.seek(place & ((1 << _PLACE_BITS) - 1))
-                record = json.loads(file.readline())
+                record = json.loads(unsealed(file.readline()))
         except (OSError, ValueError, RecursionError):
             return None
         if record.get("key") != key or not isinstance(record.get("answer"), dict):
@@ -60,7 +61,7 @@ class KeptAnswers:
         """Write an answer down; ``StoreError`` where the disk refuses."""
         if self._folder is None:
             return
-        line = json.dumps({"key": key, "answer": answer}, ensure_ascii=True).encode() + b"\n"
+        line = sealed(json.dumps({"key": key, "answer": answer}, ensure_ascii=True).encode()) + b"\n"
         path = self._folder / self._name
         try:
             if self._descriptor is None:
