@@ -112,10 +112,13 @@ def test_an_index_that_cannot_be_written_is_served_as_it_was(
 
 def test_a_port_in_use_is_one_line(served: tuple[ReportsServer, Path], capsys: pytest.CaptureFixture[str]) -> None:
     server, folder = served
-    for port in (str(server.server_address[1]), "99999"):
-        assert main(["view", "--reports", str(folder), "--port", port]) == 2
-        told = capsys.readouterr().err.strip()
-        assert f"cannot listen on 127.0.0.1:{port}" in told and "--port" in told and "\n" not in told
+    port = str(server.server_address[1])
+    assert main(["view", "--reports", str(folder), "--port", port]) == 2
+    told = capsys.readouterr().err.strip()
+    assert f"cannot listen on 127.0.0.1:{port}" in told and "--port" in told and "\n" not in told
+    with pytest.raises(SystemExit, match="2"):
+        main(["view", "--reports", str(folder), "--port", "99999"])
+    assert "--port: '99999' is not a whole number from 0 to 65535" in capsys.readouterr().err
 
 
 def test_a_report_says_what_is_wrong_with_its_place_and_its_names(tmp_path: Path) -> None:
