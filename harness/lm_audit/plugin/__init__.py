@@ -12,6 +12,7 @@ from lm_audit.plugin.options.run_options import RunOptions
 
 _MODULES = (
     "lm_audit.plugin.options.command_line",
+    "lm_audit.plugin.options.hints",
     # Before the session, which wakes later, so that at the end it comes after: it reads what the session has written.
     "lm_audit.report.in_pytest.hooks",
     "lm_audit.plugin.activation",

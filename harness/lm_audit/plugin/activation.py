@@ -37,6 +37,7 @@ AWAKE = (
 
 _awake_key = pytest.StashKey[bool]()
 _looping_key = pytest.StashKey[pytest.Session]()
+_refused_key = pytest.StashKey[bool]()
 
 
 class Hooks:
@@ -117,9 +118,21 @@ def _register(config: pytest.Config, name: str) -> None:
         config.pluginmanager.register(import_module(name), name)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config) -> Generator[None]:
+    """pytest tells of a finished collection also where it has just refused the selection (an unknown ``-m``)."""
+    try:
+        yield
+    except BaseException:
+        config.stash[_refused_key] = True
+        raise
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Wake if an audit case was selected, and have the plan put on record before xdist tells the controller."""
+    if session.config.stash.get(_refused_key, False):
+        return
     if session.config.getoption("collectonly", False) or not any(is_audit_case(item) for item in session.items):
         return
     wake(session.config)

@@ -25,4 +25,9 @@ def register(subparsers: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     import pytest
 
+    if {"-h", "--help"}.intersection(options.arguments):
+        from lm_audit.plugin.options.help_text import help_text
+
+        print(help_text(), end="")
+        return 0
     return int(pytest.main(suite_call(options.arguments)))

@@ -8,6 +8,9 @@ too. ``make test-latest`` tells whether newer ones still have them.
 from __future__ import annotations
 
 import contextlib
+import copy
+import os
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,3 +52,61 @@ def place_for_reruns(config: pytest.Config) -> dict[str, Any]:
             node = SimpleNamespace(workerinput=handed, config=SimpleNamespace(failures_db=counts))
             XDistHooks().pytest_configure_node(node)
     return handed
+
+
+@contextlib.contextmanager
+def with_options(arguments: Sequence[str]) -> Iterator[pytest.Config]:
+    """A configuration with the options of all plugins that a call would load; conftests are not read.
+
+    Raises ``pytest.UsageError`` or ``ImportError`` where pytest itself would refuse the call.
+    """
+    from _pytest.config import get_config
+
+    config = get_config(arguments)
+    try:
+        config.hook.pytest_addhooks.call_historic(kwargs={"pluginmanager": config.pluginmanager})
+        config.pluginmanager.consider_preparse(list(arguments), exclude_only=False)
+        if not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+            config.pluginmanager.load_setuptools_entrypoints("pytest11")
+        yield config
+    finally:
+        config._ensure_unconfigure()
+
+
+def places_named(arguments: Sequence[str]) -> list[str]:
+    """The words among a call's arguments that name what to collect; none where pytest will refuse the call.
+
+    A value that follows an option of a conftest's is taken for one.
+    """
+    try:
+        with with_options(arguments) as config:
+            return list(config._parser.parse_known_args(arguments, namespace=copy.copy(config.option)).file_or_dir)
+    except (pytest.UsageError, ImportError):
+        return []
+
+
+def option_names(config: pytest.Config) -> set[str]:
+    """All options that this call knows, as they are written."""
+    return set(config._parser._opt2dest)
+
+
+def tell_beside_usage_errors(config: pytest.Config, name: str, told: str) -> None:
+    """Have pytest say ``name: told`` if it refuses the command line; nothing is said otherwise."""
+    config._parser.extra_info[name] = told
+
+
+def unknown_markers(config: pytest.Config) -> list[str]:
+    """The words of ``-m`` that no marker registered so far has; none where pytest cannot read the expression."""
+    from _pytest.mark.expression import Expression
+
+    try:
+        words = Expression.compile(config.option.markexpr or "").idents()
+    except SyntaxError:
+        return []
+    return sorted(words - {marker.name for marker in config._iter_registered_markers()})
+
+
+def refuses_unknown_markers(config: pytest.Config) -> bool:
+    """Whether pytest refuses an ``-m`` with such a word."""
+    strict = config.getini("strict_markers")
+    return bool(config.getini("strict") if strict is None else strict)

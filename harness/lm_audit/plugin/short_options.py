@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lm_audit.plugin.options.hints import prepare_refusal
 from lm_audit.plugin.options.naming import add_short_names
 
 
@@ -12,3 +13,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if not pluginmanager.has_plugin("lm_audit.plugin"):
         pluginmanager.import_plugin("lm_audit.plugin")
     add_short_names(parser)
+    config = pluginmanager.get_plugin("pytestconfig")
+    if isinstance(config, pytest.Config):  # A conftest that brings the plugin comes too late for its hook.
+        prepare_refusal(config, config.invocation_params.args)

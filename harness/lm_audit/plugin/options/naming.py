@@ -49,6 +49,16 @@ def add_short_names(parser: pytest.Parser) -> None:
             group.addoption(option.flag, **more)
 
 
+def declared() -> tuple[DeclaredOption, ...]:
+    """All options, in the order in which they were declared."""
+    return tuple(_DECLARED.values())
+
+
+def flags() -> tuple[str, ...]:
+    """The short names of all declared options, whether or not somebody asked for them."""
+    return tuple(_DECLARED)
+
+
 def declared_default(flag: str) -> Any:
     """What an option has where nobody gives it."""
     return _DECLARED[flag].arguments.get("default")

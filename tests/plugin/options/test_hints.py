@@ -1,0 +1,99 @@
+"""A misspelt marker or option is told with the one that was meant; other calls of pytest hear nothing of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lm_audit.cli import main
+from lm_audit.plugin.audit_cases.suite import SHIPPED, suite_arguments, suite_call
+from lm_audit.plugin.options.audit_options import audit_names
+from tests.plugin.toy_audit import AUDIT, audit_project, run_pytest
+from tests.plugin.toy_run import write_project
+
+PLAIN = "def test_one():\n    pass\n"
+MEANT = "no marker is called 'bais' (did you mean 'bias'?)"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize(("strict", "code"), [("true", 4), ("false", 5)])
+def test_a_misspelt_marker_is_told_and_begins_no_run(
+    tmp_path: Path, workers: tuple[str, ...], strict: str, code: int
+) -> None:
+    project = audit_project(tmp_path, AUDIT)
+    done = run_pytest(project, "-m", "bais", "-o", f"strict_markers={strict}", *workers)
+    assert (done.code, MEANT in done.output) == (code, True), done.output
+    assert "INTERNALERROR" not in done.output and not (tmp_path / "reports").exists()
+
+
+def test_a_marker_like_none_of_ours_is_refused_as_pytest_does(tmp_path: Path) -> None:
+    """pytest tells of a finished collection also where it refuses the selection: no run begins there."""
+    done = run_pytest(audit_project(tmp_path, AUDIT), "-m", "xyz", "-o", "strict_markers=true")
+    assert done.code == 4 and "Unknown marker(s) in '-m' expression: xyz" in done.output
+    assert not (tmp_path / "reports").exists()
+
+
+def test_half_of_a_selection_that_is_misspelt_is_told_beside_what_ran(tmp_path: Path) -> None:
+    done = run_pytest(audit_project(tmp_path, AUDIT), "-m", "bias or leekage", "-o", "strict_markers=false")
+    assert done.code == 0 and "'leekage' (did you mean 'leakage'?)" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--model", "tiny"), "lm-audit: --model is --lm-audit-model here; the short names come with lm-audit run"),
+        (("--lm-audit-modle=tiny",), "lm-audit: --lm-audit-modle: did you mean --lm-audit-model?"),
+        (("--seeds", "3"), None),
+        (("--modle", "tiny"), None),
+    ],
+)
+def test_an_unknown_option_is_told_where_short_names_are_not_asked_for(
+    tmp_path: Path, words: tuple[str, ...], told: str | None
+) -> None:
+    write_project(tmp_path, test_plain=PLAIN)
+    (tmp_path / "conftest.py").write_text("")
+    done = run_pytest(tmp_path, "-p", "lm_audit.plugin", *words)
+    assert done.code == 4 and "unrecognized arguments" in done.output
+    assert ("lm-audit:" in done.output) is (told is not None) and (told or "") in done.output
+
+
+def test_with_short_names_a_misspelt_one_is_told(tmp_path: Path) -> None:
+    done = run_pytest(audit_project(tmp_path, AUDIT), "--modle", "tiny")
+    assert done.code == 4 and "lm-audit: --modle: did you mean --model?" in done.output
+
+
+def test_a_conftest_with_an_option_of_that_name_hears_nothing(tmp_path: Path) -> None:
+    write_project(tmp_path, test_plain=PLAIN)
+    (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--model')\n")
+    done = run_pytest(tmp_path, "-p", "lm_audit.plugin", "--model", "x", "-m", "bais")
+    assert done.code == 5 and "--lm-audit" not in done.output and "did you mean" not in done.output
+
+
+def test_the_help_of_run_lists_our_options_by_audit_and_says_where_pytests_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", "-m", "bias", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "pytest --help" in told and "--cache-clear" not in told and "--lm-audit-" not in told
+    assert told.index("--model") < told.index("options of bias") < told.index("--bias-grid")
+    assert all(f"options of {name}:" in told for name in audit_names())
+
+
+def test_a_place_that_is_named_is_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_mine.py").write_text(PLAIN)
+    (tmp_path / "gates.toml").write_text("")
+    for words in (["test_mine.py"], ["test_mine.py::test_one", "-x"], ["--gates", "gates.toml", "test_mine.py"]):
+        call = suite_call(words)
+        assert call[-len(words) :] == words and "--pyargs" not in call
+    for words in ([], ["--gates", "gates.toml"], ["-m", "bias"], ["--deselect", "test_mine.py::test_one"]):
+        assert suite_call(words)[-len(words) - len(suite_arguments()) :] == [*suite_arguments(), *words]
+
+
+def test_a_case_id_of_the_suite_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = suite_call(["evals/test_bias.py::test_x[a/b]"])[-1]
+    assert place.endswith("::test_x[a/b]") and Path(place.partition("::")[0]).is_file()
+    monkeypatch.setattr("lm_audit.plugin.audit_cases.suite._exists", lambda name: name == SHIPPED)
+    assert suite_call(["evals/test_bias.py::test_x[a/b]"])[-2:] == ["--pyargs", f"{SHIPPED}.test_bias::test_x[a/b]"]
