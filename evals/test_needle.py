@@ -71,12 +71,18 @@ def has_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
 
     A length of the size's own is skipped, one that the user named is an error.
     """
-    from lm_audit.audits.needle.grid.feasible import too_short
+    from lm_audit.audits.needle.grid.feasible import smallest_length
+    from lm_audit.audits.needle.samples.building import TooShort
 
     plan = case.params["plan"]
-    reason = too_short(plan, tokenizer, case.params.get("length", plan.lengths[-1]))
-    if reason:
-        pytest.skip(reason)
+    smallest = smallest_length(plan, tokenizer)
+    length = case.params.get("length", plan.lengths[-1] if plan else 0)
+    if length >= smallest:
+        return
+    reason = TooShort(length, smallest)
+    if plan.asked:
+        raise reason
+    pytest.skip(str(reason))
 
 
 def skip_unmeasurable(model: LanguageModel, plan: Plan) -> list[int]:

@@ -173,6 +173,48 @@ def test_a_gate_that_nothing_is_held_against_says_why(
     assert told.startswith("1 case at size smoke;")
 
 
+def test_needle_counts_no_sample_of_a_length_without_room_for_the_task_or_beyond_the_context(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The toy reads bytes: at smoke the task fits in 512 tokens and not in 256 or 384; more it does not read."""
+    monkeypatch.chdir(ROOT)
+    told = plan(capsys, "-m", "needle", "--model", "tiny")
+    assert told.startswith("4 cases at size smoke, 6 skipped;")
+    assert "test_cell, 3 cases (tiny@cpu-niah_single_2-L512-D0, ...), 2 samples" in told
+    assert "tiny@cpu-niah_single_2, 6 samples, half width" in told
+    named = plan(capsys, "-m", "needle", "--model", "tiny", "--needle-lengths", "200,450,500,5000")
+    assert named.startswith("7 cases at size smoke, 3 skipped;")
+    assert "tiny@cpu-niah_single_2, 12 samples, half width" in named
+    assert "L200-D50] will end in an error: length 200 is too short" in named
+    none = plan(capsys, "-m", "needle", "--model", "tiny", "--needle-lengths", "200,5000", "-k", "test_grid")
+    assert "no length of 200, 5000 fits both the task and the context" in none
+
+
+def test_a_file_is_planned_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    told = plan(capsys, "evals/test_needle.py", "--model", "tiny", "-k", "test_grid")
+    assert told.startswith("1 case at size smoke;")
+    case_id = "evals/test_bias.py::test_preference_grid[tiny@cpu-en-gender]"
+    monkeypatch.chdir(tmp_path)
+    assert plan(capsys, case_id, "--model", "tiny").startswith("1 case at size smoke;")
+
+
+@pytest.mark.parametrize(
+    ("counted", "one", "two"),
+    [
+        ("samples", "1 sample", "2 samples"),
+        ("canaries on the smaller side", "1 canary on the smaller side", "2 canaries on the smaller side"),
+        ("stretches of haystack", "1 stretch of haystack", "2 stretches of haystack"),
+        ("template with one word pair", "1 template with one word pair", "2 template with one word pair"),
+    ],
+)
+def test_units_are_told_by_their_number(counted: str, one: str, two: str) -> None:
+    design = Design("m", "share", 1, counted)
+    assert (design.many(1), design.many(2)) == (one, two)
+
+
 def test_what_pytest_refuses_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--size", "enormous"]) == 2
     assert "enormous" in capsys.readouterr().err

@@ -10,8 +10,12 @@ has no designs. ``lm-audit plan`` finds the modules by looking and knows none of
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from lm_audit.models.text.tokenizer import Tokenizer
 
 Kind = Literal["share", "mean", "difference", "auc", "bound", "test"]
 """What the metric is: a share of yes-no answers, a mean, a difference of two groups' means, an AUC, a one-sided bound,
@@ -19,10 +23,32 @@ or a test whose p-value has no interval."""
 
 
 class PlanOptions(Protocol):
-    """What a plan is made from: the options of a run."""
+    """What a plan is made from: the options of a run, and what is known of the case's model before it loads."""
 
-    size: str
-    seed: int
+    @property
+    def size(self) -> str:
+        """``--size``."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """``--seed``."""
+        ...
+
+    @property
+    def thinking_tokens(self) -> int:
+        """``--thinking-tokens``: how much a model may think before an answer."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The model's tokenizer, None where it is not on this machine or the case has no model."""
+        ...
+
+    @property
+    def context(self) -> int | None:
+        """Tokens that the model reads at most, None where nobody says."""
+        ...
 
     def items(self, of_size: int | None, own: int | None = None) -> int | None:
         """How many items of a set are measured: by the audit's own option, ``--limit`` or the size."""
@@ -56,3 +82,10 @@ class Design:
     others: int | None = None
     headline: bool = False
     never: str | None = None
+
+    def many(self, units: int) -> str:
+        """``units`` with what they are: "8 samples", "1 sample"."""
+        first, space, rest = self.counted.partition(" ")
+        if units == 1:
+            first = re.sub(r"ies$", "y", first) if first.endswith("ies") else re.sub(r"(?<=ch)es$|s$", "", first)
+        return f"{units} {first}{space}{rest}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -14,11 +14,11 @@ import pytest
 
 from lm_audit.audits.design import Design
 from lm_audit.audits.registry import audit_packages
-from lm_audit.errors import UsageError
+from lm_audit.errors import HarnessError, UsageError
 from lm_audit.gates.gate import Gate
+from lm_audit.planning.known_model import KnownModel
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
-from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.audit_session import audit_session
 
 
@@ -34,7 +34,10 @@ class PlannedDesign:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a call would measure: its designs, its gates, its size or limit, how many cases skip or are controls."""
+    """What a call would measure: its designs, its gates, its size or limit, how many cases skip, which are refused.
+
+    ``refused`` maps the ids of cases that the model's tokenizer cannot serve to the error in which they would end.
+    """
 
     designs: tuple[PlannedDesign, ...]
     gates: tuple[Gate, ...]
@@ -43,6 +46,7 @@ class Collected:
     skipped: int
     undeclared: tuple[str, ...]
     limit: int | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect(arguments: Sequence[str]) -> Collected:
@@ -81,17 +85,20 @@ class _Planner:
             return
         audit = audit_session(session.config)
         measuring = [item for item in items if not _is_control(item)]
-        running = [item for item in measuring if not item.get_closest_marker("skip")]
-        designs = [entry for item in running for entry in _designs(item, audit.options)]
+        known = [KnownModel(audit, selection_of(item) or Selection()) for item in measuring]
+        refused: dict[str, str] = {}
+        running = [(item, model) for item, model in zip(measuring, known, strict=True) if _runs(item, model, refused)]
+        designs = [entry for item, model in running for entry in _designs(item, model)]
         told = {entry.case_id for entry in designs}
         self.found = Collected(
             designs=tuple(designs),
             gates=audit.gates,
             size=audit.options.size,
             cases=len(running),
-            skipped=len(measuring) - len(running),
+            skipped=len(measuring) - len(running) - len(refused),
             limit=audit.options.limit,
-            undeclared=tuple(item.nodeid for item in running if item.nodeid not in told),
+            undeclared=tuple(item.nodeid for item, _ in running if item.nodeid not in told),
+            refused=refused,
         )
 
 
@@ -99,14 +106,23 @@ def _is_control(item: pytest.Item) -> bool:
     return control_role(item, (selection_of(item) or Selection()).control) is not None
 
 
-def _designs(item: pytest.Item, options: RunOptions) -> Iterable[PlannedDesign]:
-    audit, selection = audit_of(item), selection_of(item) or Selection()
+def _runs(item: pytest.Item, model: KnownModel, refused: dict[str, str]) -> bool:
+    """Whether a case will measure; one that its own check refuses is added to ``refused``."""
+    try:
+        return not item.get_closest_marker("skip") and not model.skips()
+    except HarnessError as error:
+        refused[item.nodeid] = str(error)
+        return False
+
+
+def _designs(item: pytest.Item, model: KnownModel) -> Iterable[PlannedDesign]:
+    audit, selection = audit_of(item), model.selection
     home = _home(audit) if audit is not None else None
     if audit is None or home is None:
         return
     test = getattr(item, "originalname", item.name)
     params = selection.case.params if selection.case else {}
-    for design in import_module(home).designs(test, params, options):
+    for design in import_module(home).designs(test, params, model):
         yield PlannedDesign(item.nodeid, audit, selection.model.name if selection.model else None, design)
 
 

@@ -52,7 +52,7 @@ def standing(design: Design) -> str | None:
     if design.kind == "test":
         return "a test without an interval: no gate can be held against it"
     if design.units < fewest(design):
-        return f"{design.units} {design.counted} of the {fewest(design)} from which on its interval covers"
+        return f"{design.many(design.units)} of the {fewest(design)} from which on its interval covers"
     return None
 
 
@@ -92,16 +92,16 @@ def cannot_decide(design: Design, gate: Gate) -> str | None:
     if reason is not None or design.units is None:
         return reason
     if gate.n_min is not None and design.units < gate.n_min:
-        return f"{design.units} {design.counted} of n_min = {gate.n_min}"
+        return f"{design.many(design.units)} of n_min = {gate.n_min}"
     if beyond := _even_at_chance(design, gate, design.units):
         return beyond
     words = {judge(gate, outcome).word for outcome in _outcomes(design, design.units)}
     if "met" not in words and "missed" not in words:
-        return f"no outcome of {design.units} {design.counted} has an interval on one side of the limit"
+        return f"no outcome of {design.many(design.units)} has an interval on one side of the limit"
     if "met" not in words:
-        return f"it can be missed but never met: no outcome of {design.units} {design.counted} lies within the limit"
+        return f"it can be missed but never met: no outcome of {design.many(design.units)} lies within the limit"
     if "missed" not in words:
-        return f"it can be met but never missed: no outcome of {design.units} {design.counted} lies beyond the limit"
+        return f"it can be met but never missed: no outcome of {design.many(design.units)} lies beyond the limit"
     return None
 
 
@@ -117,7 +117,7 @@ def _even_at_chance(design: Design, gate: Gate, units: int) -> str | None:
     if design.chance - half >= gate.low and design.chance + half <= gate.high:
         return None
     return (
-        f"even what chance gives ({design.chance:g}) would not be met: +- {half:.3g} with {units} {design.counted}, "
+        f"even what chance gives ({design.chance:g}) would not be met: +- {half:.3g} with {design.many(units)}, "
         f"which reaches beyond the limit"
     )
 

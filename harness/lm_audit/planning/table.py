@@ -24,6 +24,10 @@ def lines(now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
     yield from ("", "headline metrics (half width of a 95% interval; smallest effect found with power 0.8)")
     for entry, cases in _grouped(one for one in now.designs if one.design.headline):
         yield from _headline(entry, cases)
+    for case_id, error in list(now.refused.items())[:3]:
+        yield f"  {case_id} will end in an error: {error}"
+    if len(now.refused) > 3:
+        yield f"  and {_count(len(now.refused) - 3)} more"
     if now.undeclared:
         more = f" and {len(now.undeclared) - 3} more" if len(now.undeclared) > 3 else ""
         yield f"  of {_count(len(now.undeclared))} nothing is known beforehand: {', '.join(now.undeclared[:3])}{more}"
@@ -77,13 +81,13 @@ def _remedy(gate: Gate, entry: PlannedDesign, now: Collected, larger: Mapping[st
         same = [one for one in _held(gate, collected) if _alike(one, entry)]
         if same and any(cannot_decide(one.design, gate) is None for one in same):
             best = max(one.design.units or 0 for one in same)
-            return f"--size {size} could: {best} {entry.design.counted}"
+            return f"--size {size} could: {entry.design.many(best)}"
     needed = units_needed(entry.design, gate)
     if needed is None:
         return "no number of units could: look at the limit"
     if now.limit is not None:
-        return f"{needed} {entry.design.counted} could: a larger --limit, or none"
-    return f"{needed} {entry.design.counted} could, more than any --size has of these data"
+        return f"{entry.design.many(needed)} could: a larger --limit, or none"
+    return f"{entry.design.many(needed)} could, more than any --size has of these data"
 
 
 def _alike(one: PlannedDesign, other: PlannedDesign) -> bool:
@@ -107,7 +111,7 @@ def _shows(entry: PlannedDesign) -> str:
 
 
 def _units(entry: PlannedDesign) -> str:
-    return "units unknown" if entry.design.units is None else f"{entry.design.units} {entry.design.counted}"
+    return "units unknown" if entry.design.units is None else entry.design.many(entry.design.units)
 
 
 def _grouped(entries: Iterable[PlannedDesign]) -> list[tuple[PlannedDesign, int]]:

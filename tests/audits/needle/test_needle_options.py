@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from evals.test_needle import has_template
 from lm_audit.audits.needle import NeedleConfig
-from lm_audit.audits.needle.grid.feasible import check_feasible, too_short
+from lm_audit.audits.needle.grid.feasible import smallest_length
 from lm_audit.audits.needle.grid.plans import Asking, plans, without_needles
 from lm_audit.audits.needle.grid.whole_grid import measurable
 from lm_audit.audits.needle.options import OPTIONS
 from lm_audit.errors import DataError, UsageError
+from lm_audit.plugin import Case, RunOptions
 from tests.plugin.toy_run import run_pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,26 +72,27 @@ def test_a_length_too_short_for_the_task_is_known_from_the_tokenizer_alone() -> 
     from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     (plan,) = planned(needle_lengths="60")
-
-    with pytest.raises(DataError, match="length 60 is too short"):
-        check_feasible(plan, byte_tokenizer(512))
+    assert smallest_length(plan, byte_tokenizer(512)) > 60
     (long,) = planned(needle_lengths="131072")
-    check_feasible(long, byte_tokenizer(512))
+    assert smallest_length(long, byte_tokenizer(512)) == smallest_length(None, byte_tokenizer(512)) == 0
 
 
-def test_a_length_of_the_size_s_own_without_room_is_left_out_with_its_reason() -> None:
+def test_a_length_without_room_is_skipped_with_its_reason_and_an_error_where_the_user_named_it() -> None:
     from lm_audit.models import load_model
     from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
     (plan,) = planned()
-    smallest = check_feasible(plan, byte_tokenizer(512))
-    assert plan.lengths[0] < smallest
-    assert f"needs {smallest} tokens" in str(too_short(plan, byte_tokenizer(512), plan.lengths[0]))
-    assert too_short(plan, byte_tokenizer(512), smallest) is None
-    (named,) = planned(needle_lengths=f"{plan.lengths[0]},{smallest}")
-    with pytest.raises(DataError, match=f"length {plan.lengths[0]} .* smallest feasible length is {smallest}"):
-        too_short(named, byte_tokenizer(512), plan.lengths[0])
-    assert too_short(named, byte_tokenizer(512), smallest) is None
+    smallest = smallest_length(plan, byte_tokenizer(512))
+    short = plan.lengths[0]
+    assert short < smallest
+    told = f"length {short} .* smallest feasible length is {smallest}"
+    (named,) = planned(needle_lengths=f"{short},{smallest}")
+    with pytest.raises(pytest.skip.Exception, match=told):
+        has_template(Case("x", {"plan": plan, "length": short}), byte_tokenizer(512), RunOptions())
+    with pytest.raises(DataError, match=told):
+        has_template(Case("x", {"plan": named, "length": short}), byte_tokenizer(512), RunOptions())
+    for one in (plan, named):
+        has_template(Case("x", {"plan": one, "length": smallest}), byte_tokenizer(512), RunOptions())
     lengths, reasons = measurable(load_model("tiny", device="cpu"), plan)
     assert lengths == [length for length in plan.lengths if length >= smallest]
     assert len(reasons) == len(plan.lengths) - len(lengths) > 0

@@ -43,11 +43,12 @@ def test_what_selects_nothing_is_told(word: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("-m", "biass"), "Unknown marker(s) in '-m' expression: biass"),
+        (("-m", "biass"), "no marker is called 'biass' (did you mean 'bias'?)"),
+        (("-m", "qqq"), "Unknown marker(s) in '-m' expression: qqq"),
         (("-m", "leakage and"), "Wrong expression passed to '-m'"),
         (("-m", "leakage", "--benchmark", "absent.csv"), "no such file or folder"),
     ],
-    ids=["unknown", "broken", "absent"],
+    ids=["misspelt", "unknown", "broken", "absent"],
 )
 def test_what_pytest_refuses_after_collecting_is_refused(
     command: str, arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]

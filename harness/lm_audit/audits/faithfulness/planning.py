@@ -14,5 +14,5 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         return
     samples = len(params["samples"])
     for metric in ("faithfulness.mas", "faithfulness.rise", "faithfulness.recovery"):
-        yield Design(metric, "mean", samples, "samples at most", low=0.0, high=1.0, headline=metric.endswith("mas"))
+        yield Design(metric, "mean", samples, "samples", low=0.0, high=1.0, headline=metric.endswith("mas"))
     yield Design("faithfulness.degenerate_share", "share", samples, "samples", low=0.0, high=1.0, fewest=1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.needle.grid.cliff import samples_needed
 from lm_audit.stats.covering import FEWEST_CLUSTERS
+
+if TYPE_CHECKING:
+    from lm_audit.audits.needle.grid.plans import Plan
 
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
@@ -17,6 +21,7 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         return
     known = plan.folder is None
     cell = plan.samples if known else None
+    lengths = _measurable(plan, options) if known and test == "test_grid" else plan.lengths
     if known and plan.config is not None and plan.config.windows == "shared":
         # The stretches are independent, not the prompts that they are in.
         yield from (_of_stretches(name, plan.samples) for name in ("needle.accuracy", "needle.accuracy.L*"))
@@ -25,12 +30,13 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         yield _accuracy("needle.accuracy", cell, headline=True)
         return
     length = plan.samples * len(plan.depths) if known else None
-    yield _accuracy("needle.accuracy", None if length is None else length * len(plan.lengths), headline=True)
+    none = None if lengths else f"no length of {', '.join(map(str, plan.lengths))} fits both the task and the context"
+    yield _accuracy("needle.accuracy", None if length is None else length * len(lengths), headline=True, never=none)
     yield _accuracy("needle.accuracy.L*", length)
     threshold = options.option("needle_threshold")
     needed = samples_needed(threshold)
-    never = None
-    if length is not None and length < needed:
+    never = none
+    if lengths and length is not None and length < needed:
         never = f"{length} samples a length cannot show {threshold:g}: {needed}, all answered, are needed"
     yield Design(
         "needle.cliff", "bound", length, "samples a length", unit="tokens", fewest=1, never=never, headline=True
@@ -42,5 +48,17 @@ def _of_stretches(metric: str, stretches: int) -> Design:
                   headline=metric == "needle.accuracy")  # fmt: skip
 
 
-def _accuracy(metric: str, samples: int | None, *, headline: bool = False) -> Design:
-    return Design(metric, "share", samples, "samples", low=0.0, high=1.0, fewest=1, headline=headline)
+def _accuracy(metric: str, samples: int | None, *, headline: bool = False, never: str | None = None) -> Design:
+    return Design(metric, "share", samples, "samples", low=0.0, high=1.0, fewest=1, headline=headline, never=never)
+
+
+def _measurable(plan: Plan, options: PlanOptions) -> list[int]:
+    """The lengths of a grid that its case will not leave out, as far as is known without the model."""
+    from lm_audit.audits.needle.grid.feasible import smallest_length, thought_room
+
+    least = thought = 0
+    if options.tokenizer is not None:
+        least = smallest_length(plan, options.tokenizer)
+        thought = thought_room(plan, options.tokenizer, options.thinking_tokens)
+    most = math.inf if options.context is None else options.context - thought
+    return [length for length in plan.lengths if least <= length <= most]

@@ -9,17 +9,15 @@ from lm_audit.audits.needle.haystack.sources import NOISE
 from lm_audit.audits.needle.haystack.text import Haystack
 from lm_audit.audits.needle.haystack.token_offsets import Encoder
 from lm_audit.audits.needle.samples.building import TooShort, build_sample
+from lm_audit.audits.needle.samples.frame import frame_of
 from lm_audit.models.text.tokenizer import Tokenizer
 
 _LONG = 4096
 """Tokens in which every task finds room; a prompt of this length is no longer made for trial."""
 
 
-def check_feasible(plan: Plan | None, tokenizer: Tokenizer) -> int:
-    """The least of the lengths with room for the plan's task, 0 where all have; raises what its template would raise.
-
-    A length that the user named must have room: ``TooShort`` else.
-    """
+def smallest_length(plan: Plan | None, tokenizer: Tokenizer) -> int:
+    """The least length with room for the plan's task, 0 where all its lengths have; raises what its template would."""
     if plan is None or plan.config is None:
         return 0
     config = plan.config
@@ -33,26 +31,17 @@ def check_feasible(plan: Plan | None, tokenizer: Tokenizer) -> int:
             options=config.options,
         )
     except TooShort as error:
-        if plan.asked:
-            raise
         return error.smallest
     return 0
 
 
-def too_short(plan: Plan | None, tokenizer: Tokenizer, length: int) -> str | None:
-    """Why the task has no room in a length of the size's own; ``None`` where it has.
-
-    Raises what the plan's template would raise, and ``TooShort`` for a length without room that the user named.
-    """
-    try:
-        smallest = check_feasible(plan, tokenizer)
-    except TooShort as error:
-        if length < error.smallest:
-            raise TooShort(length, error.smallest) from error
-        return None
-    if length >= smallest:
-        return None
-    return f"length {length} has no room for the task with this tokenizer, which needs {smallest} tokens"
+def thought_room(plan: Plan, tokenizer: Tokenizer, thinking_tokens: int | None) -> int:
+    """Tokens of the thought that the plan's template opens; 0 where it opens none, or a folder's samples say it."""
+    config = plan.config
+    if config is None:
+        return 0
+    frame = frame_of(config.template, tokenizer, config.chat_args, thinking=config.thinking)
+    return 0 if frame.opened is None else thinking_tokens or 0
 
 
 @lru_cache(maxsize=4)

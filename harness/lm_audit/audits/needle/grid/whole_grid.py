@@ -9,9 +9,8 @@ from lm_audit.audits.needle.answers.answerers import ModelAnswerer, too_long
 from lm_audit.audits.needle.answers.evaluation import grid_evidence
 from lm_audit.audits.needle.grid.adaptive import Place, find_cliff
 from lm_audit.audits.needle.grid.cells import Scored, score_sample
-from lm_audit.audits.needle.grid.feasible import too_short
+from lm_audit.audits.needle.grid.feasible import smallest_length, thought_room
 from lm_audit.audits.needle.samples.building import TooShort
-from lm_audit.audits.needle.samples.frame import frame_of
 from lm_audit.errors import UsageError
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
@@ -78,26 +77,13 @@ def adaptive_evidence(
 
 def measurable(model: LanguageModel, plan: Plan) -> tuple[list[int], list[str]]:
     """The plan's lengths that this model reads, its thought included, and the task fits in; why others are left out."""
-    thought = _thought_room(model, plan)
-    reasons = {length: too_long(model, length, thought) or _no_room(plan, model, length) for length in plan.lengths}
+    smallest = smallest_length(plan, model.tokenizer)
+    thought = thought_room(plan, model.tokenizer, model.chat_settings.thinking_tokens)
+    reasons = {
+        length: too_long(model, length, thought) or (str(TooShort(length, smallest)) if length < smallest else None)
+        for length in plan.lengths
+    }
     return [n for n, reason in reasons.items() if not reason], [reason for reason in reasons.values() if reason]
-
-
-def _no_room(plan: Plan, model: LanguageModel, length: int) -> str | None:
-    """Of a length that the user named this is the error of its cells; the grid goes on with the others."""
-    try:
-        return too_short(plan, model.tokenizer, length)
-    except TooShort as error:
-        return str(error)
-
-
-def _thought_room(model: LanguageModel, plan: Plan) -> int:
-    """Tokens of the thought that the plan's template opens; 0 where it opens none, or a folder's samples say it."""
-    config = plan.config
-    if config is None:
-        return 0
-    frame = frame_of(config.template, model.tokenizer, config.chat_args, thinking=config.thinking)
-    return 0 if frame.opened is None else model.chat_settings.thinking_tokens or 0
 
 
 def _described(evidence: Evidence, plan: Plan, left_out: Sequence[str]) -> Evidence:
