@@ -13,6 +13,7 @@ from lm_audit import Control, Estimate, Evidence, Figure, StoreError, UsageError
 from lm_audit.findings import claim
 from lm_audit.gates.gate import Gate
 from lm_audit.report import report
+from lm_audit.report.comparison.runs import compare_runs
 from tests.present import present
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +66,14 @@ def test_a_report_without_pytest_is_a_run_like_any_other(tmp_path: Path) -> None
     run = read_run(page.parent)
     assert [case.outcome for case in run.cases] == ["failed", "passed"] and run.finished and not run.missing
     assert run.cases[0].verdicts[0].word == "missed"
+    assert run.cases[0].device is None and ">mine</small>" in page.read_text(), "nobody said on what it ran"
     assert len(run.items) == 500 and run.items["case"].iloc[0] == "our words"
     assert set(run.metrics["metric"]) == {"bias.share", "bias.thin"}
     assert run.findings.iloc[0]["model"] == "mine" and not run.findings.iloc[0]["void"]
     assert len(repr(run)) < 300
+    report({"our words": evidence()}, tmp_path / "other", model="yours")
+    other = read_run(tmp_path / "other")
+    assert {change.metric for change in compare_runs(run, other, across_models=True).changes} >= {"bias.share"}
     with pytest.raises(StoreError, match="holds a run already"):
         report(evidence(), tmp_path / "run")
     with pytest.raises(UsageError, match="at least one evidence"):

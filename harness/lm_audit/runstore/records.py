@@ -86,7 +86,8 @@ class Attempt:
 class CaseRecord:
     """A case: its stable id, what it ran on, its last attempt, the earlier ones, and its verdicts.
 
-    ``case_id`` is ``evals/test_bias.py::test_x[MODEL@DEVICE-case]``; ``audit`` is the audit marker it carries.
+    ``case_id`` is ``evals/test_bias.py::test_x[MODEL@DEVICE-case]``; ``audit`` is the audit marker it carries. A
+    case of a report that was made without pytest says no device.
     ``fingerprint`` hashes case id, model, inputs and audit version; a resumed run skips a case where it is unchanged.
     """
 
@@ -105,6 +106,11 @@ class CaseRecord:
     markers: tuple[str, ...] = ()
     toy: bool = False
     """Whether the case measured a built-in toy model, so that its numbers say nothing about a model of the user's."""
+
+    @property
+    def ran_on(self) -> str:
+        """What stands for model and device in the case's id: ``MODEL@DEVICE``, or ``MODEL`` where no device is said."""
+        return f"{self.model}" if self.device is None else f"{self.model}@{self.device}"
 
     @property
     def is_control(self) -> bool:

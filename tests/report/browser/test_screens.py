@@ -84,6 +84,16 @@ def test_axe_finds_no_serious_fault(
     assert [(v["id"], v["nodes"][0]["html"][:160], v["nodes"][0]["failureSummary"]) for v in serious] == []
 
 
+@pytest.mark.parametrize("width", [320, 400])
+def test_the_whole_navigation_is_on_a_narrow_screen(chromium: Any, shown: Path, width: int) -> None:
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    page.goto((shown / "index.html").as_uri())
+    links = [one.bounding_box() for one in page.locator(".bar-top nav a").all()]
+    assert len(links) > 5 and all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in links)
+    assert all(page.locator(f"#{name}").bounding_box()["x"] < width for name in ("print", "theme"))
+    page.close()
+
+
 def test_three_models_stand_side_by_side(chromium: Any, three_models: Path) -> None:
     page = chromium.new_page(viewport={"width": 1400, "height": 900})
     page.goto((three_models / "index.html").as_uri())

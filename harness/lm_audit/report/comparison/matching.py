@@ -52,8 +52,8 @@ def _by_partner(run: Run, partner: Mapping[str, str], keep_device: bool) -> Case
     found: Cases = {}
     for case in run.cases:
         model = None if case.model is None else partner.get(case.model, case.model)
-        place = f"[{model}@{case.device}" if keep_device else f"[{model}"
-        key = case.case_id.replace(f"[{case.model}@{case.device}", place, 1)
+        place = f"[{model}@{case.device}" if keep_device and case.device is not None else f"[{model}"
+        key = case.case_id.replace(f"[{case.ran_on}", place, 1)
         if key in found:
             raise UsageError(
                 f"which device is to be compared? run {run.run_id} holds {found[key].case_id} and {case.case_id}; "

@@ -57,7 +57,7 @@ def _renamed(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord
 
 
 def _nameless(case: CaseRecord) -> str:
-    return case.case_id.replace(f"[{case.model}@{case.device}", "[", 1)
+    return case.case_id.replace(f"[{case.ran_on}", "[", 1)
 
 
 def redrawn(a: Run, b: Run) -> bool:

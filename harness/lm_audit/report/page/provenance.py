@@ -40,7 +40,7 @@ def _models(run: Run, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:
     said: dict[str, Mapping[str, Any]] = {}
     for case in run.cases:
         if case.model and case.model_details:
-            said.setdefault(f"{case.model}@{case.device}", case.model_details)
+            said.setdefault(case.ran_on, case.model_details)
     for name, details in said.items():
         shown = {key: value for key, value in details.items() if key not in ("attempt", "name")}
         yield visible(name), ", ".join(f"{key} {_text(value)}" for key, value in shown.items())

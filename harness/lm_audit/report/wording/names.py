@@ -14,10 +14,7 @@ def case_label(case: CaseRecord) -> str:
     _, _, tail = case.case_id.rpartition("::")
     test, bracket, parameter = tail.partition("[")
     parameter = parameter.removesuffix("]") if bracket else ""
-    ran_on = f"{case.model}@{case.device}"
-    if parameter == ran_on:
-        parameter = ""
-    parameter = parameter.removeprefix(f"{ran_on}-")
+    parameter = "" if parameter == case.ran_on else parameter.removeprefix(f"{case.ran_on}-")
     words = test.removeprefix("test_").replace("_", " ")
     return f"{words} \u203a {parameter}" if parameter else words
 

@@ -86,7 +86,7 @@ def _named(evidences: Evidence | Iterable[Evidence] | Mapping[str, Evidence]) ->
 
 
 def _case_id(name: str, model: str) -> str:
-    return f"notebook::test_{name}[{model}@here]"
+    return f"notebook::test_{name}[{model}]"
 
 
 def _plan(name: str, evidence: Evidence, model: str) -> dict[str, str | None]:
@@ -100,7 +100,7 @@ def _write(
     case_id = _case_id(name, model)
     attempt = AttemptWriter(folder, ledger, case_id, 1)
     control = evidence.control
-    attempt.start(audit=evidence.audit, model=model, device="here", control=control.role if control else None)
+    attempt.start(audit=evidence.audit, model=model, control=control.role if control else None)
     metrics = record_measured(evidence, attempt)
     if control is not None:
         attempt.control(control)
