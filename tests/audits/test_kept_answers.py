@@ -212,7 +212,8 @@ def test_another_call_or_another_scope_gets_none_of_them(tmp_path: Path, tiny: L
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [(b"0.25", b"0.35"), (b"0.25", b"NaN,"), (b"[0.25]]", b"[0.25"), (b'["', b'"')]
+    ("old", "new"),
+    [(b"0.25", b"0.35"), (b"0.25", b"NaN,"), (b"[0.25]", b"[0.25"), (b'{"key', b"{key"), (b',"c":', b',"d":')],
 )
 def test_a_kept_answer_that_was_changed_is_none(tmp_path: Path, old: bytes, new: bytes) -> None:
     file = tmp_path / "case.jsonl"

@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles.appending import open_to_append
 
 
@@ -44,13 +44,14 @@ class Scope:
 
     def add(self, answers: Iterable[tuple[str, Any]]) -> None:
         """Write answers at once. They only save time: where the disk refuses them, the case goes on without."""
-        lines = "".join(f"{_summed(json.dumps([key, answer]))}\n" for key, answer in answers)
+        records = (json.dumps({"key": key, "answer": answer}).encode("ascii") for key, answer in answers)
+        lines = b"".join(sealed(record) + b"\n" for record in records)
         try:
             if self._out is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._out = open_to_append(self._file)
-                lines = f"\n{lines}"  # a killed process may have left half a line
-            os.write(self._out, lines.encode())
+                lines = b"\n" + lines  # a killed process may have left half a line
+            os.write(self._out, lines)
         except OSError:
             return
 
@@ -116,19 +117,13 @@ def next_call(*settings: object) -> Call | None:
 SHARED = "shared-"
 
 
-def _summed(text: str) -> str:
-    """The text behind its checksum (CRC-32, 8 hex digits)."""
-    return f"{zlib.crc32(text.encode()):08x} {text}"
-
-
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
     """The answers of a file; a line that was cut off when its process was killed, or was changed since, is none."""
     try:
-        lines = file.read_text(encoding="ascii", errors="replace").splitlines()
+        lines = file.read_bytes().splitlines()
     except OSError:
         return
     for line in lines:
-        text = line[9:]
-        if text and line == _summed(text):
-            key, answer = json.loads(text)
-            yield key, answer
+        with suppress(ValueError):
+            record = json.loads(unsealed(line, required=True))
+            yield record["key"], record["answer"]

@@ -13,10 +13,15 @@ def sealed(text: bytes) -> bytes:
     return text[:-1] + b',"c":"%08x"}' % zlib.crc32(text)
 
 
-def unsealed(line: bytes) -> bytes:
-    """The line without its checksum, if it has one; ``ValueError`` where that is not the checksum of the line."""
+def unsealed(line: bytes, *, required: bool = False) -> bytes:
+    """The line without its checksum, if it has one; ``ValueError`` where that is not the checksum of the line.
+
+    The same where it has none and one is ``required``.
+    """
     seal = _SEAL.search(line, max(0, len(line) - 32))
     if seal is None:
+        if required:
+            raise ValueError("it has no checksum")
         return line
     text = line[: seal.start()] + b"}"
     if zlib.crc32(text) != int(seal[1], 16):

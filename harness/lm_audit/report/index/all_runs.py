@@ -54,7 +54,7 @@ def write_index(reports: str | Path) -> Path:
     folder = Path(reports)
     summaries = sorted(_summaries(folder), key=lambda summary: begun(folder / str(summary["run_id"])))
     rows = [_row(summary) for summary in reversed(summaries)]
-    script = resource("static/index.js")
+    script = resource("static/theme.js") + resource("static/index.js")
     html: str = (
         environment()
         .get_template("index.html.j2")

@@ -102,7 +102,7 @@ def _names_a_file(path: str) -> bool:
 
 
 def _script(page: PageView) -> str:
-    script = resource("static/page.js")
+    script = resource("static/theme.js") + resource("static/page.js")
     config = json.dumps(vega.CONFIG) if page.runtime else "{}"
     return script.replace("const CONFIG = {};", f"const CONFIG = {config};")
 

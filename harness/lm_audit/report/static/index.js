@@ -1,11 +1,5 @@
 "use strict";
 (() => {
-  const root = document.documentElement;
-  root.classList.add("scripted");
-  document.getElementById("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  });
   const search = document.getElementById("filter");
   const chips = [...document.querySelectorAll("#chips button")];
   const rows = [...document.querySelectorAll("tr[data-text]")];

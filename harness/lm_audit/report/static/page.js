@@ -2,7 +2,6 @@
 // Everything here only adds to a page that already reads without it: filters, item tables, hover, charts on demand.
 (() => {
   const root = document.documentElement;
-  root.classList.add("scripted");
   const $ = (selector, within = document) => within.querySelector(selector);
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
   const make = (tag, properties = {}, ...children) => {
@@ -27,12 +26,6 @@
   const shown = (value) => value === null || value === undefined ? "" : typeof value === "string" ? visible(value) : String(value);
   const brief = (n) => n === null ? "" : String(Number.isInteger(n) ? n : Number(n.toPrecision(4))).replace("-", "\u2212");
   const count = (n) => n.toLocaleString("en-US");
-
-  // Theme: the system's unless chosen.
-  $("#theme")?.addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  });
 
   // Links into a closed case open it.
   async function reveal() {
