@@ -104,12 +104,70 @@ def test_a_reply_that_is_no_answer_is_one_clear_error(
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 700
 
 
-def test_a_reply_that_trickles_without_end_counts_as_lost() -> None:
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(raw=CHUNKED + b'40\r\n{"choices": '), "its reply broke off"),
+        (Fault(raw=CHUNKED + b"ZZ\r\n{}\r\n0\r\n\r\n"), "is no HTTP: illegal chunk"),
+        (Fault(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{}"), "its reply broke off"),
+        (Fault(raw=b"SSH-2.0-server\r\n"), "is no HTTP"),
+        (Fault(raw=b"HTTP/1.1 200 OK\r\nx: " + b"a" * 300_000 + b"\r\n\r\n"), "is no HTTP: .*too long"),
+        (Fault(headers={"content-encoding": "br"}, body="garbage"), r"compressed \(br\)"),
+        (Fault(status=503, headers={"retry-after": "999999"}, body="busy"), r"503 after 1 try: busy \(Retry-After: 99"),
+        (Fault(status=307, headers={"location": "/v1/chat/completions"}, body=""), "redirects to /v1/chat"),
+        (Fault(body="<!doctype html><title>Log in</title>"), "no JSON: <!doctype html>"),
+        (
+            Fault(body=json.dumps({"choices": [{"message": {"content": one}} for one in ("yes", "no")]})),
+            "answers in 2 ways where one answer was asked for",
+        ),
+    ],
+    ids=["chunk-cut", "chunk-size", "short", "ssh", "long-line", "brotli", "later", "loop", "html", "two-choices"],
+)
+def test_what_is_no_whole_reply_is_told_as_what_it_is(fault: Fault, message: str) -> None:
+    with made_server() as made, pytest.raises(HarnessError, match=message) as raised:
+        ask(made, fault, timeout_s=60.0)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 300
+
+
+def test_choices_that_are_one_answer_twice_are_that_answer() -> None:
+    choices = [{"index": at, "message": {"content": "yes"}} for at in range(2)]
     with made_server() as made:
-        model = load_model(made.spec, endpoint=settings(timeout_s=0.4))
+        assert ask(made, Fault(body=json.dumps({"model": "made", "choices": choices})))[0].text == "yes"
+
+
+@pytest.mark.parametrize(
+    "usage", [None, [1, 2], {"prompt_tokens": "2"}, {"prompt_tokens": -5, "completion_tokens": -7}]
+)
+def test_a_usage_that_is_none_counts_nothing(usage: object) -> None:
+    reply = {"model": "made", "choices": [{"message": {"content": "yes"}}], "usage": usage}
+    with made_server() as made:
+        model = load_model(made.spec, endpoint=settings())
+        before = model.provenance()
+        made.faults = [Fault(body=json.dumps(reply))]
+        model.generate(["one two"], max_new_tokens=4, chat=True)
+    after = model.provenance()
+    for name in ("endpoint.prompt_tokens", "endpoint.answer_tokens"):
+        assert after[name] == before[name]
+    assert after["endpoint.requests_without_usage"] == 1
+
+
+def test_headers_that_drip_without_end_count_as_lost() -> None:
+    """The client's own limit is that of the next byte. Only a hang takes longer than the test waits."""
+    with made_server() as made:
+        made.trickle_s = 0.1
+        made.faults = [Fault(raw=b"HTTP/1.1 200 OK\r\n" + b"x-drip: drop\r\n" * 100_000)] * 9
+        with pytest.raises(ServerError, match=r"within 0.4 s"):
+            load_model(made.spec, endpoint=settings(timeout_s=0.4)).generate(["one two"], max_new_tokens=4, chat=True)
+
+
+def test_a_reply_that_trickles_without_end_counts_as_lost() -> None:
+    with made_server(lambda route, body: words(route, body) | {"more": "m" * 1_000_000}) as made:
         made.trickle_s = 0.15
-        with pytest.raises(ServerError, match=r"no answer within 0.4 s, 1 times"):
-            model.generate(["one two"], max_new_tokens=4, chat=True)
+        with pytest.raises(ServerError, match=r"within 0.4 s"):
+            load_model(made.spec, endpoint=settings(timeout_s=0.4)).generate(["one two"], max_new_tokens=4, chat=True)
 
 
 def test_answers_that_are_not_the_model_s_own_are_counted() -> None:

@@ -64,7 +64,7 @@ def test_what_passes_is_asked_again(fault: Fault, tmp_path: Path) -> None:
     [
         (Fault(status=500, body="oops"), ServerError, "500 after 2 tries: oops"),
         (Fault(status=429, body='{"error": {"message": "busy"}}'), ServerError, "429 after 2 tries: busy"),
-        (Fault(drop=True), ServerError, "cannot be reached: Server disconnected"),
+        (Fault(drop=True), ServerError, "its reply broke off, or is no HTTP: Server disconnected"),
         (Fault(hang_s=1.2), ServerError, "no answer within 1 s, 2 times"),
         (Fault(half=True), ServerError, "answered 2 times with what is no JSON"),
         (Fault(body='{"error": {"message": "out of memory"}}'), ServerError, "200 with an error: out of memory"),

@@ -29,6 +29,8 @@ class Fault:
     drop: bool = False
     hang_s: float = 0.0
     half: bool = False
+    raw: bytes | None = None
+    """What is sent as it is, before the connection is closed."""
 
 
 @dataclass
@@ -134,6 +136,14 @@ def made_server(
             time.sleep(fault.hang_s)
             if fault.drop:
                 self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
+                return
+            if fault.raw is not None:
+                for start in range(0, len(fault.raw), 64):
+                    self.wfile.write(fault.raw[start : start + 64] if made.trickle_s else fault.raw[start:])
+                    if not made.trickle_s:
+                        break
+                    time.sleep(made.trickle_s)
                 self.close_connection = True
                 return
             said = fault.body if fault.body is not None else json.dumps(made.answer(self.path, body))

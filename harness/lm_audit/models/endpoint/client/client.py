@@ -15,7 +15,7 @@ from lm_audit.models.endpoint.client.budget import Budget
 from lm_audit.models.endpoint.client.kept import KeptAnswers
 from lm_audit.models.endpoint.client.pacing import Pacer
 from lm_audit.models.endpoint.client.questions import Question, Reply
-from lm_audit.models.endpoint.client.transport import Transport, message_of
+from lm_audit.models.endpoint.client.transport import Transport, message_of, retries_of
 from lm_audit.models.endpoint.settings import EndpointSettings
 
 OnAnswer = Callable[[int, Reply], None]
@@ -156,8 +156,7 @@ class Client:
                         f"{self._transport.who}: answered {attempt + 1} times with what is no JSON: {shown}"
                     ) from None
                 await asyncio.sleep(min(8.0, 0.25 * 2**attempt))
-        retries = int(response.request.headers.get("x-stainless-retry-count", 0)) + attempt
-        return self._reduced(content, retries)
+        return self._reduced(content, retries_of(response) + attempt)
 
     def _reduced(self, content: Any, retries: int) -> dict[str, Any]:
         if isinstance(content, dict) and content.get("error"):
@@ -165,6 +164,8 @@ class Client:
         choices = content.get("choices") if isinstance(content, dict) else None
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise ServerError(f"{self._transport.who}: the answer holds no choices: {json.dumps(content)[:200]}")
+        if any(_said(one) != _said(choices[0]) for one in choices[1:]):
+            raise ServerError(f"{self._transport.who}: answers in {len(choices)} ways where one answer was asked for")
         return {
             "choice": choices[0],
             "usage": content.get("usage"),
@@ -205,6 +206,10 @@ class Client:
         if reply.fingerprint:
             self.fingerprints.add(reply.fingerprint)
         self.budget.add((reply.prompt_tokens or 0) + (reply.answer_tokens or 0))
+
+
+def _said(choice: object) -> object:
+    return {**choice, "index": 0} if isinstance(choice, dict) else choice
 
 
 def _whole(value: object) -> int | None:

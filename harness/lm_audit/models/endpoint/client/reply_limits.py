@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -12,6 +13,24 @@ MOST_BYTES = 256 << 20
 """Log-probabilities of a prompt of a million tokens take about as much."""
 
 HEADERS = {"Accept-Encoding": "identity"}
+
+
+def bounded(client: type[Any], most_s: float) -> type[Any]:
+    """The HTTP client, with ``httpx2.ReadTimeout`` for a request that is under way for ``most_s``.
+
+    Its own time limit is that of the next byte: a server that drips headers would keep it waiting for ever.
+    """
+    import httpx2
+
+    class Bounded(client):  # type: ignore[misc]  # a class that is known when it runs
+        async def send(self, request: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(most_s):
+                    return await super().send(request, **options)
+            except TimeoutError:
+                raise httpx2.ReadTimeout("the reply drips", request=request) from None
+
+    return Bounded
 
 
 def reply_limit(who: str, timeout_s: float) -> Callable[[Any], Awaitable[None]]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from lm_audit.errors import HarnessError, ServerError, UsageError
 from lm_audit.models.endpoint.address import KEY_VARIABLE, Address, base_url, is_loopback
 from lm_audit.models.endpoint.client.questions import NoRoute, RefusedRequest
-from lm_audit.models.endpoint.client.reply_limits import HEADERS, reply_limit
+from lm_audit.models.endpoint.client.reply_limits import HEADERS, bounded, reply_limit
 from lm_audit.models.endpoint.client.secrets import Key
 from lm_audit.models.endpoint.settings import EndpointSettings
 
@@ -104,10 +104,11 @@ class Transport:
             raise UsageError(
                 f"openai:{self.address.model} needs the package openai: pip install 'pytest-lm-audit[endpoint]'"
             ) from None
+        connect_s = min(_CONNECT_S, self.settings.timeout_s)
         loopback = is_loopback(urlsplit(self.url).hostname or "")
         # A proxy is for other machines; a redirect could lead to a host that nobody named, or to plain http.
         # A private authority's file (SSL_CERT_FILE) counts for this machine too.
-        http = DefaultAsyncHttpxClient(
+        http = bounded(DefaultAsyncHttpxClient, connect_s + 2 * self.settings.timeout_s)(
             follow_redirects=False,
             trust_env=not loopback,
             verify=httpx2.create_ssl_context(trust_env=True),
@@ -117,7 +118,7 @@ class Transport:
             api_key=self._key.reveal(),
             base_url=self.url,
             max_retries=self.settings.retries,
-            timeout=Timeout(self.settings.timeout_s, connect=min(_CONNECT_S, self.settings.timeout_s)),
+            timeout=Timeout(self.settings.timeout_s, connect=connect_s),
             http_client=http,
             default_headers=HEADERS,
         )
@@ -195,7 +196,9 @@ class Transport:
             return UsageError(f"{self.who}: redirects to {target} ({status}); name that URL if it is the right one")
         if status == 429 and "insufficient_quota" in response.text:
             return UsageError(f"{self.who}: the quota is used up ({status}): {said}")
-        return ServerError(f"{self.who}: {status} after {self.settings.retries + 1} tries: {said}")
+        tries = retries_of(response) + 1
+        later = f" (Retry-After: {after[:40]})" if (after := self.hide(response.headers.get("retry-after", ""))) else ""
+        return ServerError(f"{self.who}: {status} after {tries} tr{'y' if tries == 1 else 'ies'}: {said}{later}")
 
     def _unreachable(self, error: BaseException) -> HarnessError:
         causes = list(_causes(error))
@@ -204,6 +207,8 @@ class Transport:
             return UsageError(
                 f"{self.who}: its certificate or TLS fails: {said}; a private authority's file goes into SSL_CERT_FILE"
             )
+        if any(_is_of_the_reply(one) for one in causes):
+            return ServerError(f"{self.who}: its reply broke off, or is no HTTP: {said}")
         return ServerError(f"{self.who}: cannot be reached: {said}; is a server running there?")
 
     @property
@@ -244,6 +249,18 @@ def _without_connection(error: BaseException) -> bool:
     import httpx2
 
     return any(isinstance(one, httpx2.ConnectTimeout) for one in _causes(error))
+
+
+def _is_of_the_reply(error: BaseException) -> bool:
+    """Whether the connection was made, and what came over it is no whole reply."""
+    import httpx2
+
+    return isinstance(error, httpx2.ProtocolError | httpx2.ReadError)
+
+
+def retries_of(response: Any) -> int:
+    """How often the official client had sent the request before."""
+    return int(response.request.headers.get("x-stainless-retry-count", 0))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
