@@ -49,12 +49,45 @@ def test_both_orders_of_utf_16(tmp_path: Path, mark: str) -> None:
         ("koi8-r", "Привет, как дела\n"),
         ("cp1251", "Привет, как дела\n"),
         ("utf-32", "plain\n"),
+        ("euc_kr", "대한민국의 수도는 서울이다. 다음 중 옳은 것은 무엇인가?\n"),
+        ("cp949", "나는 오늘 학교에 가서 친구를 만났다. 그 사람은 책을 읽고 있었다.\n"),
+        ("euc_kr", "남자,여자\n" * 200),
+        ("euc_jp", "東京都,大阪府,京都府,名古屋市,神戸市,日本大学,経済政策,人口問題\n"),
+        ("shift_jis", "ﾄｳｷｮｳﾄﾆﾎﾝ\n" * 20),
+        ("cp1251", "Привет хорошо\nспасибо друг\n".replace("спасибо ", "")),
+        ("koi8-r", "Привет хорошо\n" * 30),
+        ("cp1253", "πρωτεύουσα\n" * 10),
+        ("cp1256", "السلام\n" * 10),
+        ("cp874", "เมืองหลวง\n"),
+        ("gb18030", "苹果\n"),  # too short to be told from Korean
     ],
 )
 def test_other_encodings_are_refused(tmp_path: Path, encoding: str, text: str) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(text.encode(encoding))
     with pytest.raises(DataError, match=r"text\.txt.*save the file as UTF-8"):
+        text_of(path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "names"),
+    [
+        ("euc_kr", "다음 중 옳은 것은 무엇인가", "EUC-KR"),
+        ("euc_jp", "東京都大阪府京都府", "EUC-JP"),
+        ("cp1251", "Привет хорошо", "Windows-1251"),
+    ],
+)
+def test_what_an_unclear_file_may_be_is_named(tmp_path: Path, encoding: str, text: str, names: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(DataError, match=rf"row 1: .*GB18030; its bytes would also be .*{names}"):
+        text_of(path)
+
+
+def test_a_guess_is_told_with_the_other_it_could_be(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes("我们在学校里看到了很多人，他们说的话都很有意思".encode("gbk"))
+    with pytest.warns(DataWarning, match=r"read as GB18030 \(Chinese\).*would also be EUC-KR"):
         text_of(path)
 
 

@@ -87,7 +87,10 @@ def test_listing_every_number_finds_all_with_low_precision() -> None:
 
 def test_answer_is_settled_once_something_follows_every_value() -> None:
     assert not settled("It is 1234567", ["1234567"])
-    assert settled("It is 1234567.", ["1234567"])
+    assert settled("It is 1234567. ", ["1234567"]) and settled("It is 1234567!", ["1234567"])
+    assert not settled("It is 1234567.", ["1234567"])  # 1234567.5 is another number
+    assert not settled("1234567,765432", ["1234567"]) and settled("1234567,7654321 ", ["1234567"])
+    assert not settled("1234567\u202f89", ["1234567"])
     assert not settled("It is 12345678 ", ["1234567"])
     assert not settled("1234567, ", ["1234567", "7654321"])
 

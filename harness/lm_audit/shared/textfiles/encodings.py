@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lm_audit.errors import DataError, DataWarning
+from lm_audit.shared.textfiles.chinese import ChineseEvidence
 from lm_audit.shared.textfiles.paths import readable_file
 
 LFS = (b"version https://git-lfs.github.com/", "the pointer that Git LFS keeps in a file's place (git lfs pull)")
@@ -35,16 +36,14 @@ _PIECE = 2**24
 _ISO_2022 = re.compile(rb"\x1b\$[@AB()]")
 """What switches to another alphabet in texts of seven bits (ISO-2022-JP, "JIS")."""
 
-_WEIGHED = 20_000
-"""So many letters decide whether a text is Chinese."""
-
 
 def encoding_of(path: str | Path) -> str:
     """The file's encoding, read line by line so that memory stays flat.
 
-    Whether a text is GB18030 is a guess, which a ``DataWarning`` tells. Raises ``DataError`` for what is no readable
-    file or no text, with the row where a line is in neither encoding, where some lines are UTF-8 only and others
-    GB18030 only, and where what would be GB18030 is hardly Chinese (Latin-1, Big5 and Shift-JIS decode as that).
+    Whether a text is GB18030 is a guess, which a ``DataWarning`` tells, with what else it could be. Raises
+    ``DataError`` for what is no readable file or no text, with the row where a line is in neither encoding, where some
+    lines are UTF-8 only and others GB18030 only, and where what would be GB18030 is not clearly Chinese: too few
+    letters to tell, or those of EUC-KR, Shift-JIS, Big5, Windows-1251, Latin-1, which decode as that.
     """
     path = readable_file(path)
     try:
@@ -56,7 +55,7 @@ def encoding_of(path: str | Path) -> str:
 def _look(path: Path) -> str:
     first = {"utf-8": 0, "gb18030": 0}
     plausible_utf8 = 0
-    chinese = _Chinese()
+    chinese = ChineseEvidence()
     with path.open("rb") as handle:
         start = handle.read(64)
         _refuse_other_files(start, path)
@@ -87,14 +86,22 @@ def _look(path: Path) -> str:
         return "utf-8-sig"
     if not chinese.likely:
         raise DataError(
-            "is neither UTF-8 nor Chinese text in GB18030; save the file as UTF-8", file=path, row=first["gb18030"]
+            "is not UTF-8, and cannot be told to be Chinese text in GB18030"
+            f"{_or(chinese.others)}; save the file as UTF-8",
+            file=path,
+            row=first["gb18030"],
         )
     warnings.warn(
-        f"{path}: is not UTF-8 and was read as GB18030 (Chinese); if it is in another encoding, save it as UTF-8",
+        f"{path}: is not UTF-8 and was read as GB18030 (Chinese), going by its most frequent letters"
+        f"{_or(chinese.others)}; if it is in another encoding, save it as UTF-8",
         DataWarning,
         stacklevel=3,
     )
     return "gb18030"
+
+
+def _or(others: str) -> str:
+    return f"; its bytes would also be {others}" if others else ""
 
 
 def _lines(handle: BinaryIO) -> Iterator[bytes]:
@@ -118,41 +125,6 @@ def _refuse_other_files(start: bytes, path: Path) -> None:
         if start.startswith(magic):
             what = "save the file as UTF-8" if kind == "UTF-32" else "a text file is needed"
             raise DataError(f"is {kind}; {what}", file=path)
-
-
-class _Chinese:
-    """How many letters beyond ASCII are those of everyday Chinese (GB 2312 without its kana, Greek and Cyrillic)."""
-
-    def __init__(self) -> None:
-        self._all = self._usual = 0
-
-    def weigh(self, line: bytes) -> None:
-        """Count the letters of a line in GB18030."""
-        if self._all > _WEIGHED:
-            return
-        beyond = [letter for letter in line.decode("gb18030") if letter > "\x7f"]
-        self._all += len(beyond)
-        self._usual += sum(map(_is_usual, beyond))
-
-    @property
-    def likely(self) -> bool:
-        """Whether nearly all are."""
-        return self._usual >= 0.8 * self._all
-
-
-_PUNCTUATION = frozenset("“”‘’—…·、。〈〉《》「」『』【】〔〕")
-
-
-def _is_usual(letter: str) -> bool:
-    if letter in _PUNCTUATION:
-        return True
-    if not ("\u4e00" <= letter <= "\u9fff" or "\uff00" <= letter <= "\uffef"):
-        return False
-    try:
-        letter.encode("gb2312")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _encoding_of_line(line: bytes) -> str | None:

@@ -70,6 +70,51 @@ def test_a_longer_number_or_word_does_not_hold_it(answer: str) -> None:
     assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) != 1.0
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "1234567.5",
+            "1234567.01",
+            "It is 1234567.50.",
+            "1234567,5",
+            "1234567,891",
+            "1,234,567",
+            "1,1234567",
+            "1'234'567",
+        ),
+        *("0.1234567", ".1234567", "is .1234567", "3,1234567", "1234567\u202f890", "12\u00a01234567", "\u22121234567"),
+        *("1234567٫٥", "٣٬1234567", "1234567١٢", "是1234567.5。", "1234567万", "约1234567億元", "1234567½", "1234567²"),
+        *("１２３４５６７．５", "1234567’890", "1234567,12345678", "12345678,1234567"),
+    ],
+)
+def test_what_a_sign_joins_to_more_digits_is_another_number(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("1234567.", "It is 1234567. 5 others are not.", "1234567.\n2", "1. 1234567", "1) 1234567", "(1234567),5"),
+        *("1234567...", "...1234567", "1234567, 7654321", "1234567,7654321", "7654321,1234567,1111111", "1234567;2"),
+        *("1234567，7654321", "其一是1234567，3个", "1234567、7", "1234567 890 times", "1234567's", "'1234567'"),
+        *(
+            "No.1234567",
+            "$1234567",
+            "#1234567",
+            "1234567%",
+            "1234567元",
+            "1234567一",
+            "一1234567",
+            "1234567.0",
+            "key:1234567.It",
+        ),
+    ],
+)
+def test_marks_around_a_number_leave_it_what_it_is(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 1.0
+
+
 def test_words_keep_their_borders() -> None:
     assert score_boundary("答案是red-fox。", ["red-fox"]) == 1.0
     assert score_boundary("The infrared-fox", ["red-fox"]) == 0.0

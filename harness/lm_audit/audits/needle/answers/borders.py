@@ -4,10 +4,16 @@ A number is part of a longer name only beside another number or a letter that ha
 ``a1234567``. The letters of all other scripts are written next to numbers, as particles (Korean, Amharic, Hebrew) or
 since the script writes no spaces: ``是1234567。`` states 1234567. A word is bordered by what is no letter, or by a
 letter of a script without spaces, which can offer no more.
+
+What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89``, ``1,234,567``, ``0.1234567``,
+``1234567 890`` by a space that no line breaks at. A full stop ends a sentence where no digit follows it,
+``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
+as a needle has.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -23,8 +29,20 @@ _UNSPACED = (
 )
 """Letters between which lines may break without a space (UAX 14), and scripts that have other rules to that effect."""
 
-_BEFORE = {True: rf"(?<!{_GLUES}{_ON_IT})", False: rf"(?:(?<!{_LETTER}\p{{M}}*)|(?<={_UNSPACED}{_ON_IT}))"}
-_AFTER = {True: rf"(?!{_GLUES})", False: rf"(?:(?![\p{{M}}\p{{L}}\p{{N}}_])|(?={_UNSPACED}))"}
+_JOINS = r"[.,'’٫٬]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
+"""Decimal signs and those between thousands; of spaces those that hold a number together."""
+_SPACED = r"[0-9][.'’٫٬]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
+_TIMES = "[万萬亿億兆]"
+"""Ten thousand times, a hundred million times: written behind digits, they are part of the number."""
+
+_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])"
+_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES})"
+
+_BEFORE = {
+    True: rf"(?<!{_GLUES}{_ON_IT}){_NO_PART_BEFORE}",
+    False: rf"(?:(?<!{_LETTER}\p{{M}}*)|(?<={_UNSPACED}{_ON_IT}))",
+}
+_AFTER = {True: rf"(?!{_GLUES}){_NO_PART_AFTER}", False: rf"(?:(?![\p{{M}}\p{{L}}\p{{N}}_])|(?={_UNSPACED}))"}
 
 
 @cache
@@ -38,3 +56,7 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
     before = _BEFORE[number or first.isdecimal()] if number or first.isalnum() else ""
     after = _AFTER[number or last.isdecimal()] if number or last.isalnum() else ""
     return regex.compile(before + pattern + after, regex.IGNORECASE)
+
+
+MAY_GROW = re.compile(r"(?:[.,'’٫٬][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
+"""What may stand behind a number at the end of a text that goes on, so that it may yet be part of another one."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.audits.needle.answers.borders import NUMBERS, whole
+from lm_audit.audits.needle.answers.borders import MAY_GROW, NUMBERS, whole
 from lm_audit.models.text.thinking import split_reply
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -26,7 +26,9 @@ def _plain(text: str) -> str:
     """The text in composed characters (NFC), with decimal digits of any script and full-width signs as ASCII."""
     if text.isascii():
         return text
-    return "".join(_ascii(character) for character in unicodedata.normalize("NFC", text))
+    # A full-width comma parts clauses and numbers; between digits an ASCII comma would join them.
+    text = re.sub(r"(?<=[0-9])，(?=[0-9])", "、", unicodedata.normalize("NFC", text))
+    return "".join(map(_ascii, text))
 
 
 def _ascii(character: str) -> str:
@@ -64,7 +66,9 @@ def precision(prediction: str, references: Sequence[str]) -> float | None:
 def settled(prediction: str, references: Sequence[str]) -> bool:
     """Whether no further text can change the scores: each reference stands there, and something ended it."""
     text = _plain(prediction)
-    return all(any(found.end() < len(text) for found in _whole_word(one).finditer(text)) for one in references)
+    return all(
+        any(not MAY_GROW.match(text, found.end()) for found in _whole_word(one).finditer(text)) for one in references
+    )
 
 
 def _contains(prediction: str, reference: str) -> bool:
