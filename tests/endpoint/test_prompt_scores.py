@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import LanguageModel, load_model
@@ -138,6 +139,55 @@ def test_a_server_whose_scores_are_not_the_prompt_s_has_none(
     with made_server(_change(edit, small, way), routes=tokenize) as made:
         offer = load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD]
     assert not offer.has and way in offer.why
+
+
+def _with_top(model: LanguageModel, way: Way, factor: float, told: int) -> Callable[[str, Body], Body]:
+    """A server that tells the likeliest tokens of each place, ``told`` at most, in logarithms of another base."""
+    scoring = Scoring(model, way)
+
+    def places(ids: list[int]) -> list[dict[int, float]]:
+        with torch.no_grad():
+            table = model.module(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1) * factor
+        best = [row.topk(told) for row in table[:-1]]
+        return [
+            {own: float(row[own]), **dict(zip(one.indices.tolist(), one.values.tolist(), strict=True))}
+            for row, one, own in zip(table, best, ids[1:], strict=False)
+        ]
+
+    def answer(route: str, body: Body) -> Body:
+        said = scoring.answer(route, body)
+        choice, prompt = said["choices"][0], body.get("prompt")
+        if not (choice.get("prompt_logprobs") or choice.get("logprobs")):
+            return said
+        ids = list(prompt) if isinstance(prompt, list) else list(model.tokenizer(str(prompt))["input_ids"])
+        if choice.get("prompt_logprobs"):
+            choice["prompt_logprobs"] = [
+                None,
+                *(
+                    {
+                        str(one): {"logprob": value, "rank": 1, "decoded_token": model.tokenizer.decode([one])}
+                        for one, value in place.items()
+                    }
+                    for place in places(ids)
+                ),
+            ]
+        else:
+            tops = [{str(one): value for one, value in place.items()} for place in places(ids)]
+            own = [float(next(iter(place.values()))) for place in places(ids)]
+            choice["logprobs"] |= {"top_logprobs": [None, *tops, None], "token_logprobs": [None, *own, -1.0]}
+        return said
+
+    return answer
+
+
+@pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
+@pytest.mark.parametrize("told", [5, 20])
+def test_logarithms_of_base_two_are_told_by_whole_places(small: LanguageModel, way: Way, told: int) -> None:
+    tokenize = {"/tokenize": Scoring(small, way).tokenize}
+    for factor, has in ((1.0, True), (1 / math.log(2), False)):
+        with made_server(_with_top(small, way, factor, told), routes=tokenize) as made:
+            offer = load_model(made.spec, endpoint=QUICK).offers[Capability.LOGLIKELIHOOD]
+        assert offer.has == has and ("of base 2" in offer.why) == (not has)
 
 
 ODD = [("naïve 東京", " 🦙é x"), ("\U0001f1ea\U0001f1fa", " 東")]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lm_audit.models.generation.in_slots.slot_check import Slots
     from lm_audit.models.generation.shared_prefix import Completion
     from lm_audit.models.generation.stepping import Stepping
-    from lm_audit.models.text.thinking import ThoughtMarkers
+    from lm_audit.models.text.thought_markers import ThoughtMarkers
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
-from lm_audit.models.text.thinking import MARKERS, left_open, opened_thought, split_reply
+from lm_audit.models.text.thinking import left_open, opened_thought, split_reply
+from lm_audit.models.text.thought_markers import MARKERS
 from tests.models.pretrained import as_causal, pretrained_tokenizer
 from tests.models.small_models import small_llama
 
@@ -58,6 +59,11 @@ class TestSplitting:
             "Here are my reasoning steps:\n9\n[BEGIN FINAL RESPONSE]\nThe number is 7.\n[END FINAL RESPONSE]",
             "9, no\n[BEGIN FINAL RESPONSE]\nThe number is 7.",  # the template had opened it
             "## Thinking\n\n9\n\n## Final Response\n\nThe number is 7.",
+            "[unused16]9[unused17]The number is 7.",
+            "<|im_start|>assistant/think\n9<|im_end|>\n<|im_start|>assistant\nThe number is 7.",
+            "<|START_THINKING|>9<|END_THINKING|><|START_TEXT|>The number is 7.<|END_TEXT|>",
+            "<think>9</think><answer><|begin_of_box|>The number is 7.<|end_of_box|></answer>",
+            "<analysis>9</analysis>The number is 7.",
             "<|channel|>analysis<|message|>9<|end|><|start|>assistant"
             "<|channel|>final <|constrain|>text<|message|>The number is 7.",
         ],

@@ -16,7 +16,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.endpoint.client.client import Client
 from lm_audit.models.endpoint.client.questions import Question, RefusedRequest, Reply, no_route
 from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts, PromptScores
-from lm_audit.models.endpoint.scores import scored_tokens
+from lm_audit.models.endpoint.scores import TOLD_ENOUGH, check_base, request_of, scored_tokens
 from lm_audit.models.endpoint.tokens.server_tokenizer import Dialect, offsets_of, tokenize
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -254,6 +254,7 @@ def _prompt_scores(client: Client, counted: _TokenCounts) -> tuple[PromptScores 
     reasons = []
     for way in _WAYS:
         try:
+            _check_base(client, way)
             means = [[_mean_score(client, way, text) for text in pair] for pair in LIKELY]
         except ModelError as error:
             said = str(error).rpartition(f"{client.url}: ")[2].removeprefix(": ")
@@ -281,7 +282,13 @@ def _mean_score(client: Client, way: PromptScores, text: str) -> float:
     return sum(found.logprobs) / len(found.logprobs)
 
 
-def request_of(way: PromptScores) -> dict[str, Any]:
-    """What a request holds that asks for the log-probabilities of its prompt."""
-    ask: dict[str, Any] = {"max_tokens": 1, "temperature": 0}
-    return ask | ({"prompt_logprobs": 1} if way == "prompt_logprobs" else {"echo": True, "logprobs": 1})
+def _check_base(client: Client, way: PromptScores) -> None:
+    """``ServerError`` where the likeliest tokens at each place show another base than e; nothing where few are told."""
+    top: list[tuple[tuple[int | str, float], ...]] = []
+    for text, _ in LIKELY:
+        for told in (_TOP, TOLD_ENOUGH):
+            reply = _try(client, Question("completions", {"prompt": text, **request_of(way, told)}))
+            if isinstance(reply, Reply):
+                top.extend(scored_tokens(reply, way, text=text, who="").top)
+                break
+    check_base(top, "")

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from lm_audit.errors import ContextError, ModelError, UsageError, beyond_context
 from lm_audit.models.capabilities import Capability, Offers
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.endpoint.asking import request_of
 from lm_audit.models.endpoint.bodies import chat_body, own_seed, text_body
 from lm_audit.models.endpoint.client.client import Client
 from lm_audit.models.endpoint.client.questions import Question, Reply
 from lm_audit.models.endpoint.exchanges import Exchanges, provenance_of
 from lm_audit.models.endpoint.facts import EndpointFacts
 from lm_audit.models.endpoint.replies import finish_of, text_and_reasoning
-from lm_audit.models.endpoint.scores import scored_tokens
+from lm_audit.models.endpoint.scores import request_of, scored_tokens
 from lm_audit.models.endpoint.traffic import Traffic
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.models.generation.shared_prefix import Completion, Enough
@@ -30,7 +29,7 @@ from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncoder, check_sizes
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.prompts import Prompt
-from lm_audit.models.text.thinking import ThoughtMarkers
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
 DEVICE = "endpoint"

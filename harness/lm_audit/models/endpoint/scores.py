@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lm_audit.errors import ModelError, ServerError
 from lm_audit.models.endpoint.client.questions import Reply
@@ -24,6 +25,12 @@ class ScoredTokens:
     logprobs: tuple[float, ...]
     ranks: tuple[int, ...]
     top: tuple[tuple[tuple[int | str, float], ...], ...]
+
+
+def request_of(way: PromptScores, told: int = 1) -> dict[str, Any]:
+    """What a request holds that asks for the log-probabilities of its prompt, and of ``told`` tokens at each place."""
+    ask: dict[str, Any] = {"max_tokens": 1, "temperature": 0}
+    return ask | ({"prompt_logprobs": told} if way == "prompt_logprobs" else {"echo": True, "logprobs": told})
 
 
 def scored_tokens(
@@ -114,6 +121,26 @@ def _check_together(values: Sequence[float], who: str, place: int) -> None:
         raise ServerError(
             f"{who}: the probabilities of {len(values)} tokens at place {place} add up to {total:.3g}, so the"
             " numbers are no natural logarithms of probabilities"
+        )
+
+
+TOLD_ENOUGH = 5
+"""So many tokens of a place show the base of the logarithms; fewer leave room for the rest whatever it is."""
+_NEARLY_ALL, _PLACES = 0.7, 3
+
+
+def check_base(top: Sequence[Sequence[tuple[object, float]]], who: str) -> None:
+    """``ServerError`` where logarithms are of base 2 by all that they say of whole places.
+
+    Powers of 2 of natural logarithms are too large, p^0.69 each, and exceed 1 together wherever a few tokens have most
+    of the probability. Those of logarithms of base 2 are the probabilities, and never do.
+    """
+    places = [math.fsum(2.0**value for _, value in one) for one in top if len(one) >= TOLD_ENOUGH]
+    full = [total for total in places if total >= _NEARLY_ALL]
+    if len(full) >= _PLACES and max(full) <= 1.001:
+        raise ServerError(
+            f"{who}: the likeliest tokens of {len(full)} places add up to {min(full):.3g} to {max(full):.3g} as powers "
+            "of 2 and never to more than 1, as natural logarithms would: these are logarithms of base 2"
         )
 
 

@@ -20,7 +20,8 @@ from lm_audit.models.generation.stepping import Stepping
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
 from lm_audit.models.text.chat import template_source
 from lm_audit.models.text.prompts import EncodedPrompt, Prompt, encode_prompts
-from lm_audit.models.text.thinking import Reply, ThoughtMarkers, may_think, split_reply
+from lm_audit.models.text.thinking import Reply, may_think, split_reply
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

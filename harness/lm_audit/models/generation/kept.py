@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.models.text.thinking import ThoughtMarkers
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.shared.answers import next_call
 
 

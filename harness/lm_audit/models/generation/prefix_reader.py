@@ -16,7 +16,8 @@ from lm_audit.models.context import attention_reach, changes_at_every_step, cont
 from lm_audit.models.generation.stepping import Stepping
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.text.thinking import ThoughtMarkers, split_reply
+from lm_audit.models.text.thinking import split_reply
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

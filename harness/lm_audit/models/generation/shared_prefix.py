@@ -25,7 +25,8 @@ from lm_audit.models.generation.sampling import Picker
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.text.text_ids import check_ids
-from lm_audit.models.text.thinking import ThoughtMarkers, split_reply
+from lm_audit.models.text.thinking import split_reply
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

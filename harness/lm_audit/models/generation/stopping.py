@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from lm_audit.models.text.thinking import ThoughtMarkers, marker_ids
+from lm_audit.models.text.thinking import marker_ids
 from lm_audit.models.text.thought_budget import ThoughtBudget
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

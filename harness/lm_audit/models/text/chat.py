@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from lm_audit.errors import DataError, ModelError, UsageError
-from lm_audit.models.text.thinking import ThoughtMarkers, left_open
+from lm_audit.models.text.thinking import left_open
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.textfiles.json_text import NotJsonError, parse_json
 

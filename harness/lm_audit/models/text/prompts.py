@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.errors import ContextError, UsageError, beyond_context
 from lm_audit.models.context import context_window, window_hint
 from lm_audit.models.text.text_ids import check_ids, prompt_ids
-from lm_audit.models.text.thinking import ThoughtMarkers, opened_thought
+from lm_audit.models.text.thinking import opened_thought
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lm_audit.models.text.thinking import ThoughtMarkers, closing_found, opening_state
+from lm_audit.models.text.thinking import closing_found, opening_state
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
 Decode = Callable[[Sequence[int]], str]

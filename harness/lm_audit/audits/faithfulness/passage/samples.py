@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from lm_audit.errors import DataError, UsageError
-from lm_audit.models.text.thinking import MARKERS, closings_in, unwrapped
+from lm_audit.models.text.thinking import closings_in, unwrapped
+from lm_audit.models.text.thought_markers import MARKERS
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, text_field, texts_field
 

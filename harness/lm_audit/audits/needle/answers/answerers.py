@@ -13,7 +13,8 @@ from lm_audit.audits.needle.samples.frame import MESSAGES
 from lm_audit.audits.needle.samples.sample import Sample, hash_ids
 from lm_audit.audits.needle.samples.wording import join_keys
 from lm_audit.errors import ContextError, DataError, beyond_context
-from lm_audit.models.text.thinking import MARKERS, Reply, opened_thought, split_reply
+from lm_audit.models.text.thinking import Reply, opened_thought, split_reply
+from lm_audit.models.text.thought_markers import MARKERS
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel

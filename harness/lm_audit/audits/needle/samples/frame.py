@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from lm_audit.audits.needle.samples.template_text import PLACE, check_template
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatTemplate, template_source
-from lm_audit.models.text.thinking import ThoughtMarkers, left_open
+from lm_audit.models.text.thinking import left_open
+from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
 MESSAGES = "messages"

@@ -1,0 +1,104 @@
+"""How families of models mark a thought, by their own chat templates and model cards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ThoughtMarkers:
+    """How a family of models opens and closes its thought.
+
+    ``opening`` and ``closing`` are regular expressions. ``written`` is the opening as a model or a template writes it,
+    ``close`` what closes a thought from outside. ``whole``: these are words of ordinary prose, which mark a thought
+    only where a text begins with the opening and the closing follows.
+    """
+
+    name: str
+    opening: str
+    closing: str
+    written: str
+    close: str
+    whole: bool = False
+
+
+def _tags(opening: str, closing: str) -> ThoughtMarkers:
+    return ThoughtMarkers(opening, _spelt(opening), _spelt(closing), opening, f"\n{closing}\n\n")
+
+
+def _spelt(tag: str) -> str:
+    """The ways to spell a tag: one of XML may hold white space and attributes."""
+    if not re.fullmatch(r"</?[a-z_]+>", tag):
+        return re.escape(tag)
+    return re.escape(tag[:-1]) + (r"\s*>" if tag[1] == "/" else r"(?:\s[^<>]{0,80})?>")
+
+
+MARKERS: tuple[ThoughtMarkers, ...] = (
+    _tags("<think>", "</think>"),  # DeepSeek-R1, Qwen3, QwQ, Hunyuan, GLM, Granite 3.3, MiMo, Nemotron, SmolLM3
+    _tags("<thinking>", "</thinking>"),
+    _tags("<thought>", "</thought>"),  # EXAONE Deep
+    _tags("<thoughts>", "</thoughts>"),
+    _tags("<reasoning>", "</reasoning>"),
+    _tags("<reason>", "</reason>"),
+    _tags("<analysis>", "</analysis>"),
+    _tags("<reflection>", "</reflection>"),
+    _tags("<inner_monologue>", "</inner_monologue>"),
+    _tags("<scratchpad>", "</scratchpad>"),
+    _tags("<longcat_think>", "</longcat_think>"),
+    _tags("<seed:think>", "</seed:think>"),  # Seed-OSS
+    _tags("[THINK]", "[/THINK]"),  # Magistral
+    _tags("◁think▷", "◁/think▷"),  # Kimi
+    _tags("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
+    _tags("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A Reasoning
+    _tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+    _tags("[unused16]", "[unused17]"),  # openPangu
+    ThoughtMarkers(  # HyperCLOVA X SEED Think
+        "assistant/think",
+        r"<\|im_start\|>assistant/think\n",
+        r"(?:<\|im_end\|>\s*)?<\|im_start\|>assistant\n",
+        "<|im_start|>assistant/think\n",
+        "<|im_end|>\n<|im_start|>assistant\n",
+    ),
+    ThoughtMarkers(  # gpt-oss: whatever comes before the channel "final"
+        "<|channel|>",
+        r"<\|channel\|>(?:analysis|commentary)(?:[^<]*<\|message\|>)?",
+        r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final(?:(?:[^<]|<\|constrain\|>)*<\|message\|>)?",
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
+    ThoughtMarkers(  # Solar Open
+        "<|think|>",
+        r"<\|think\|>",
+        r"<\|end\|>(?:<\|begin\|>assistant)?<\|content\|>",
+        "<|think|>",
+        "<|end|><|begin|>assistant<|content|>",
+    ),
+    ThoughtMarkers("<|channel>", r"<\|channel>thought\n?", r"<channel\|>", "<|channel>thought\n", "\n<channel|>"),
+    # gpt-oss where whoever decoded its reply left the special tokens out.
+    ThoughtMarkers("analysis", r"\Aanalysis", r"assistantfinal", "analysis", "assistantfinal", whole=True),
+    ThoughtMarkers(  # Apriel, whose template opens it; elsewhere these words are prose unless the closing follows
+        "Here are my reasoning steps:",
+        r"\AHere are my reasoning steps:(?=[\s\S]*\[BEGIN FINAL RESPONSE\])",
+        r"\[BEGIN FINAL RESPONSE\]",
+        "Here are my reasoning steps:\n",
+        "\n[BEGIN FINAL RESPONSE]\n",
+    ),
+    ThoughtMarkers(  # HuatuoGPT
+        "## Thinking",
+        r"\A## Thinking\n",
+        r"^## Final Response\n",
+        "## Thinking\n",
+        "\n\n## Final Response\n\n",
+        whole=True,
+    ),
+    ThoughtMarkers(  # Granite 3.2
+        "Here is my thought process:",
+        r"\AHere(?: is|'s) my thought process:",
+        r"^Here(?: is|'s) my response:",
+        "Here is my thought process:",
+        "\n\nHere is my response:\n",
+        whole=True,
+    ),
+)
+"""Every known way to mark a thought."""
