@@ -207,6 +207,19 @@ def test_a_model_that_the_server_does_not_know_is_told_in_its_words() -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("entries", [[], {}, ["made"], [{"id": 5}, None], "made"])
+def test_a_list_without_a_model_that_could_be_named_is_none(entries: object) -> None:
+    with made_server() as made:
+        made.entries = entries
+        assert ask(made)[0].text == "two one"
+
+
+def test_a_model_in_other_case_is_suggested() -> None:
+    with made_server() as made, pytest.raises(UsageError, match="no such model there; did you mean 'MADE'"):
+        made.entries = [{"id": "other"}, {"id": "MADE"}]
+        ask(made)
+
+
 def test_a_server_that_leaves_a_greeting_in_tls_unanswered_is_given_up_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]

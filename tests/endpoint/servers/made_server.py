@@ -46,6 +46,8 @@ class Made:
     keys: list[str] = field(default_factory=list)
     listed: int = 0
     """How often it was asked which models it has."""
+    entries: object = None
+    """What the list of models holds in place of this one."""
     context: int | None = None
     delay_s: float = 0.0
     trickle_s: float = 0.0
@@ -95,7 +97,8 @@ def made_server(
             if self.path.endswith("/models"):
                 made.listed += 1
                 entry = {"id": made.model, "object": "model", "max_model_len": made.context}
-                self._say(200, json.dumps({"object": "list", "data": [entry]}))
+                data = [entry] if made.entries is None else made.entries
+                self._say(200, json.dumps({"object": "list", "data": data}))
             elif self.path in further:
                 self._say(200, json.dumps(further[self.path](self.path, {})))
             else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from lm_audit.errors import ModelError, UsageError
@@ -19,6 +18,7 @@ from lm_audit.models.endpoint.facts import HIDDEN_TEMPLATE, EndpointFacts, Promp
 from lm_audit.models.endpoint.scores import TOLD_ENOUGH, check_base, request_of, scored_tokens
 from lm_audit.models.endpoint.tokens.server_tokenizer import Dialect, offsets_of, tokenize
 from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.shared.number_checks import suggestion
 
 FITS = "The capital of France is Paris"
 LIKELY = (
@@ -111,18 +111,19 @@ def _listed(client: Client) -> Mapping[str, Any]:
     """The server's own entry of the model; ``UsageError`` where it lists others only. Empty where it lists none."""
     said = client.get("/v1/models")
     entries = said.get("data") if isinstance(said, dict) else None
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list):
         return {}
     entries = [one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    if not entries:
+        return {}
     for entry in entries:
         aliases = entry.get("aliases")
         if client.address.model in (entry["id"], *(aliases if isinstance(aliases, list) else ())):
             return dict(entry)
     names = [str(entry["id"]) for entry in entries]
-    near = get_close_matches(client.address.model, names, 1, 0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = suggestion(client.address.model, names) or ";"
     raise UsageError(
-        f"openai:{client.address.model} at {client.url}: no such model there{hint or ';'} it serves "
+        f"openai:{client.address.model} at {client.url}: no such model there{hint} it serves "
         f"{', '.join(map(repr, names[:10]))}{' and more' if len(names) > 10 else ''}"
     )
 
