@@ -43,4 +43,5 @@ def test_chance_has_the_digits_of_the_value_but_never_becomes_nothing() -> None:
 
 def test_p_values_are_written_as_such() -> None:
     assert [p_text(p) for p in (0.31234, 0.00239, 3e-9, 1.0)] == ["0.31", "0.0024", "< 0.0001", "1"]
+    assert [p_text(p) for p in (0.04968, 0.05, 0.05021, 0.049996)] == ["0.0497", "0.050", "0.0502", "0.0499960"]
     assert value_text(Estimate(3e-9, unit="p")) == "< 0.0001"

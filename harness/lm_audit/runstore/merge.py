@@ -62,7 +62,9 @@ def merge_runs(folders: Sequence[Path], out: Path, *, partial: bool = False) -> 
 def _absent(members: Sequence[Member], missing: Sequence[int]) -> str:
     of = next(iter(members[0].shards)).of
     names = ", ".join(f"{index}/{of}" for index in missing)
-    return f"cannot merge: {len(missing)} of {of} shards are missing: {names}; run them, or merge without: --partial"
+    return (
+        f"cannot merge: {len(missing)} of {of} shards are missing: {names}; run them, or leave them out with --partial"
+    )
 
 
 def _copy(one: Member, draft: RunFolder) -> None:

@@ -37,8 +37,11 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value: ``0.31``, ``0.0024``, ``< 0.0001``."""
-    return "< 0.0001" if p < 0.0001 else "1" if p >= 0.995 else number(p, 2)
+    """A p-value: ``0.31``, ``0.0024``, ``< 0.0001``. One beside 0.05, where a verdict turns, is not rounded onto it."""
+    if p < 0.0001 or p >= 0.995:
+        return "< 0.0001" if p < 0.0001 else "1"
+    texts = [number(p, digits) for digits in (2, 3, 4, 6)]
+    return next((text for text in texts if p == 0.05 or float(text) != 0.05), texts[-1])
 
 
 def value_text(estimate: Estimate) -> str:

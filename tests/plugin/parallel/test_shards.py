@@ -141,7 +141,7 @@ def test_command(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["merge", *(str(runs[f"{index}/3"]) for index in (1, 2, 3)), "-o", str(out)]) == 0
     assert f"merged 3 runs, {CASES} cases: {out}" in capsys.readouterr().out
     assert main(["merge", str(runs["1/3"]), str(runs["2/3"]), "-o", str(tmp_path / "other")]) == 2
-    assert "1 of 3 shards are missing: 3/3; run them, or merge without: --partial" in capsys.readouterr().err
+    assert "1 of 3 shards are missing: 3/3; run them, or leave them out with --partial" in capsys.readouterr().err
     assert main(["merge", str(runs["1/3"]), "-o", str(tmp_path / "other"), "--partial"]) == 0
     assert "warning: without shards 2, 3" in capsys.readouterr().err
 
