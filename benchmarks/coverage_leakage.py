@@ -99,15 +99,26 @@ def of_files(sizes: list[int], spread: float, name: str) -> Design:
     return Design("mean over files", f"{name}, file SD {spread:g}", "93 to 97 %", trial)
 
 
-def hits_of_files(files: int, each: int) -> Design:
-    """Shares of options hit where a few files hold nearly all hits: true for files in general."""
+def hits_of_files(files: int, each: int, centre: float = 0.1, together: float = 2.0, uneven: float = 0.0) -> Design:
+    """Shares of options hit, true for files in general.
+
+    Files hit ``centre`` of their options on average, by a beta distribution whose parameters add up to ``together``: at
+    2 and 0.1 a few files hold nearly all hits, at infinity all files are alike. File sizes are lognormal with an SD of
+    ``uneven``.
+    """
 
     def trial(rng: np.random.Generator, seed: int) -> bool | None:
-        shares = np.repeat(rng.beta(0.2, 1.8, files), each)
-        values, names = rng.binomial(4, shares) / 4, in_files([each] * files)
-        return inside(mean_of(values, names, unit="", seed=seed, limits=(0.0, 1.0), kind="counts"), 0.1)
+        shares = np.full(files, centre)
+        if np.isfinite(together):
+            shares = rng.beta(centre * together, (1 - centre) * together, files)
+        sizes = np.maximum(1, (each * np.exp(uneven * rng.normal(size=files))).astype(int))
+        values = rng.binomial(4, np.repeat(shares, sizes)) / 4
+        found = mean_of(values, in_files(sizes), unit="", seed=seed, limits=(0.0, 1.0), kind="counts")
+        return inside(found, centre)
 
-    return Design("hits over files", f"{files} files of {each}, files all or nothing, 0.1 hit", "at least 93 %", trial)
+    what = f"{files} files of {each}" + f" times e to the {uneven:g}" * (uneven > 0)
+    alike = f"a beta of {together:g}" if np.isfinite(together) else "all alike"
+    return Design("hits over files", f"{what}, {centre:g} hit, files of {alike}", "at least 93 %", trial)
 
 
 def place_of_files(files: int, each: int) -> Design:
@@ -263,8 +274,13 @@ def designs() -> Iterator[Design]:
         for memorised in (0.0, 0.1, 0.5):
             for uneven in (0.0, 1.0):
                 yield mitigation(57, 100, scored, memorised, uneven)
-    for files, each in ((6, 4), (12, 3), (20, 5)):
+    for files, each in ((12, 3), (20, 5)):
         yield hits_of_files(files, each)
+    for files, each, uneven in ((6, 4, 0.0), (8, 5, 0.0), (12, 5, 0.7), (8, 10, 1.0), (20, 3, 0.5), (57, 2, 0.0)):
+        for centre, together in ((0.05, 2.0), (0.1, 2.0), (0.2, 2.0), (0.9, 2.0), (0.3, 2.0), (0.3, 1.0), (0.05, 10.0)):
+            yield hits_of_files(files, each, centre, together, uneven)
+        for centre, together in ((0.2, 10.0), (0.3, 20.0), (0.1, np.inf), (0.3, np.inf)):
+            yield hits_of_files(files, each, centre, together, uneven)
 
 
 def measured(index: int, trials: int) -> tuple[float, int]:

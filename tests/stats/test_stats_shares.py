@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 
-from lm_audit.stats import clopper_pearson, share, share_limits
+from lm_audit.stats import clopper_pearson, clustered_mean, share, share_limits
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 12, 24, 200])
@@ -68,3 +68,24 @@ def test_it_covers(clusters: int, size: int, p: float, rho: float) -> None:
         found = share((rng.random(clusters * size) < chance[labels]).astype(float), labels)
         hits += found.low is not None and found.low <= p <= (found.high or 0)
     assert hits / 400 >= 0.93
+
+
+def test_clusters_of_unequal_sizes_are_fewer_in_effect() -> None:
+    """What clusters add to the variance counts by as much more as they are fewer; below six all of it does."""
+    rng = np.random.default_rng(4)
+    for sizes in ([9, 3, 3, 3, 3, 3, 3, 3, 3], [30, 4, 4, 3, 3, 2, 2]):
+        labels = np.repeat(range(len(sizes)), sizes)
+        values = (rng.random(len(labels)) < rng.beta(0.5, 0.5, len(sizes))[labels]).astype(float)
+        mean, n = values.mean(), len(values)
+        plain = clustered_mean(values, labels)
+        assert plain.high is not None and plain.value is not None
+        # The t's half width is that of the effective answers, whose own t has n - 1 degrees of freedom.
+        variance = ((plain.high - plain.value) / t.ppf(0.975, n - 1)) ** 2
+        even = sum(sizes) ** 2 / sum(k * k for k in sizes) / len(sizes)
+        alone = mean * (1 - mean) / n
+        many = even * len(sizes) >= 6
+        whole = alone + max(0.0, variance - alone) / even if many else max(alone, variance) / even
+        found = share(values, labels)
+        assert (found.low, found.high) == pytest.approx(share_limits(mean, mean * (1 - mean) / whole))
+    none = share(np.zeros(48), np.repeat(range(7), [30, 4, 4, 3, 3, 2, 2]))
+    assert none.high == pytest.approx(1 - 0.025 ** (958 / 48**2))

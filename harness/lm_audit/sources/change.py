@@ -242,7 +242,14 @@ def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clus
         return work.tested(evaluate(1.0 - of_b), evaluate(of_b))
 
     options: dict[str, Any] = {"width": len(codes), "resolution": work.resolution, "slow": work.slow}
-    return drawn_test(change, draw, len(own), seed=work.seed, **options)
+    return drawn_test(change, draw, len(own), least=_least(first, second), seed=work.seed, **options)
+
+
+def _least(first: Clustering, second: Clustering) -> float:
+    """The share of ways to deal out the clusters that are as they were, or, of as many in both runs, exchanged."""
+    sizes = [(int((first.strata == k).sum()), int((second.strata == k).sum())) for k in {*first.strata, *second.strata}]
+    ways = math.prod(math.comb(one + other, one) for one, other in sizes)
+    return (2 if all(one == other for one, other in sizes) else 1) / ways
 
 
 def _sum(first: Spread, second: Spread) -> Spread:

@@ -88,7 +88,7 @@ def swap_test(
         return Tested(_reached(sizes, sides) / len(patterns), floor)
     return drawn_test(
         change, lambda rng, size: rng.integers(0, 2, (size, moved)).astype(np.float64),
-        moved, width=width, resolution=resolution, sides=sides, slow=slow, seed=seed,
+        moved, least=2.0 ** (1 - moved), width=width, resolution=resolution, sides=sides, slow=slow, seed=seed,
     )  # fmt: skip
 
 
@@ -97,13 +97,18 @@ def drawn_test(
     draw: Callable[[np.random.Generator, int], Floats],
     count: int,
     *,
+    least: float,
     width: int,
     resolution: float,
     slow: bool,
     seed: int,
     sides: Sequence[Side] = (),
 ) -> Tested:
-    """The same by ``draw``-ing rearrangements of ``count`` clusters: p = (1 + k) / (1 + R)."""
+    """The same by ``draw``-ing rearrangements of ``count`` clusters: p = (1 + k) / (1 + R).
+
+    ``least`` is the share of all rearrangements that change the statistic as much as the runs do, whatever the data:
+    below it p falls by luck alone.
+    """
     rng, wanted = np.random.default_rng(seed), draws_for(resolution)
     first, wanted = (FIRST_DRAWS // 4, min(wanted, FIRST_DRAWS)) if slow else (FIRST_DRAWS, wanted)
     patterns = np.vstack([np.zeros((1, count)), draw(rng, first)])
@@ -113,7 +118,7 @@ def drawn_test(
         more = draw(rng, wanted - first)
         changes = np.concatenate([changes, _changes(change, more, max(width, count))])
         reached = _reached(_sizes(changes, np.vstack([patterns, more]), sides), sides)
-    return Tested(reached / len(changes), 1 / (1 + wanted))
+    return Tested(reached / len(changes), max(least, 1 / (1 + wanted)))
 
 
 def draws_for(resolution: float) -> int:

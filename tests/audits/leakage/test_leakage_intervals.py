@@ -14,6 +14,7 @@ import pytest
 from lm_audit.audits.leakage import Benchmark, Item, load_benchmark, neighbour_places, paired_sign_flip
 from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
 from lm_audit.audits.leakage.signs import UNREACHABLE
+from lm_audit.stats import share
 from tests.present import present
 
 TRIALS = 300
@@ -43,6 +44,10 @@ simulation = benchmark_script()
         (simulation.of_files([2, 3, 4, 5, 6, 30], 0.3, ""), 0.90, 0.995),
         (simulation.of_files([4] * 6, 1.0, ""), 0.90, 0.99),
         (simulation.place_of_files(7, 12), 0.90, 0.99),
+        # A t over files holds 80% of the first, 75% of the second and 94% of the third.
+        (simulation.hits_of_files(8, 5), 0.90, 1.0),
+        (simulation.hits_of_files(8, 10, uneven=1.0), 0.90, 1.0),
+        (simulation.hits_of_files(12, 4, 0.3, np.inf), 0.90, 0.99),
         # Hits are few and skewed: at least 95% of them.
         (simulation.published(57, 100, 60, 0.15), 0.90, 1.0),
         (simulation.published(57, 100, 12, 1, centre=0.1, uneven=1.0), 0.93, 1.0),
@@ -106,6 +111,43 @@ def test_few_questions_and_equal_values_are_no_certainty() -> None:
     assert equal.low is not None and equal.low < 0.8 and equal.high == 1
     unbounded = mean_of(np.ones(12), ["f"] * 12, unit="x", seed=0)
     assert unbounded.value == 1 and unbounded.low is None and "all values are equal" in (unbounded.note or "")
+
+
+@pytest.mark.parametrize(
+    ("hits", "few"),
+    [
+        ([4, 0, 0, 0, 0, 0, 0, 0], True),
+        ([0, 4, 4, 4, 4, 4, 4, 4], True),  # the misses are one file's
+        ([4, 4, 4, 3, 0, 0, 0, 0], True),
+        ([2, 2, 1, 2, 1, 2, 2, 1], False),
+        ([1, 1, 1, 1, 1, 1, 0, 1], False),
+    ],
+)
+def test_hits_of_a_few_files_are_no_share_of_all(hits: list[int], few: bool) -> None:
+    """Eight files of four questions, so many of which are hit: the t over files, or Clopper-Pearson's at what they are
+    worth, where that reaches further."""
+    values = np.concatenate([np.repeat([1.0, 0.0], [hit, 4 - hit]) for hit in hits])
+    names = [f"f{k // 4}" for k in range(32)]
+    plain = mean_of(values, names, unit="x", seed=0)
+    found = mean_of(values, names, unit="x", seed=0, limits=(0.0, 1.0), kind="counts")
+    assert ("effective answers" in found.method) is few
+    exact = share(values, names)
+    lows, highs = (plain.low, exact.low), (plain.high, exact.high)
+    low, high = (min(map(present, lows)), max(map(present, highs))) if few else (lows[0], highs[0])
+    assert (found.low, found.high) == pytest.approx((max(0.0, present(low)), min(1.0, present(high))))
+    assert (found.units, found.fewest, found.n) == (8, 6, 32)
+    wider = mean_of(4 * values - 1, names, unit="x", seed=0, limits=(-1.0, 3.0), kind="counts")
+    assert (wider.low, wider.high) == pytest.approx((4 * present(found.low) - 1, 4 * present(found.high) - 1))
+
+
+def test_files_whose_sizes_are_worth_fewer_than_six_say_little() -> None:
+    names = [f"f{k}" for k in range(7)] + ["f0"] * 30
+    values = np.tile([1.0, 0.0, 0.0], 13)[:37]
+    assert "effective answers" in mean_of(values, names, unit="x", seed=0, limits=(0.0, 1.0)).method
+    even = [f"f{k % 7}" for k in range(36)]
+    assert "effective answers" not in mean_of(values[:36], even, unit="x", seed=0, limits=(0.0, 1.0)).method
+    nothing = mean_of(np.zeros(24), [f"f{k % 6}" for k in range(24)], unit="x", seed=0, limits=(0.0, 1.0))
+    assert nothing.low == 0 and nothing.high == pytest.approx(1 - 0.025 ** (1 / 6))
 
 
 def test_what_an_interval_speaks_of_is_said() -> None:

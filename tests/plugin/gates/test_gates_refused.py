@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from lm_audit.audits.metric_info import ANY, RANGE_OF_UNIT, metric_info, metric_
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import GateError
 from lm_audit.evidence import Evidence
-from lm_audit.gates.checks import refuse_contradictions
+from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range
 from lm_audit.gates.gate import Gate, read_gates
 from lm_audit.report.writing.of_evidence import report
 from lm_audit.stats.estimate import Estimate
@@ -163,3 +164,51 @@ def test_a_report_without_pytest_takes_no_such_gate_either(tmp_path: Path) -> No
 
 def test_the_ranges_of_units_that_any_metric_may_leave_are_none() -> None:
     assert {unit for unit, limits in RANGE_OF_UNIT.items() if limits == ANY} == {"nats", "nats a byte", "nats a pair"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[needle.cliff]\nmin = -1", "[needle.cliff]: the limit >= -1 is outside of the range: needle.cliff is at least 0 (tokens)"),  # noqa: E501
+        ("[bias.gap]\nmax = 1\nmodels = ['A', 'a']", "[bias.gap]: models names 'A' and 'a', which look alike"),
+        (
+            "[[needle.accuracy]]\nmax = 0.9\n[[needle.accuracy]]\nmax = 0.9",
+            "[needle.accuracy]: the limits <= 0.9 and <= 0.9 hold for the same model and cases, and say the same "
+            "twice; give each its own models or cases, or keep one",
+        ),
+        (
+            "[[needle.accuracy]]\nmax = 0.9\n[[needle.accuracy]]\nmax = 0.8",
+            "hold for the same model and cases, and decide it differently; give each its own",
+        ),
+        (
+            "[[needle.accuracy]]\nmax = 0.2\n[[needle.accuracy]]\nmin = 0.3",
+            "hold for the same model and cases, and no value can meet both; give each its own",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_gate_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(GateError) as refused:
+        gates(tmp_path, text)
+    assert message in str(refused.value)
+
+
+def test_limits_that_touch_leave_one_value_and_are_a_band() -> None:
+    for one, other in ((0.5, 0.5), (0.0, 1.0)):
+        pair = [Gate("x.gap", low=one, limit=f">= {one}"), Gate("x.gap", high=other, limit=f"<= {other}")]
+        refuse_contradictions(pair, "gates.toml")
+        refuse_contradictions(pair[::-1], "gates.toml")
+
+
+@pytest.mark.parametrize(("beyond", "refused"), [(0.0, False), (1e-10, False), (1e-8, True)])
+def test_a_target_at_the_end_of_a_range_can_be_meant_whatever_its_bounds_were_rounded_to(
+    beyond: float, refused: bool
+) -> None:
+    gate = Gate("needle.accuracy", low=0.9, high=1.1 + 2 * beyond, limit="1 within 0.1")
+    with pytest.raises(GateError) if refused else nullcontext():
+        refuse_out_of_range(gate, "here")
+
+
+def test_a_range_without_a_unit_is_told_without_one(tmp_path: Path) -> None:
+    with pytest.raises(GateError) as refused:
+        gates(tmp_path, "[faithfulness.mas]\nmax = 40")
+    assert str(refused.value).endswith("the limit <= 40 is outside of the range: faithfulness.mas lies in 0 to 1")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.leakage.few_files import wide_enough
 from lm_audit.stats import Estimate, bounded_mean, clustered_mean, studentised_mean
+from lm_audit.stats.inputs import cluster_numbers
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.items.benchmark import Benchmark
@@ -48,7 +50,8 @@ def mean_of(
 ) -> Estimate:
     """The mean over questions [questions], NaN left out; ``files`` names each one's file.
 
-    With :data:`FEWEST_FILES` files or more the interval takes files as the independent units (CR2, t). With fewer it
+    With :data:`FEWEST_FILES` files or more the interval takes files as the independent units (CR2, t; of bounded values
+    that few files hold, :func:`~lm_audit.audits.leakage.few_files.wide_enough`). With fewer it
     says what more questions of the same files would give, and is so described: bootstrap-t, of ``kind`` "counts"
     Gaffke's for bounded values, of "differences" a t interval. ``limits``: the range that no value can leave. Below
     :data:`FEWEST` questions no interval.
@@ -67,6 +70,8 @@ def mean_of(
         # All values, or all files, are equal: what a bounded value may still be is known.
         units = _file_means(data, names) if many else data
         found = replace(bounded_mean(units, *limits, seed=seed), units=len(units)) if len(units) >= FEWEST else found
+    if many and limits is not None:
+        found = wide_enough(found, data, cluster_numbers(names), limits)
     if limits is not None and found.low is not None and found.high is not None:
         found = replace(found, low=max(found.low, limits[0]), high=min(found.high, limits[1]))
     if not many and len(set(names)) > 1:

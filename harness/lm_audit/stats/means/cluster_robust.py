@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import check_share, cluster_numbers, finite_array
+from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
 
 METHOD = "mean, t over {} clusters (CR2, Satterthwaite)"
 
@@ -38,15 +38,10 @@ def clustered_mean(
     method, mean = METHOD.format(len(sizes)), float(array.mean())
     if len(sizes) == 1:
         return Estimate(mean, n=n, confidence=confidence, method=method, units=1, note="one cluster: no interval")
-    # A cluster's total deviation is too small by its own share of the mean, which the factor gives back.
-    factors = 1 / (n * np.sqrt(1 - sizes / n))
-    totals = np.bincount(numbers, weights=array - mean) * factors
-    variance = float((totals**2).sum())
+    variance, freedom = cluster_variance(array, numbers)
     if variance <= (np.finfo(np.float64).eps * float(np.abs(array).max())) ** 2:
         note = "all clusters have the same mean: nothing tells how far chance reaches"
         return Estimate(mean, n=n, confidence=confidence, method=method, note=note, units=len(sizes))
-    spread = factors[:, None] * (np.diag(sizes) - np.outer(sizes, sizes) / n) * factors
-    freedom = float(np.trace(spread) ** 2 / (spread**2).sum())
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
     return Estimate(
         mean,
@@ -58,3 +53,21 @@ def clustered_mean(
         units=len(sizes),
         fewest=FEWEST_CLUSTERS,
     )
+
+
+def cluster_variance(values: Array, numbers: Integers) -> tuple[float, float]:
+    """The CR2 variance of the mean of ``values`` (n,) in clusters 0, 1, ..., and its degrees of freedom.
+
+    ``numbers`` (n,): each value's cluster; 0 and 1 of a single one.
+    """
+    n, sizes = len(values), np.bincount(numbers).astype(np.float64)
+    if len(sizes) == 1:
+        return 0.0, 1.0
+    # A cluster's total deviation is too small by its own share of the mean, which the factor gives back.
+    factors = 1 / (n * np.sqrt(1 - sizes / n))
+    totals = np.bincount(numbers, weights=values - values.mean()) * factors
+    # The matrix diag(own) - outer(shared, shared) / n, of which trace and squares are all that is asked.
+    own, shared = factors**2 * sizes, factors * sizes
+    trace = float(own.sum() - (shared**2).sum() / n)
+    squares = float((own**2).sum() - 2 * (own * shared**2).sum() / n + (shared**2).sum() ** 2 / n**2)
+    return float((totals**2).sum()), trace**2 / squares

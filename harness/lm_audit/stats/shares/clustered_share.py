@@ -12,6 +12,7 @@ from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
+from lm_audit.stats.means.cluster_robust import cluster_variance
 
 METHOD = "Clopper-Pearson"
 
@@ -28,8 +29,10 @@ def share(
     ``values`` and ``clusters`` (one label a value) have shape (n,); ``scale`` is 100 for per cent. Without clusters the
     limits are those of Clopper and Pearson (1934): 0 of n has the upper limit 1 - (alpha/2)^(1/n). Parts count as a
     yes-no answer of the same mean, than which no value between 0 and 1 varies more. With clusters it is their interval
-    at the effective number of answers, n over the design effect (Korn and Graubard 1998); where all clusters agree, no
-    spread tells that number and it is the number of clusters. Fewer than 6 clusters that differ give no interval.
+    at the effective number of answers, n over the design effect (Korn and Graubard 1998), whose variance is CR2 and
+    whose degrees of freedom are Satterthwaite's; what clusters of unequal sizes add to it counts by as much more as
+    they are fewer in effect, and with fewer than 6 in effect all of it does. Where all clusters agree, no spread tells
+    that number and it is the effective number of clusters. Fewer than 6 clusters that differ give no interval.
     Raises ``UsageError`` where lengths differ; a value outside [0, 1] gives no value.
     """
     check_share("confidence", confidence)
@@ -50,11 +53,12 @@ def share(
 
 def _clustered(found: Array, labels: Integers, scale: float, confidence: float) -> Estimate:
     count = int(labels.max()) + 1
-    mean = float(found.mean())
-    spread = _cluster_variance(found - mean, labels, count)
-    if spread <= (1e-12 if 0 < mean < 1 else math.inf):
+    mean, sizes = float(found.mean()), np.bincount(labels).astype(np.float64)
+    even = effective_number(sizes) / count
+    variance, freedom = cluster_variance(found, labels)
+    if variance <= (1e-12 if 0 < mean < 1 else math.inf):
         method = f"{METHOD} over {count} clusters that agree"
-        return _estimate(found, float(count), count, scale, confidence, method)
+        return _estimate(found, even * count, count, scale, confidence, method)
     if count < FEWEST_CLUSTERS:
         reason = f"{count} clusters give no interval, {FEWEST_CLUSTERS} do"
         return Estimate(
@@ -65,16 +69,20 @@ def _clustered(found: Array, labels: Integers, scale: float, confidence: float) 
 
     tail = 0.5 + confidence / 2
     # Korn and Graubard: fewer degrees of freedom widen the interval as they do in a t interval.
-    freedom = (t.ppf(tail, len(found) - 1) / t.ppf(tail, count - 1)) ** 2
-    effective = min(mean * (1 - mean) / spread * float(freedom), float(len(found)))
+    variance *= float(t.ppf(tail, freedom) / t.ppf(tail, len(found) - 1)) ** 2
+    alone = mean * (1 - mean) / len(found)
+    # A cluster that outweighs the others tells little of how far clusters differ; of so few, not even that they do.
+    known = even * count >= FEWEST_CLUSTERS
+    further = max(0.0, variance - alone) / even if known else max(alone, variance) / even - alone
+    effective = mean * (1 - mean) / (alone + further)
     method = f"{METHOD} at {effective:.1f} effective answers of {count} clusters (Korn and Graubard)"
     return _estimate(found, effective, count, scale, confidence, method)
 
 
-def _cluster_variance(deviations: Array, labels: Integers, count: int) -> float:
-    """The linearised variance of the mean, clusters as units."""
-    sums = np.bincount(labels, weights=deviations, minlength=count)
-    return float(count / max(count - 1, 1) * (sums**2).sum() / len(deviations) ** 2)
+def effective_number(weights: Array) -> float:
+    """How many equal weights are worth as much: all where they are equal, 1 where one has it all, 0 of none."""
+    total = float(weights.sum())
+    return total**2 / float((weights**2).sum()) if total > 0 else 0.0
 
 
 def _estimate(

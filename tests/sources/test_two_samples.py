@@ -1,0 +1,131 @@
+"""Runs of other items: the p-value of labels dealt out anew, against all ways to deal them, and its interval."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from lm_audit.sources import MetricSource
+from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.units import RowTable
+
+Rows = list[dict[str, Any]]
+
+
+def run(name: str, values: Any, **columns: Any) -> Rows:
+    """Items of a run's own with a value, and what each column holds of them."""
+    return [
+        {"item": f"{name}{k}", "v": float(v)} | {key: column[k] for key, column in columns.items()}
+        for k, v in enumerate(values)
+    ]
+
+
+def change(a: Rows, b: Rows, source: MetricSource | None = None, **options: Any) -> Change:
+    found = change_between(source or MetricSource.mean("v"), RowTable(a), RowTable(b), **options)
+    assert isinstance(found, Change) and found.basis == "two samples"
+    return found
+
+
+def dealt(values: np.ndarray, first: int) -> np.ndarray:
+    """The difference of means for every way to give ``first`` of the values to the first run, as observed first."""
+    whole = values.sum()
+    sums = np.array([values[list(chosen)].sum() for chosen in combinations(range(len(values)), first)])
+    return np.asarray((whole - sums) / (len(values) - first) - sums / first)
+
+
+APART = (np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), np.array([9.0, 9.1, 9.2, 9.3, 9.4, 9.5, 9.6]))
+
+
+def test_runs_far_apart_are_as_sure_as_few_labels_allow() -> None:
+    """Welch's t says 1e-13; of the 1,716 ways to deal 6 and 7 labels one is as far apart."""
+    a, b = APART
+    found = change(run("a", a), run("b", b))
+    assert found.p is not None and found.p == pytest.approx(1 / 1716, abs=5e-4)
+    assert ttest_ind(b, a, equal_var=False).pvalue < 1e-10
+    assert found.floor == 1 / comb(13, 6)
+    assert change(run("a", a), run("b", b[:6])).floor == 2 / comb(12, 6)
+    assert change(run("a", a), run("b", np.resize(b, 40)), resolution=1e-3).floor == 1 / 10_001
+
+
+def test_the_larger_of_both_p_values_stands_and_the_interval_agrees() -> None:
+    """Runs of unequal size and spread, where labels and Welch's t disagree by much, each being the larger once."""
+    wide, narrow = np.array([-3.0, -1.0, 0.5, 1.5, 3.5, 4.0]), np.linspace(3.3, 3.8, 12)
+    for a, b in ((wide, narrow), (np.array([0, 0, 0, 0, 0, 0.5]), np.array([0.0, 0, 1, 1, 1, 1, 1, 9]))):
+        changes = dealt(np.concatenate([a, b]), len(a))
+        exact = float((np.abs(changes) >= abs(changes[0]) - 1e-9).mean())
+        welch = ttest_ind(b, a, equal_var=False)
+        found = change(run("a", a), run("b", b), resolution=1e-4)
+        assert abs(exact - welch.pvalue) > 0.02
+        assert found.p == pytest.approx(max(exact, welch.pvalue), abs=0.015)
+        assert found.difference.low is not None and found.difference.high is not None
+        assert (found.p <= 0.05) is (found.difference.low > 0 or found.difference.high < 0)
+
+
+def test_where_labels_say_less_than_the_t_the_interval_says_so_too() -> None:
+    """Welch's t is sure at 5 %, labels are not: the limit next to 0 goes with them."""
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        a, b = rng.normal(0, 0.1, 6), rng.normal(0.45, 1, 30)
+        welch = ttest_ind(b, a, equal_var=False)
+        if 0.02 < welch.pvalue < 0.05:
+            found = change(run("a", a), run("b", b), resolution=1e-4)
+            if found.p is not None and found.p > 0.06:
+                break
+    else:
+        raise AssertionError("no runs that labels and t see differently")
+    plain = welch.confidence_interval(0.95)
+    low, high = (found.difference.low or 0.0), (found.difference.high or 0.0)
+    assert (plain.low > 0 or plain.high < 0) and low < 0 < high
+
+
+MEMBERS = MetricSource("auc", "v", options={"members": {"role": "m"}, "controls": {"role": "c"}})
+
+
+def test_members_stay_members_when_labels_are_dealt_out() -> None:
+    """Members and controls far apart: dealt out together, hardly any way would leave an AUC as it is."""
+    rng = np.random.default_rng(4)
+    sizes = (6, 6)
+    roles = ["m"] * sizes[0] + ["c"] * sizes[1]
+    a = np.concatenate([rng.normal(0, 1, 6), rng.normal(0, 1, 6)])
+    b = np.concatenate([rng.normal(1.5, 1, 6), rng.normal(0, 1, 6)])
+    found = change(run("a", a, role=roles), run("b", b, role=roles), MEMBERS, resolution=1e-3)
+
+    def auc(members: np.ndarray, controls: np.ndarray) -> float:
+        return float((np.sign(members[:, None] - controls).mean() + 1) / 2)
+
+    members, controls = np.concatenate([a[:6], b[:6]]), np.concatenate([a[6:], b[6:]])
+    ways = [list(chosen) for chosen in combinations(range(12), 6)]
+    rest = [[k for k in range(12) if k not in chosen] for chosen in ways]
+    table_first = np.array([[auc(members[i], controls[j]) for j in ways[::7]] for i in ways[::7]])
+    table_second = np.array([[auc(members[i], controls[j]) for j in rest[::7]] for i in rest[::7]])
+    changes = table_second - table_first
+    observed = auc(b[:6], b[6:]) - auc(a[:6], a[6:])
+    exact = float((np.abs(changes) >= abs(observed) - 1e-9).mean())
+    assert found.difference.value == pytest.approx(observed)
+    assert found.p is not None and found.p >= exact - 0.03
+    assert found.floor == pytest.approx(max(2 / comb(12, 6) ** 2, 1 / 10_001))
+
+
+def test_clusters_of_other_items_are_dealt_out_whole() -> None:
+    """Six clusters of three against seven: values within a cluster are alike, so that 1,716 ways are all there are."""
+    source = MetricSource.mean("v", clusters=("g",))
+    a, b = (np.repeat(x, 3) for x in APART)
+    found = change(run("a", a, g=np.repeat(range(6), 3)), run("b", b, g=np.repeat(range(7), 3)), source)
+    assert (found.clusters, found.floor) == (6, 1 / comb(13, 6))
+    assert found.p == pytest.approx(1 / 1716, abs=5e-4)
+
+
+@pytest.mark.parametrize(("size", "target"), list(product((0.0, 5.0), (0.0,))))
+def test_with_a_target_the_distance_is_dealt_out_and_the_interval_is_the_plain_one(size: float, target: float) -> None:
+    a, b = APART[0] - 0.25 - size, APART[1][:6] - 9.25 + size
+    found, plain = change(run("a", a), run("b", b), target=target), change(run("a", a), run("b", b))
+    # As far below the target as above: no change of the distance, whatever that of the mean.
+    assert found.p == pytest.approx(1.0, abs=0.02)
+    welch = ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    assert (found.difference.low, found.difference.high) == pytest.approx((welch.low, welch.high))
+    assert plain.difference.value == pytest.approx(2 * size, abs=1e-9)
