@@ -72,7 +72,7 @@ GROUPS = {
     ),
     "changes": Group(
         ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
-        ("tests/sources/test_change_values.py",),
+        ("tests/sources/test_change_values.py", "tests/sources/test_two_samples.py"),
     ),
     "directions": Group(
         (
