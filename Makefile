@@ -19,8 +19,10 @@ TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= auto
 TEST_WORKERS ?= 2
-# Where the tests write: thousands of their writes wait for the disk, which memory need not where there is enough of it.
-TEST_TMP ?= $(or $(TMPDIR),$(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}'),/tmp)
+# Where the tests write: thousands of their writes wait for the disk, which memory need not where there is enough of it
+# and programs may be run from it (containers often forbid that).
+TEST_TMP ?= $(or $(TMPDIR),$(shell awk '$$2 == "/dev/shm" && $$4 ~ /noexec/ {exit 1}' /proc/mounts 2>/dev/null && \
+    df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}'),/tmp)
 ARGS ?=
 COVERED ?= tests properties
 KEPT := -o tmp_path_retention_policy=failed
