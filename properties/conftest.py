@@ -1,8 +1,7 @@
-"""Hypothesis settings of all properties: no deadline, since first calls import libraries and busy machines stall."""
+"""Properties are tried as ``tests.hypothesis_profile`` says."""
 
 from __future__ import annotations
 
-from hypothesis import settings
+from tests.hypothesis_profile import load_profile
 
-settings.register_profile("properties", settings.default, deadline=None)
-settings.load_profile("properties")
+load_profile()

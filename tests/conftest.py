@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.hypothesis_profile import load_profile
 from tests.shared_data import ABSENT
+
+load_profile()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
