@@ -46,6 +46,8 @@ def hub_of_data(sets: dict[str, dict[str, bytes]], home: Path) -> Iterator[dict[
             "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
             "HF_HOME": str(home),
             "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_ETAG_TIMEOUT": "120",
+            "HF_HUB_DOWNLOAD_TIMEOUT": "120",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "NO_PROXY": "127.0.0.1",
         }

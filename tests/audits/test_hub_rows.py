@@ -137,7 +137,7 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
     sets = {"own/pairs": {"README.md": card({"en": {"test": "t.parquet"}}), "t.parquet": parquet_of([PAIR], CROWS)}}
     with hub_of_data(sets, tmp_path) as environment:
         done = subprocess.run(
-            [sys.executable, "-c", PRESENCE], env=environment, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", PRESENCE], env=environment, capture_output=True, text=True, timeout=600
         )
     assert done.returncode == 0, done.stderr[-2000:]
     absent, looked_up, cached, unreachable, forbidden = done.stdout.splitlines()
@@ -173,7 +173,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     with hub_of_data(sets, tmp_path_factory.mktemp("hub")) as environment:
         arguments = [sys.executable, "-c", PROGRAM, json.dumps(ASKED)]
-        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found

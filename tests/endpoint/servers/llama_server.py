@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lm_audit.models.toy.smollm2 import find_smollm2
 
 ALIAS = "smollm2-served"
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -26,7 +18,7 @@ def llama_server(context: int = 2048, slots: int = 2) -> Iterator[str]:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(find_smollm2())
     parameters.model_alias = {ALIAS}
-    parameters.port = free_port()
+    parameters.port = 0  # The system gives it a free one, which no other process can take in between.
     parameters.n_ctx = context * slots
     parameters.n_parallel = slots
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1

@@ -27,7 +27,8 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
     drop: bool = False
-    hang_s: float = 0.0
+    hangs: bool = False
+    """No answer comes as long as the server runs."""
     half: bool = False
     raw: bytes | None = None
     """What is sent as it is, before the connection is closed."""
@@ -49,7 +50,6 @@ class Made:
     entries: object = None
     """What the list of models holds in place of this one."""
     context: int | None = None
-    delay_s: float = 0.0
     trickle_s: float = 0.0
     """Seconds between every 64 bytes of an answer."""
     wanted_key: str | None = None
@@ -57,6 +57,7 @@ class Made:
     in_flight: int = 0
     most_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: threading.Event = field(default_factory=threading.Event)
 
     @property
     def spec(self) -> str:
@@ -121,11 +122,14 @@ def made_server(
                 made.in_flight += 1
                 made.most_in_flight = max(made.most_in_flight, made.in_flight)
             try:
-                time.sleep(made.delay_s)
-                self._fail(fault, body) if fault else self._say(200, json.dumps(made.answer(self.path, body)))
+                unsaid = fault is not None and (fault.drop or fault.raw is not None or fault.body is not None)
+                said = "" if unsaid else json.dumps(made.answer(self.path, body))
+                if fault and fault.hangs:
+                    made.ended.wait()
             finally:
-                with made.lock:
+                with made.lock:  # Before anything is said: the next request may be here sooner than this one's end.
                     made.in_flight -= 1
+            self._fail(fault, said) if fault else self._say(200, said)
 
         def _refused(self) -> bool:
             key = self.headers.get("authorization", "").removeprefix("Bearer ")
@@ -135,8 +139,7 @@ def made_server(
             self._say(401, json.dumps({"error": {"message": f"Incorrect API key provided: {key}"}}))
             return True
 
-        def _fail(self, fault: Fault, body: Body) -> None:
-            time.sleep(fault.hang_s)
+        def _fail(self, fault: Fault, healthy: str) -> None:
             if fault.drop:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
@@ -149,7 +152,7 @@ def made_server(
                     time.sleep(made.trickle_s)
                 self.close_connection = True
                 return
-            said = fault.body if fault.body is not None else json.dumps(made.answer(self.path, body))
+            said = healthy if fault.body is None else fault.body
             self._say(fault.status, said[: len(said) // 2] if fault.half else said, fault.headers)
 
         def _say(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
@@ -187,6 +190,7 @@ def made_server(
     try:
         yield made
     finally:
+        made.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -21,6 +21,8 @@ PROGRAM = """
 import sys
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
+from lm_audit.models.files import hub
+hub._TIMEOUT = 120.0
 try:
     model = load_model(sys.argv[1], device="cpu")
     print(model.name, model.fingerprint)
@@ -43,6 +45,8 @@ def hub(llama_folder: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
         "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
         "HF_HUB_CACHE": str(tmp_path / "hub"),
         "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_ETAG_TIMEOUT": "120",
+        "HF_HUB_DOWNLOAD_TIMEOUT": "120",
         "LM_AUDIT_CACHE": str(tmp_path / "own"),
         "NO_PROXY": "127.0.0.1",
     }
