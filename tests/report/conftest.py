@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,8 @@ from tests.report.made_runs import findings_cases, showcase, write_run
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
 
@@ -28,18 +29,47 @@ def chromium() -> Iterator[Any]:
     if found is None:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=list(FLAGS))
-        yield browser
+        browser = driver.chromium.launch(executable_path=found, args=list(FLAGS), timeout=PATIENCE_MS)
+        yield Patient(browser)
         browser.close()
+
+
+PATIENCE_MS = 180_000
+"""How long a page is waited for, which only one that hangs takes."""
+
+
+class Patient:
+    """A browser whose pages may take their time on a busy machine."""
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+
+    def new_context(self, **options: Any) -> Any:
+        """A context of its own."""
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        return context
+
+    def new_page(self, **options: Any) -> Any:
+        """A page in a context of its own, which ends with it."""
+        page = self.browser.new_page(**options)
+        page.set_default_timeout(PATIENCE_MS)
+        return page
 
 
 def until(page: Any, condition: str) -> None:
     """Wait until a JavaScript expression holds, in a page whose policy forbids the browser driver's own waiting."""
-    for _ in range(100):
-        if page.evaluate(condition):
-            return
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, f"never true: {condition}"
         page.wait_for_timeout(50)
-    raise AssertionError(f"never true: {condition}")
+
+
+def hover(page: Any, locator: Any) -> None:
+    """Point at something once it has come to rest: scroll events come with the next frame, and end all hints."""
+    locator.scroll_into_view_if_needed()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+    locator.hover()
 
 
 @dataclass

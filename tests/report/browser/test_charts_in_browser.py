@@ -12,7 +12,7 @@ from lm_audit.report.page.build import build_page
 from lm_audit.report.page.rendering import render_page
 from lm_audit.report.writing.of_run import write_text
 from lm_audit.runstore.run import read_run
-from tests.report.conftest import Watched, until
+from tests.report.conftest import Watched, hover, until
 from tests.report.made_runs import MadeCase, chart, item_rows, write_run
 
 SLIDER = {
@@ -46,7 +46,8 @@ def test_a_late_chart_is_drawn_when_its_case_is_opened(watched: Watched, page_fi
     assert drawn.first.bounding_box()["width"] > 200
     labels = page.locator(".chart.lazy [aria-label*='subject: the baker']")
     assert labels.count() > 0
-    labels.last.hover()
+    hover(page, labels.last)
+    page.locator("#hint").wait_for()
     assert "the baker" in page.locator("#hint").inner_text()
     watched.assert_clean(page_file)
 

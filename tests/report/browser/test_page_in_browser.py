@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.report.conftest import Watched, until
+from tests.report.conftest import Watched, hover, until
 
 GRID = "evals/test_bias.py::test_preference_grid[smollm2@cpu-gender-en]"
 
@@ -25,6 +26,7 @@ def test_the_matrix_answers_first_and_leads_to_case_and_item(watched: Watched, s
     assert "missed" in missed.inner_text() and "0.68" in missed.inner_text()
     missed.locator("a.lead").first.click()
     case = page.locator("details.case[open]")
+    case.wait_for()
     assert case.count() == 1 and "tuned-v3@cpu-gender-en" in case.inner_text()
     case.locator(".i-row").nth(2).click()
     drawer = page.locator("#drawer")
@@ -33,7 +35,7 @@ def test_the_matrix_answers_first_and_leads_to_case_and_item(watched: Watched, s
     page.keyboard.press("ArrowDown")
     assert "t00003" in drawer.locator("h3").inner_text()
     page.keyboard.press("Escape")
-    assert not drawer.is_visible()
+    drawer.wait_for(state="hidden")
     watched.assert_clean(path)
 
 
@@ -98,12 +100,12 @@ def test_the_item_table_works_by_keyboard(watched: Watched, shown: Path) -> None
 def test_hovering_a_mark_shows_its_values(watched: Watched, shown: Path) -> None:
     case = _open_grid(watched.open(shown / "index.html"))
     mark = case.locator(".chart svg [aria-roledescription='rect mark'], .chart svg path[aria-label*='gap']").first
-    mark.scroll_into_view_if_needed()
-    mark.hover()
+    hover(watched.page, mark)
     hint = watched.page.locator("#hint")
-    assert hint.is_visible() and "gap:" in hint.inner_text() and "word:" in hint.inner_text()
+    hint.wait_for()
+    assert "gap:" in hint.inner_text() and "word:" in hint.inner_text()
     watched.page.mouse.move(2, 400)
-    assert not hint.is_visible()
+    hint.wait_for(state="hidden")
     watched.assert_clean(shown / "index.html")
 
 
@@ -149,13 +151,13 @@ def test_findings_lead_the_strongest_first_and_weak_numbers_lead_nothing(watched
 def test_a_metric_explains_itself_on_hover_and_on_focus(watched: Watched, found_run: Path) -> None:
     page = watched.open(found_run / "index.html")
     term = page.locator("#findings .term").first
-    for reach in (term.hover, term.focus):
+    for reach in (partial(hover, page, term), term.focus):
         reach()
-        assert page.locator("#hint").is_visible()
+        page.locator("#hint").wait_for()
         text = page.locator("#hint").inner_text()
         assert "lower is better" in text and "bias.preferred" in text
         page.keyboard.press("Escape")
-        assert not page.locator("#hint").is_visible()
+        page.locator("#hint").wait_for(state="hidden")
     assert term.get_attribute("aria-describedby") == "hint"
 
 

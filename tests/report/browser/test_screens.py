@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lm_audit.report import write_reports
+from tests.report.conftest import until
 from tests.report.made_runs import smoke_sized_cases, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,6 +77,8 @@ def test_axe_finds_no_serious_fault(
     page = context.new_page()
     page.goto((request.getfixturevalue(run) / "index.html").as_uri())
     page.locator("details.case summary").first.click()
+    until(page, "document.querySelector('details.case').dataset.filled === 'yes'")
+    until(page, "!document.body.innerText.includes('Unpacking')")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations)")
     context.close()
@@ -132,7 +135,7 @@ def test_everything_can_be_reached_by_keyboard(chromium: Any, found_run: Path) -
     page.keyboard.press("Enter")
     assert page.locator("#drawer").is_visible()
     page.keyboard.press("Escape")
-    assert not page.locator("#drawer").is_visible() and page.evaluate(f"{focused}.className") == "i-view"
+    until(page, f"!document.querySelector('#drawer').open && {focused}.className === 'i-view'")
     page.close()
 
 

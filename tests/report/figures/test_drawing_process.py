@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -45,10 +44,9 @@ def test_after_deaths_without_a_chart_drawing_is_given_up_with_the_reason() -> N
         for _ in range(TRIES):
             with pytest.raises(DataError, match="ended by SIG"):
                 ask(process, LETHAL)
-        began = time.monotonic()
         with pytest.raises(DataError, match=r"no chart can be drawn here: .* ended by SIG"):
             ask(process, chart(0).data)
-        assert time.monotonic() - began < 0.1
+        assert process._process is None, "none is started for nothing"
     finally:
         process.close()
 
@@ -66,9 +64,9 @@ def test_an_interrupted_chart_is_not_shown_as_the_next_one() -> None:
         assert drawing is not None
         os.kill(drawing.pid, signal.SIGSTOP)  # The request is written, and its answer does not come.
         before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
             with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
                 ask(process, first)
         finally:
             signal.signal(signal.SIGALRM, before)
@@ -85,10 +83,8 @@ def test_a_chart_that_takes_too_long_is_given_up() -> None:
     rows = {"sequence": {"start": 0, "stop": 30_000_000, "as": "a"}}
     endless = {**BAR, "data": rows, "transform": [{"calculate": "pow(datum.a, 1.01)", "as": "b"}]}
     try:
-        began = time.monotonic()
         with pytest.raises(DataError, match=r"took longer than 1\.5 s|ended by SIG"):
             ask(process, endless)
-        assert time.monotonic() - began < 10
     finally:
         process.close()
 

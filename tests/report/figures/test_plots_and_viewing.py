@@ -67,7 +67,7 @@ def served(tmp_path: Path) -> Iterator[tuple[ReportsServer, Path]]:
 
 
 def get(server: ReportsServer, path: str, host: str = "127.0.0.1") -> tuple[int, dict[str, str], str]:
-    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=120)
     connection.request("GET", path, headers={"Host": host})
     answer = connection.getresponse()
     found = answer.status, dict(answer.getheaders()), answer.read().decode("utf-8", "replace")
