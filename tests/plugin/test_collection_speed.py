@@ -20,7 +20,7 @@ print("HEAVY", heavy, "CODE", int(code))
 def probe(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", PROBE, "-p", "no:cacheprovider", *arguments],
-        cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     return done.stdout.strip().splitlines()[-1]
 

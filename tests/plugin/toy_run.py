@@ -13,6 +13,8 @@ from tests.plugin.warm_start import WarmStarter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READ_AT_IMPORT = ("HF_", "HOME", "LD_", "MKL_", "OMP_", "OPENAI_LOG", "PYTHON", "TORCH", "TRANSFORMERS_", "XDG_")
+TIMEOUT_S = 600.0
+"""What only a call that hangs takes, on however busy a machine."""
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
 
 
@@ -56,7 +58,7 @@ def command(*arguments: str, plugins: tuple[str, ...] = ("xdist",)) -> list[str]
 
 
 def run_pytest(
-    folder: Path, *arguments: str, timeout: float = 180, plugins: tuple[str, ...] = ("xdist",), **variables: str
+    folder: Path, *arguments: str, timeout: float = TIMEOUT_S, plugins: tuple[str, ...] = ("xdist",), **variables: str
 ) -> Outcome:
     """Call pytest in ``folder`` and wait; ``variables`` go into its environment.
 
@@ -76,7 +78,7 @@ def warm_starter() -> WarmStarter:
 
 
 def run_fresh(
-    folder: Path, *arguments: str, timeout: float = 180, plugins: tuple[str, ...] = ("xdist",), **variables: str
+    folder: Path, *arguments: str, timeout: float = TIMEOUT_S, plugins: tuple[str, ...] = ("xdist",), **variables: str
 ) -> Outcome:
     """``run_pytest`` as a user calls it, in a new interpreter: where a process's start is what the test is about."""
     words, variables = command(*arguments, plugins=plugins), environment(**variables)

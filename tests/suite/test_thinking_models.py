@@ -148,7 +148,7 @@ def audited(folder: Path, reports: Path, *arguments: str) -> tuple[dict[str, dic
     words += ["--needle-samples", "1", "--reports", str(reports), "-p", "no:cacheprovider", "-q"]
     words += ["-k", "test_refusal or test_cell or generated_choice", *arguments]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "evals", *words], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "pytest", "evals", *words], cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout[-3000:]
     (run,) = reports.glob("2*")

@@ -199,29 +199,53 @@ def test_command_line_reports_bad_input(tmp_path: Path, capsys: pytest.CaptureFi
     assert "length interval 600 is larger" in capsys.readouterr().err
 
 
+HELD = """
+import sys, time
+from pathlib import Path
+
+from lm_audit.audits.needle.grid.writing import _Work
+from lm_audit.cli import main
+
+FOLDER, CELL = Path(sys.argv[1]), _Work.cell
+
+
+def cell(work, root, length, depth):  # Workers are forked, and have it too.
+    until = time.monotonic() + 120
+    while len(list(FOLDER.glob("length_*/*.jsonl"))) > 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    return CELL(work, root, length, depth)
+
+
+_Work.cell = cell
+sys.exit(main(sys.argv[2:]))
+"""
+"""Some cells are written, and no further one before somebody kills the process."""
+
+
 def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -> None:
     """A real ``needle build`` with two workers, killed in the middle, then run again."""
     folder = save_small_llama(tmp_path / "model")
     small_tokenizer("byte-level").save_pretrained(folder)
     words = ["needle", "build", "--tokenizer", str(folder)]
     words += ["--target-length", "4000", "--length-interval", "1000", "--num-positions", "5", "--num-samples", "8"]
-    arguments = [sys.executable, "-m", "lm_audit.cli", *words, "--workers", "2"]
+    every = [*words, "--workers", "2"]
     root = Path(__file__).resolve().parents[3]
     environment = os.environ | {"PYTHONPATH": str(root / "harness"), "OMP_NUM_THREADS": "1"}
 
-    def start(folder: Path) -> Popen[bytes]:
+    def start(folder: Path, *program: str) -> Popen[bytes]:
         return subprocess.Popen(
-            [*arguments, "--save-dir", str(folder)], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-        )
+            [sys.executable, *program, *every, "--save-dir", str(folder)],
+            env=environment, stdout=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
 
-    first = start(tmp_path / "killed")
+    first = start(tmp_path / "killed", "-c", HELD, str(tmp_path / "killed"))
     wait_for(lambda: list((tmp_path / "killed").glob("length_*/*.jsonl")), first)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     wait_for(lambda: not processes_of(first.pid))
     finished = len(list((tmp_path / "killed").glob("length_*/*.jsonl")))
     assert 0 < finished < 20
-    assert start(tmp_path / "killed").wait() == 0
+    assert start(tmp_path / "killed", "-m", "lm_audit.cli").wait() == 0
     assert main([*words, "--save-dir", str(tmp_path / "whole"), "--workers", "1"]) == 0
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
     assert len({sample.id for sample in read_folder(tmp_path / "killed")}) == 4 * 5 * 8

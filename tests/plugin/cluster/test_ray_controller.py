@@ -32,7 +32,7 @@ def hold(case, where):  # The first time that the named case comes to the named 
     if f"{case.id}:{where}" == os.environ.get("LM_AUDIT_TOY_HOLD"):
         with contextlib.suppress(FileExistsError):
             Path(os.environ["LM_AUDIT_TOY_ONCE"]).touch(exist_ok=False)
-            for _ in range(1200):
+            for _ in range(6000):
                 if not Path(os.environ["STAND_IN_RELEASE"]).exists():
                     time.sleep(0.05)
 
@@ -83,7 +83,7 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
 
 def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = (), **variables: str) -> Outcome:
     words = ("--ray", "auto", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments)
-    return run_fresh(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=300, **PLACES, **variables)
+    return run_fresh(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=600, **PLACES, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -160,18 +160,20 @@ def test_a_poisoned_case_is_tried_twice_and_a_node_that_joins_late_gets_work(
 def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path / "project")
     words = command("--ray", "auto", plugins=PLUGINS)
+    # The last case stays in its first attempt, so that the controller is killed before the end, however late.
+    held = {"LM_AUDIT_TOY_HOLD": "c7:call", "LM_AUDIT_TOY_ONCE": str(tmp_path / "once")}
     process = subprocess.Popen(
-        words, cwd=folder, env=environment(**PLACES, LM_AUDIT_TOY_PAUSE="0.2"), stdout=subprocess.DEVNULL,
-        start_new_session=True,
+        words, cwd=folder, env=environment(**PLACES, **held, STAND_IN_RELEASE=str(tmp_path / "release")),
+        stdout=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and process.poll() is None:
         ledgers = (folder / "reports").glob("*/ledger/ray*.jsonl")
         if sum(file.read_bytes().count(b'"kind":"case_end"') for file in ledgers) >= 3:
             break
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
     before = only_run(folder)
     assert not before.finished and before.missing
     stood = [case.case_id for case in before.cases if case.outcome == "passed"]
@@ -185,9 +187,9 @@ def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed: Mea
 
 def test_x_ends_the_run_like_in_one_process(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
-    outcome = on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c2", LM_AUDIT_TOY_PAUSE="0.1")
+    outcome = on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c2", STAND_IN_NODES="n1")
     assert outcome.code == 1
-    assert outcome.counts["failed"] == 1 and outcome.counts["passed"] < 8
+    assert outcome.counts == {"failed": 1, "passed": 2}
     assert "stopping after 1 failures" in outcome.output
     assert on_cluster(folder, "--lf").counts == {"passed": 1}
 
@@ -216,7 +218,7 @@ def test_the_place_for_reruns_answers_as_soon_as_it_is_named(
     serve = ServerStatusDB.run_server
 
     def serve_late(places: ServerStatusDB) -> None:
-        started.wait(10)
+        started.wait(60)
         serve(places)
 
     monkeypatch.setattr(ServerStatusDB, "run_server", serve_late)

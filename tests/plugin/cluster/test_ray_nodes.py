@@ -36,8 +36,27 @@ def language_model():
     return None
 
 
+def await_the_others():  # They come up when they like, and are told of when they have.
+    ran, rejected = (os.environ.get(f"LM_AUDIT_TOY_{name}") for name in ("RAN_ELSEWHERE", "OTHER_TORCH"))
+    until = time.monotonic() + 120
+    while ran and not (os.path.exists(ran) and os.path.exists(rejected) and gone(rejected)):
+        assert time.monotonic() < until, "another node has not come up"
+        time.sleep(0.05)
+
+
+def gone(file):
+    with open(file) as text:
+        number = text.read()
+    try:
+        return bool(number) and os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+
+
 @cases(CASES)
 def test_free(case, evidence):
+    if "LM_AUDIT_TOY_HAS_NO_MODEL" in os.environ:
+        open(os.environ["LM_AUDIT_TOY_RAN_ELSEWHERE"], "w").close()
     for done in range(1, 11):
         evidence.progress(done, 10)
         time.sleep(float(os.environ.get("LM_AUDIT_TOY_PAUSE", "0.3")) / 10)
@@ -45,6 +64,7 @@ def test_free(case, evidence):
 
 @cases(CASES)
 def test_on_model(case, language_model, evidence):
+    await_the_others()
     evidence.metric("bias.mean", Estimate(1.0, None, None, n=3, method="toy"))
     hang = os.environ.get("LM_AUDIT_TOY_HANG", "").split()
     if case.id in hang:
@@ -63,7 +83,9 @@ def test_a_node_gets_what_it_has_the_model_and_the_versions_for(tmp_path: Path, 
     folder = project_in(tmp_path / "project", SOURCE)
     outcome = on_cluster(
         folder, "-v", "--model", "toy/small", STAND_IN_NODES="n1 n2 n3", HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(cache),
-        STAND_IN_ENV_n2=f"HF_HUB_CACHE={tmp_path}", STAND_IN_ENV_n3="PYTEST_PLUGINS=tests.plugin.cluster.other_torch",
+        STAND_IN_ENV_n2=f"HF_HUB_CACHE={tmp_path} LM_AUDIT_TOY_HAS_NO_MODEL=1",
+        STAND_IN_ENV_n3="PYTEST_PLUGINS=tests.plugin.cluster.other_torch",
+        LM_AUDIT_TOY_RAN_ELSEWHERE=str(tmp_path / "elsewhere"), LM_AUDIT_TOY_OTHER_TORCH=str(tmp_path / "other-torch"),
     )  # fmt: skip
     assert outcome.code == 0, outcome.output
     assert outcome.counts == {"passed": 8}

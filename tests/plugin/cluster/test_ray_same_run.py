@@ -77,7 +77,15 @@ NO_RAY = """
 import os, sys
 from pathlib import Path
 
-def pytest_unconfigure():
+def pytest_sessionfinish(session):  # A worker that has said that it is finished may be ended before it has written.
+    if hasattr(session.config, "workerinput"):
+        tell()
+
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        tell()
+
+def tell():
     loaded = [name for name in sys.modules if name.partition(".")[0] == "ray" or "plugin.cluster." in name]
     loaded = [name for name in loaded if name.rpartition(".")[2] not in ("options", "start")]
     with Path(__file__).with_name("loaded.txt").open("a") as file:

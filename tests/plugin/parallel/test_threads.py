@@ -141,10 +141,21 @@ def test_memory_of_this_machine() -> None:
     assert available is not None and 0 < available < 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+MACHINE = """
+from lm_audit.plugin.parallel import workers
+
+workers.usable_cores, workers.available_memory = (lambda: 3), (lambda: 64 << 30)
+"""
+"""A machine of three cores and enough memory, whatever this one has to spare."""
+
+
 def test_n_auto(tmp_path: Path) -> None:
-    outcome = run_fresh(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", "--device", "cpu", "--model", "tiny")
+    folder = write_project(tmp_path, test_toy=SOURCE)
+    with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(MACHINE)
+    outcome = run_fresh(folder, "-n", "auto", "--device", "cpu", "--model", "tiny")
     assert outcome.code == 0, outcome.output
-    assert f"{usable_cores()} worker" in outcome.output
+    assert "3 workers" in outcome.output
 
 
 def test_n_auto_leaves_the_last_word_to_the_user(tmp_path: Path) -> None:

@@ -32,25 +32,33 @@ def truth(**entry):
         file.write(json.dumps(entry) + "\\n")
 
 
+def leash():
+    """Who is going to be killed comes no further than so many lines, and cannot end before."""
+    most, until = int(os.environ.get("LEASH", "9999")), time.monotonic() + 120
+    while LOG.exists() and LOG.read_bytes().count(b"\\n") >= most and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 @pytest.mark.bias
 @cases([Case(f"c{i}", {"i": i}) for i in range(12)])
 def test_steps(case, evidence):
     for step in range(4):
         time.sleep(0.015)
+        leash()
         evidence.metric(f"bias.step{step}", Estimate(case.params["i"] + step / 10))
         truth(case=case.id, metric=f"bias.step{step}")
         evidence.rows([{"item": f"{step}", "x": step}])
 '''
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command("-q", *arguments), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
+        command("-q", *arguments), cwd=folder, env=environment(**variables),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
 
 
-def wait_for(condition: object, process: subprocess.Popen[bytes], limit: float = 60) -> None:
+def wait_for(condition: object, process: subprocess.Popen[bytes], limit: float = 300) -> None:
     end = time.monotonic() + limit
     while time.monotonic() < end and process.poll() is None and not condition():  # type: ignore[operator]
         time.sleep(0.01)
@@ -74,18 +82,19 @@ def check_nothing_lost(folder: Path) -> None:
 def finished_by_resuming(folder: Path, kill: object, kills: int, *arguments: str) -> None:
     """Kill the run, and each resumption of it, at random moments; then let one finish."""
     rng = random.Random(20)
-    process = start(folder, *arguments)
-    for _ in range(kills):
+    leashes = [str(44 * (k + 1) // kills) for k in range(kills)]  # Of 48 lines that a whole run writes.
+    process = start(folder, *arguments, LEASH=leashes[0])
+    for following in (*leashes[1:], "9999"):
         done = len(list((folder / "reports").glob("*/ledger/*.jsonl")))
         wait_for(lambda done=done: len(list((folder / "reports").glob("*/ledger/*.jsonl"))) > done, process)
         time.sleep(rng.uniform(0, 0.25))
         kill(process)  # type: ignore[operator]
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         if (folder / "truth.jsonl").exists():
             check_nothing_lost(folder)
         resume = ("--resume", str(runs(folder)[-1])) if runs(folder) else ()
-        process = start(folder, *arguments, *resume)
-    output, _ = process.communicate(timeout=120)
+        process = start(folder, *arguments, *resume, LEASH=following)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output.decode()
 
 

@@ -26,7 +26,11 @@ from tests.plugin.toy_run import command, environment, run_pytest, write_project
 
 CASES = 14
 MODEL_CASES = 3
-TIMEOUT_S = 120.0
+HELD = 4
+"""So many of the last cases wait until ``release`` is there: more than one worker can hold, so that all are busy."""
+RECORDS = 5 * (CASES - HELD)
+"""What the others acknowledge: four metrics and the rows of each."""
+TIMEOUT_S = 300.0
 
 Found = TypeVar("Found")
 
@@ -45,11 +49,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 @contextmanager
 def running(folder: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A pytest that runs in a process group of its own; whatever is left of it is killed at the end."""
+    """A pytest that runs in a process group of its own; whatever is left of it is killed at the end.
+
+    It does not come to its end before ``release(folder)``: a test that ends it may take its time.
+    """
     process = subprocess.Popen(
         command(*arguments),
         cwd=folder,
-        env=environment(**variables),
+        env=environment(TOY_RELEASE=str(folder / "release"), **variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -61,6 +68,10 @@ def running(folder: Path, *arguments: str, **variables: str) -> Iterator[subproc
         if group_lives(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=TIMEOUT_S)
+
+
+def release(folder: Path) -> None:
+    (folder / "release").touch()
 
 
 def group_lives(group: int) -> bool:
@@ -119,9 +130,10 @@ def check_resumed(folder: Path, undisturbed: Measured, *arguments: str) -> None:
 
 def kill_a_worker(folder: Path, undisturbed: Measured, rng: np.random.Generator) -> None:
     with running(folder, "-n", "2") as process:
-        entries = wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
+        entries = wait_for_records(folder, int(rng.integers(1, RECORDS)))
         time.sleep(float(rng.uniform(0, 0.02)))
         os.kill(entries[int(rng.integers(len(entries)))]["pid"], signal.SIGKILL)
+        release(folder)
         output = end_of(process)
     run = only_run(folder)
     check_nothing_lost(run, acknowledged(folder))
@@ -137,9 +149,10 @@ def kill_a_worker(folder: Path, undisturbed: Measured, rng: np.random.Generator)
 
 def kill_the_controller(folder: Path, undisturbed: Measured, rng: np.random.Generator) -> None:
     with running(folder, "-n", str(rng.integers(0, 3))) as process:
-        wait_for_records(folder, int(rng.integers(1, 5 * CASES - 8)))
+        wait_for_records(folder, int(rng.integers(1, RECORDS)))
         time.sleep(float(rng.uniform(0, 0.02)))
         process.kill()
+        release(folder)
         end_of(process)
     run = only_run(folder)
     check_nothing_lost(run, acknowledged(folder))
@@ -167,9 +180,10 @@ def test_kill_at_more_random_moments(tmp_path: Path, undisturbed: Measured, seed
 
 def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
-    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
-        first = wait_for_records(folder, 3)[-1]
+    with running(folder, "-n", "2", TOY_STAY="3") as process:
+        first = wait_for_records(folder, 3)[2]
         os.kill(first["pid"], signal.SIGKILL)
+        release(folder)
         output = end_of(process)
     run = only_run(folder)
     (crashed,) = [case for case in run.cases if case.outcome == "crashed"]
@@ -185,6 +199,7 @@ def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
         os.killpg(process.pid, signal.SIGINT)
+        release(folder)
         output = end_of(process)
     assert process.returncode == 2, output
     run = only_run(folder)
@@ -201,6 +216,7 @@ def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, worker
         wait_for_records(folder, 12)
         # Batch systems differ: some tell the first process only, some all of them.
         os.killpg(process.pid, signal.SIGTERM) if to_all else process.terminate()
+        release(folder)
         output = end_of(process)
     assert process.returncode == 143, output
     assert "SIGTERM received: the run can be continued with --resume" in output
@@ -211,6 +227,22 @@ def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, worker
     check_resumed(folder, undisturbed)
 
 
+SECOND_SIGNAL = """
+import os, time
+from pathlib import Path
+from lm_audit.plugin.session import signals
+
+signals.PATIENCE_S = 600.0
+
+def pytest_keyboard_interrupt():
+    Path("told").touch()
+    until = time.monotonic() + 120
+    while not os.path.exists("release") and time.monotonic() < until:
+        time.sleep(0.01)
+"""
+"""The first signal is told until the second has been sent."""
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 @pytest.mark.parametrize(("first", "second", "code"), [
     (signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 2), (signal.SIGINT, signal.SIGTERM, 143),
@@ -219,11 +251,14 @@ def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(
     tmp_path: Path, workers: str, first: signal.Signals, second: signal.Signals, code: int
 ) -> None:
     folder = project_in(tmp_path)
+    with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(SECOND_SIGNAL)
     with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
         process.send_signal(first)
-        time.sleep(0.02)
+        wait_for((folder / "told").exists, "the first signal to be told")
         process.send_signal(second)
+        release(folder)
         output = end_of(process)  # And with it all processes of its group.
     assert process.returncode == code, output
     run = only_run(folder)

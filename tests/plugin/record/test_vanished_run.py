@@ -50,7 +50,7 @@ def test_pipes_in_the_place_of_what_a_run_keeps_are_not_waited_for(tmp_path: Pat
     (project / "reports").mkdir()
     for name in ("run_metadata.jsonl", "durations.json"):
         os.mkfifo(project / "reports" / name)
-    done = run_pytest(project, timeout=60)
+    done = run_pytest(project)
     assert done.code == 0 and "cannot append to run_metadata.jsonl" in done.output, done.output
     os.mkfifo(tmp_path / "main-1.jsonl")
     with pytest.raises(StoreError, match="cannot open"):

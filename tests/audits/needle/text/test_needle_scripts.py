@@ -174,7 +174,7 @@ def test_any_text_fills_the_length_asked_for_in_seconds(name: str, boundary: str
     assert sample.prompt.count(NEEDLE) == 1
     if boundary == "word":
         assert abs(sample.actual_position - 50) < 6
-    assert time.process_time() - begun < 10
+    assert time.process_time() - begun < 60, "it takes well under a second, and took for ever where it searched"
 
 
 def test_a_needle_is_parted_from_letters_around_it() -> None:
@@ -206,7 +206,7 @@ def test_a_text_that_cannot_fill_the_length_is_an_error(monkeypatch: pytest.Monk
 
 
 def test_flags_are_cut_in_time_that_grows_with_their_number() -> None:
-    began = time.perf_counter()
-    pieces = list(cuts("\U0001f1e9\U0001f1ea" * 20_000))
-    assert time.perf_counter() - began < 2
+    began = time.process_time()
+    pieces = list(cuts("\U0001f1e9\U0001f1ea" * 100_000))
+    assert time.process_time() - began < 60, "in the square of their number it would be minutes"
     assert pieces[0] == (0, 20) and all(end % 2 == 0 for _, end in pieces)
