@@ -256,6 +256,60 @@ def test_damaged_adapter_settings(folder: Path, tmp_path: Path, text: str) -> No
     assert "adapter_config.json" in refused(adapter)
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"r": 0}, "r is 0"),
+        ({"r": "8"}, "r is '8'"),
+        ({"lora_alpha": None}, "lora_alpha is None"),
+        ({"lora_alpha": "NaN"}, "lora_alpha is 'NaN'"),
+        ({"lora_alpha": float("inf")}, "lora_alpha is inf"),
+        ({"rank_pattern": {"q_proj": 0}}, "rank_pattern.q_proj is 0"),
+        ({"alpha_pattern": {"q_proj": True}}, "alpha_pattern.q_proj is True"),
+        ({"target_modules": "(("}, "no regular expression"),
+    ],
+)
+def test_settings_of_an_adapter_are_refused_before_its_base_loads(
+    folder: Path, tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    settings = {"peft_type": "LORA", "base_model_name_or_path": str(folder), "r": 2, "lora_alpha": 4}
+    (adapter / "adapter_config.json").write_text(json.dumps(settings | changes))
+    shutil.copyfile(folder / "model.safetensors", adapter / "adapter_model.safetensors")
+
+    assert says in refused(adapter)
+
+
+@pytest.mark.parametrize("name", ["chat_template.jinja", "generation_config.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("kind", ["link", "ring", "pipe", "folder"])
+def test_what_is_there_and_is_no_file_is_not_taken_for_absent(folder: Path, name: str, kind: str) -> None:
+    """The blob of a link may be gone from a cache: the model would be another one without a word."""
+    path = folder / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path if kind == "ring" else "gone")
+
+    assert str(path) in refused(folder)
+
+
+def test_a_base_of_the_rotation_that_is_stated_twice(folder: Path) -> None:
+    edit_json(folder / "config.json", rope_theta=5e5, rope_parameters={"rope_type": "default", "rope_theta": 1e4})
+    assert "rope_theta is 500000.0 and rope_parameters.rope_theta is 10000.0" in refused(folder)
+
+    edit_json(folder / "config.json", rope_theta=1e4)
+    load_model(str(folder), device="cpu")
+
+
+def test_a_tokenizer_that_fails_at_its_first_text(folder: Path) -> None:
+    edit_json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    assert "transformers cannot load the tokenizer" in refused(folder, early=False)
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
 def test_pointers_of_git_lfs_in_place_of_files(folder: Path, name: str) -> None:
     """What a clone without ``git lfs`` leaves."""

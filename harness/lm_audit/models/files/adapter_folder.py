@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +18,12 @@ from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.safetensors_file import read_entries
 from lm_audit.models.files.tokenizer_file import check_tokenizer
-from lm_audit.models.files.weight_files import has_tokenizer, has_whole_model, no_safetensors
+from lm_audit.models.files.weight_files import (
+    has_tokenizer,
+    has_whole_model,
+    no_safetensors,
+    refuse_dead_entries,
+)
 from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
 CONFIG = "adapter_config.json"
@@ -78,7 +85,9 @@ def read_adapter(folder: Path) -> Adapter | None:
         raise ModelError(f"{path}: base_model_name_or_path is {base!r:.80}; expected a model spec")
     if revision is not None and not isinstance(revision, str):
         raise ModelError(f"{path}: revision is {revision!r:.80}; expected a branch, tag or commit")
+    _check_settings(config, path)
     check_tokenizer(folder)
+    refuse_dead_entries(folder)
     return Adapter(folder, config, weights, _base_spec(folder, base, revision))
 
 
@@ -109,6 +118,33 @@ def _check_kind(config: Mapping[str, object], path: Path) -> None:
             f"{path}: a {kind} adapter puts trained vectors beside the text, which cannot be merged into weights"
             " and has no place in a scored text; only adapters of the weights (LoRA and its kin) are audited"
         )
+
+
+def _check_settings(config: Mapping[str, object], path: Path) -> None:
+    """``ModelError`` for a rank or scale that is none, and for a pattern that matches nothing since it is none.
+
+    PEFT would say so too, once the base is loaded.
+    """
+    for name in ("rank_pattern", "alpha_pattern"):
+        pattern = config.get(name)
+        for key, value in pattern.items() if isinstance(pattern, Mapping) else ():
+            _check_number(value, f"{name}.{key}", path, whole=name == "rank_pattern")
+    _check_number(config.get("r", 1), "r", path, whole=True)
+    for name in ("lora_alpha", "alpha"):
+        _check_number(config.get(name, 1), name, path, whole=False)
+    for name in ("target_modules", "exclude_modules"):
+        target = config.get(name)
+        try:
+            re.compile(target if isinstance(target, str) else "")
+        except re.error as error:
+            raise ModelError(f"{path}: {name} is {target!r:.60}, which is no regular expression: {error}") from error
+
+
+def _check_number(value: object, name: str, path: Path, *, whole: bool) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (whole and (not isinstance(value, int) or value < 1)):
+        expected = "a whole number above 0" if whole else "a finite number"
+        raise ModelError(f"{path}: {name} is {value!r:.60}; expected {expected}")
 
 
 @cache

@@ -15,7 +15,7 @@ from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.quantised import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
-from lm_audit.models.files.weight_files import has_tokenizer, weight_files
+from lm_audit.models.files.weight_files import has_tokenizer, refuse_dead_entries, weight_files
 from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.textfiles import is_file
 
@@ -85,6 +85,7 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     """The model in ``folder``; ``ModelError`` where it cannot be loaded, with the reason."""
     config = read_config(folder, trust_remote_code=trust_remote_code)
     check_quantised(config, folder)
+    refuse_dead_entries(folder)
     weights, entries = weight_files(folder)
     check_plausible(config, entries, folder)
     _check_floating(config, entries, folder)

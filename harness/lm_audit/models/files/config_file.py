@@ -80,6 +80,7 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
             _check_positive(part.get(name), name, path)
         for name in ("rope_scaling", "rope_parameters"):
             _check_rotation(part.get(name), name, path)
+        _check_one_base(part, path)
     return config
 
 
@@ -166,6 +167,16 @@ def _check_rotation(value: object, name: str, path: Path) -> None:
             _check_rotation(number, f"{name}.{key}", path)
         elif key in _ROTATION:
             _check_positive(number, f"{name}.{key}", path)
+
+
+def _check_one_base(part: Mapping[str, Any], path: Path) -> None:
+    """``ModelError`` where the base of the rotation is stated twice: transformers would pass over the outer one."""
+    inner = part.get("rope_parameters")
+    stated = [part.get("rope_theta"), inner.get("rope_theta") if isinstance(inner, Mapping) else None]
+    if None not in stated and stated[0] != stated[1]:
+        raise ModelError(
+            f"{path}: rope_theta is {stated[0]} and rope_parameters.rope_theta is {stated[1]}; keep the right one"
+        )
 
 
 def _check_heads(config: Mapping[str, object], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from lm_audit.errors import ModelError
@@ -21,6 +22,33 @@ _TOKENIZER_FILES = (
     "spiece.model",
     "tokenizer_config.json",
 )
+
+
+_SETTINGS = (
+    *_TOKENIZER_FILES,
+    "config.json",
+    "generation_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "merges.txt",
+    WHOLE,
+    INDEX,
+)
+"""What a model may do without, but not pass over where it is there and cannot be read."""
+
+
+def refuse_dead_entries(folder: Path) -> None:
+    """``ModelError`` for a link that leads nowhere, a folder or a pipe in the place of a file of the model.
+
+    transformers would take each for absent: a chat template whose blob was lost would be a model without one.
+    """
+    for name in _SETTINGS:
+        path = folder / name
+        if os.path.lexists(path) and not is_file(path):
+            what = "a link that leads to no file" if path.is_symlink() else "no regular file"
+            raise ModelError(f"{path} is {what}; restore it, or take it out of the folder")
 
 
 def has_tokenizer(folder: Path) -> bool:
