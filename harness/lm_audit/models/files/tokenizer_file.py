@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import one_line, read_json
+from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.shared.textfiles import is_file
 
 _SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
@@ -24,9 +24,7 @@ def check_tokenizer(folder: Path) -> None:
             _check_length(values.get("model_max_length"), folder / name)
     path = folder / "tokenizer.json"
     if is_file(path):
-        read_json(path)
-        state = path.stat()
-        _read(path, state.st_mtime_ns, state.st_size)
+        _check_readable(path)
 
 
 def check_special_ids(values: Mapping[str, object], path: Path) -> None:
@@ -44,11 +42,12 @@ def _check_length(value: Any, path: Path) -> None:
         raise ModelError(f"{path}: model_max_length is {value!r:.60}; expected a number above 0")
 
 
-@lru_cache(maxsize=64)
-def _read(path: Path, modified: int, size: int) -> None:
-    """Read the file as transformers will; remembered for files that are right."""
+@once_unchanged
+def _check_readable(path: Path) -> None:
+    """Read the file as transformers will."""
     from tokenizers import Tokenizer
 
+    read_json(path)
     try:
         Tokenizer.from_file(str(path))
     except (KeyboardInterrupt, SystemExit, MemoryError):

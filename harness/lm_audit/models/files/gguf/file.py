@@ -13,6 +13,7 @@ from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
 from lm_audit.models.files.gguf.settings import ROPE_TENSORS, check_header, complete_config
 from lm_audit.models.files.json_file import listed, one_line
+from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.models.loading.identity.digests import file_digest
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _BYTE_LEVEL = "gpt2"
 """``tokenizer.ggml.model`` of byte-level BPE, the only kind that is split by ``tokenizer.ggml.pre``."""
 
 
+@once_unchanged
 def check_gguf(path: Path) -> None:
     """``ModelError`` where the header of ``path`` is damaged, contradicts itself, or names an unknown tokenizer."""
     header = read_header(path)
