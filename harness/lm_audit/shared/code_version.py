@@ -20,7 +20,9 @@ import lm_audit
 PACKAGES = (
     "torch", "transformers", "tokenizers", "safetensors", "sentencepiece", "gguf", "peft", "trl", "accelerate",
     "datasets", "numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "pyarrow", "huggingface-hub", "opacus",
-    "jinja2", "nltk", "rouge-score", "tiktoken", "protobuf", "regex",
+    "jinja2", "nltk", "rouge-score", "tiktoken", "protobuf", "regex", "mistral-common", "triton", "kernels",
+    "flash-attn", "flash-linear-attention", "causal-conv1d", "mamba-ssm", "bitsandbytes", "compressed-tensors",
+    "gptqmodel", "autoawq", "optimum", "torchao",
 )  # fmt: skip
 """Packages on which a number can hang."""
 
@@ -76,7 +78,8 @@ def forget() -> None:
 
 def reachable(eval_file: Path, root: Path, known: Container[Path] = ()) -> set[Path]:
     """The files of a project that a run of ``eval_file`` can read as code: itself, conftest files from its folder up to
-    ``root``, and whatever these import from the project, at any depth and also inside functions.
+    ``root``, and whatever these import from the project, at any depth and also inside functions, or name as plugins
+    (``pytest_plugins``) or for ``import_module``.
 
     Files that are ``known`` are neither looked into nor returned.
     """
@@ -130,7 +133,25 @@ def _imported(path: Path, homes: Iterable[Path]) -> list[Path]:
             names = [f"{node.module}.{name.name}" if node.module else name.name for name in node.names]
             places = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else homes
             found += [file for name in names for home in places for file in _module_files(home, name)]
+    found += [file for name in _named_modules(tree) for home in homes for file in _module_files(home, name)]
     return found
+
+
+def _named_modules(tree: ast.AST) -> Iterator[str]:
+    """Modules that a file names as text: its ``pytest_plugins``, and what ``import_module`` and the like are given."""
+    for node in ast.walk(tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == "pytest_plugins" for target in targets):
+                parts = [node.value]
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+            if called in ("import_module", "importorskip", "__import__"):
+                parts = node.args[:1]
+        for part in parts:
+            texts = [one.value for one in ast.walk(part) if isinstance(one, ast.Constant)]
+            yield from (text for text in texts if isinstance(text, str) and text.replace(".", "").isidentifier())
 
 
 def _module_files(home: Path, name: str) -> Iterator[Path]:

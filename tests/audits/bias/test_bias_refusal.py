@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.bias import load_refusal_set, refusal_rates
-from lm_audit.audits.bias.generated.refusal import CUT, RefusalSet
+from lm_audit.audits.bias.generated.refusal import CUT, RefusalSet, _rows
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.generated.refusal_words import is_refusal
 from lm_audit.audits.bias.grid.lexicon.parts import Axis
@@ -18,6 +18,7 @@ from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.generation.continuation import Generation
+from lm_audit.models.text.thinking import split_reply
 from lm_audit.sources.checking import unreproduced, unsourced
 from tests.models.pretrained import pretrained_tokenizer
 
@@ -212,6 +213,21 @@ def test_a_cut_thought_is_no_answer_and_counted(asked: Callable[..., Evidence]) 
     cut = next(row for row in evidence.rows if row["answered"] == 0)
     assert cut["reply"] == CUT and cut["refused"] is None
     assert not unreproduced(evidence) and not unsourced(evidence)
+
+
+def test_what_is_asked_and_what_counts_as_a_refusal_is_in_the_digest_of_a_row(asked: Callable[..., Evidence]) -> None:
+    first, again = asked(lambda prompt, seed: reply("Sure.")), asked(lambda prompt, seed: reply("I cannot."))
+    told = [[row["content"] for row in evidence.rows] for evidence in (first, again)]
+    assert told[0] == told[1] and len(set(told[0])) == 16
+    rows = [
+        _rows(refusals, refusals.axes[0], ["Say a"], [[split_reply("Sure.")]], np.zeros((1, 1, 1)), np.zeros((1, 1)))[0]
+        for refusals in (
+            RefusalSet(("Say {group}",), (Axis("x", ("a",), "a"),), openers, refusing, "Sure")
+            for openers, refusing in (((), "I'm sorry"), (("Nope",), "I'm sorry"), ((), "No"), ((), "I'm sorry"))
+        )
+    ]
+    assert len({row["item"] for row in rows}) == 1
+    assert len({row["content"] for row in rows}) == 3 and rows[0]["content"] == rows[3]["content"]
 
 
 def test_draws_of_one_request_are_not_independent(asked: Callable[..., Evidence]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.plugin.record.evidence_fixture import Recorder
+from lm_audit.plugin.record.fingerprints import _paths
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.same_run import check_kin, member
 from lm_audit.shared.code_version import code_version, forget, package_digest, reachable
@@ -161,8 +162,15 @@ def test_the_privacy_cache_does_not_outlive_the_code(tmp_path: Path) -> None:
 def test_reachable_files(tmp_path: Path) -> None:
     (tmp_path / "evals" / "deep").mkdir(parents=True)
     files = {
-        "conftest.py": "import top\n",
-        "top.py": "import json\n",
+        "conftest.py": "import top\npytest_plugins = ('fixtures_here', 'pkg.plugged')\n",
+        "top.py": "import json\nfrom importlib import import_module\nimport_module('late')\n",
+        "late.py": "import importlib\nimportlib.import_module('pkg.later')\n",
+        "fixtures_here.py": "pytest_plugins: str = 'one_more'\n",
+        "one_more.py": "names = ['not_named']\nprint('printed')\n",
+        "not_named.py": "",
+        "printed.py": "",
+        "pkg/plugged.py": "",
+        "pkg/later.py": "",
         "evals/conftest.py": "",
         "evals/deep/test_x.py": "from . import near\nfrom .. import missing\nimport pkg.mod as m\n",
         "evals/deep/__init__.py": "",
@@ -179,7 +187,22 @@ def test_reachable_files(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     found = {p.relative_to(tmp_path).as_posix() for p in reachable(tmp_path / "evals/deep/test_x.py", tmp_path)}
-    assert found == set(files) - {"evals/deep/other.py", "pkg/unused.py", "node_modules/pkg2.py"}
+    assert found == set(files) - {
+        "evals/deep/other.py", "pkg/unused.py", "node_modules/pkg2.py", "not_named.py", "printed.py",
+    }  # fmt: skip
+
+
+def test_files_that_a_parameter_names_are_found_at_any_depth(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.csv")]
+    for name in names:
+        Path(name).write_text("x")
+    params = {
+        "set": names[0],
+        "sets": [Path(names[1]), "no file", 3],
+        "by": {"x": (names[2], {"y": names[0]})},
+        "": None,
+    }
+    assert _paths(params) == names
 
 
 def test_parts_of_the_package_have_digests_of_their_own() -> None:

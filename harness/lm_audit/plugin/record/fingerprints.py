@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,8 +71,19 @@ def _plain(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def _paths(values: Mapping[str, object]) -> list[str]:
-    texts = [str(value) for value in values.values() if isinstance(value, str | os.PathLike)]
-    return sorted(text for text in texts if text and _exists(text))
+    """The files and folders that parameters name, in lists and mappings too."""
+    return sorted({text for text in _texts(values) if text and _exists(text)})
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str | os.PathLike):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _texts(part)
 
 
 def _exists(text: str) -> bool:

@@ -21,6 +21,7 @@ from lm_audit.models.capabilities import Capability
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
 from lm_audit.shared.visible import is_blank, seen
+from lm_audit.sources import content_digest
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -181,6 +182,7 @@ def _rows(
             rows.append(
                 {
                     "item": name if len(replies) == 1 else f"{name} | draw {draw + 1}",
+                    "content": content_digest(prompt, refusals.openers, refusals.refusing, refusals.compliant),
                     "request": refusals.requests[r],
                     "group": axis.groups[g],
                     "prompt": prompt,
