@@ -7,11 +7,14 @@ import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 import lm_audit
 from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import HarnessError
+
+DISTRIBUTION = "pytest-lm-audit"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,10 +43,18 @@ def build_parser() -> argparse.ArgumentParser:
         prog="lm-audit",
         description="Work on runs of audits and on their inputs; audits themselves run with: pytest evals",
     )
+    parser.add_argument("--version", action="version", version=f"{DISTRIBUTION} {_version()}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in command_modules():
         import_module(name).register(subparsers)
     return parser
+
+
+def _version() -> str:
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "of a checkout that is not installed"
 
 
 def command_modules() -> Iterator[str]:

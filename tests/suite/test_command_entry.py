@@ -40,3 +40,9 @@ def test_without_a_command_it_says_how_to_use_it(capsys: pytest.CaptureFixture[s
         cli.main([])
     assert stopped.value.code == 2
     assert "COMMAND" in capsys.readouterr().err
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--version"])
+    assert stopped.value.code == 0 and capsys.readouterr().out.startswith("pytest-lm-audit ")

@@ -190,6 +190,14 @@ def test_needle_counts_no_sample_of_a_length_without_room_for_the_task_or_beyond
     assert "no length of 200, 5000 fits both the task and the context" in none
 
 
+def test_a_selection_of_controls_alone_says_that_it_measures_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    told = plan(capsys, "-m", "control and needle", "-k", "stub", "--model", "tiny")
+    assert "controls and skipped cases alone have no plan" in told and "headline" not in told
+
+
 def test_a_file_is_planned_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,9 @@ def lines(now: Collected, larger: Mapping[str, Collected]) -> Iterator[str]:
         yield from ("", "gates")
         for gate in now.gates:
             yield from _gate(gate, now, larger)
+    if not now.cases and not now.refused:
+        yield "nothing of it measures a model: controls and skipped cases alone have no plan"
+        return
     yield from ("", "headline metrics (half width of a 95% interval; smallest effect found with power 0.8)")
     for entry, cases in _grouped(one for one in now.designs if one.design.headline):
         yield from _headline(entry, cases)
