@@ -211,6 +211,14 @@ def test_half_of_the_samples_are_neither_most_nor_few() -> None:
     assert (most([]), few([])) == (False, False)
 
 
+@pytest.mark.parametrize(("apart", "passed"), [(0.009, True), (0.011, False), (float("inf"), False)])
+def test_deletion_scores_that_plain_passes_do_not_give_fail_the_control(apart: float, passed: bool) -> None:
+    rows = deletion_rows()
+    rows[2] = rows[2] | {"apart": apart}
+    verdict = judged([{**rows[0], "apart": 0.0}, *rows[1:]])
+    assert verdict.passed is passed and ("plain forward passes by" in verdict.observed) is not passed
+
+
 def test_one_score_that_is_wrong_is_enough_and_too_few_samples_tell_nothing() -> None:
     for score in SCORES:
         rows = [row | {f"{score}_first": 0.5} for row in deletion_rows()]

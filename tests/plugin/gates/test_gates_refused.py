@@ -203,9 +203,11 @@ def test_limits_that_touch_leave_one_value_and_are_a_band() -> None:
 def test_a_target_at_the_end_of_a_range_can_be_meant_whatever_its_bounds_were_rounded_to(
     beyond: float, refused: bool
 ) -> None:
-    gate = Gate("needle.accuracy", low=0.9, high=1.1 + 2 * beyond, limit="1 within 0.1")
-    with pytest.raises(GateError) if refused else nullcontext():
-        refuse_out_of_range(gate, "here")
+    above = Gate("needle.accuracy", low=0.9, high=1.1 + 2 * beyond, limit="1 within 0.1")
+    below = Gate("leakage.order_effect.hits", low=-1.1 - 2 * beyond, high=-0.9, limit="-1 within 0.1")
+    for gate in (above, below):
+        with pytest.raises(GateError) if refused else nullcontext():
+            refuse_out_of_range(gate, "here")
 
 
 def test_a_range_without_a_unit_is_told_without_one(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 On a model that copies by construction the planted letters are all that matters. An order that deletes them first must
 score far below random orders, one that deletes them last far above, and random numbers like random orders: scores that
-are constant, noise, reversed or one token off cannot do all three.
+are constant, noise, reversed or one token off cannot do all three. Scores that are wrong in another way, as where the
+last token is forgotten or a mean stands for a sum, can: some are held against plain forward passes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.controls.known_sources import ERROR, distinct, most
+from lm_audit.audits.faithfulness.controls.plain_totals import AGREE, difference_from_plain
+from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import prepare
 from lm_audit.evidence import Control, Evidence
@@ -35,6 +38,11 @@ DRAWS = 3
 """Random attributions of each kind a sample; their mean counts."""
 
 STEPS = 10
+
+BASELINE = "eos"
+
+CHECKED = 3
+"""Of so many samples the scores of two orders are held against plain passes."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +70,28 @@ def random_attribution_evidence(model: LanguageModel, samples: Sequence[Sample],
     """Negative control: random attributions score like random orders, on scores that tell good orders from bad ones."""
     samples = distinct(samples)
     evidence = Evidence("faithfulness", parameters={"steps": STEPS, "seed": seed, "samples": len(samples)})
-    evidence.extend_rows(_row(model, sample, np.random.default_rng([seed, 4, n])) for n, sample in enumerate(samples))
+    evidence.extend_rows(
+        _row(model, sample, np.random.default_rng([seed, 4, n]), checked=n < CHECKED)
+        for n, sample in enumerate(samples)
+    )
     _add_metrics(evidence, seed)
     evidence.control = judged(evidence.rows)
     return evidence
 
 
-def _row(model: LanguageModel, sample: Sample, rng: np.random.Generator) -> dict[str, Any]:
+def _row(model: LanguageModel, sample: Sample, rng: np.random.Generator, *, checked: bool) -> dict[str, Any]:
     study = prepare(model, sample)
-    test = study.test("token", STEPS, "eos")
+    test = study.test("token", STEPS, BASELINE)
     curves = test.curves(Orders.of(len(test.units), study.gold_units("token"), rng).weights)
     row: dict[str, Any] = {"item": sample.name}
     for score in SCORES:
         for kind in ORDERS:
             values = [getattr(curve, score) for name, curve in curves.items() if name.split("-")[0] == kind]
             row[f"{score}_{kind}"] = float(np.mean(values))
+    if checked:
+        passage, (replacement,) = study.explainer.passage, baseline_ids(model.tokenizer, BASELINE, 1)
+        apart = [difference_from_plain(model, passage, curves[name], replacement) for name in ("first", "random-0")]
+        row["apart"] = max(apart)
     return row
 
 
@@ -92,8 +107,14 @@ def _add_metrics(evidence: Evidence, seed: int) -> None:
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> Control:
-    """The verdict over the rows' scores: each comparison counts the samples on which it comes out as it must."""
+    """The verdict over the rows' scores: each comparison counts the samples on which it comes out as it must.
+
+    ``apart`` (nats a token) of a row is how far its log-likelihoods are from plain passes.
+    """
     wrong = []
+    apart = max((row["apart"] for row in rows if "apart" in row), default=0.0)
+    if not apart <= AGREE:
+        wrong.append(f"log-likelihoods differ from plain forward passes by {apart:.2g} nats a token")
     for score in SCORES:
         column = {kind: np.array([row[f"{score}_{kind}"] for row in rows]) for kind in ORDERS}
         if not most((column["first"] < column["chance"]).tolist()):
@@ -110,7 +131,7 @@ def judged(rows: Sequence[dict[str, Any]]) -> Control:
         not wrong,
         "random attributions score like random orders, in about half of the samples below and above them; these lie "
         "between the planted order and its reverse in more than half of the samples, in RISE, MAS and RISE+AP (exact "
-        f"limits of error {ERROR:g})",
+        f"limits of error {ERROR:g}), and log-likelihoods are those of plain forward passes",
         "; ".join(wrong) if wrong else "random attributions score like random orders, between both planted orders",
     )
 
