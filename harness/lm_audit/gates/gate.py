@@ -53,13 +53,17 @@ class Gate:
         return tuple(bound for bound in (self.low, self.high) if math.isfinite(bound))
 
     def applies(self, case_id: str, model: str | None) -> bool:
-        """Whether the gate holds for a case, by its model and its id."""
+        """Whether the gate holds for a case, by its model and its id.
+
+        A bracket of ``cases`` may stand for itself, so that an id can be copied from where it is shown.
+        """
         if self.models is not None and model not in self.models:
             return False
         if self.cases is None:
             return True
         inner = case_id.partition("[")[2].removesuffix("]")
-        return any(fnmatchcase(text, self.cases) for text in (case_id, inner))
+        globs = (self.cases, self.cases.replace("[", "[[]"))
+        return any(fnmatchcase(text, glob) for text in (case_id, inner) for glob in globs)
 
 
 def judge(gate: Gate, estimate: Estimate) -> Verdict:

@@ -194,6 +194,21 @@ def test_models_and_cases_narrow_a_gate(tmp_path: Path) -> None:
     assert brackets.applies("t.py::x[a@cpu-[x]-en]", "a")
 
 
+@pytest.mark.parametrize(
+    ("cases", "held"),
+    [
+        ("evals/t.py::x[a@cpu-gender-en]", True),
+        ("*::x[a@cpu-*-en]", True),
+        ("*::x[[]a@cpu-*]", True),
+        ("a@cpu-gender-[de][mn]", True),  # a set of letters is one still
+        ("evals/t.py::x[a@cpu-gender-e]", False),
+        ("evals/t.py::y[a@cpu-gender-en]", False),
+    ],
+)
+def test_a_case_may_be_named_by_its_id_as_it_is_shown(cases: str, held: bool) -> None:
+    assert Gate("bias.gap", high=1.0, cases=cases).applies("evals/t.py::x[a@cpu-gender-en]", "a") is held
+
+
 def test_one_metric_may_have_several_limits_and_names_may_nest(tmp_path: Path) -> None:
     text = "[[bias.gap]]\nmax = 1\n[[bias.gap]]\nmin = 0\n[leakage.rate.hard]\nmax = 0.1\n[bias.other]\nmin = 2\n"
     found = gates(tmp_path, text)
