@@ -72,7 +72,11 @@ GROUPS = {
     ),
     "changes": Group(
         ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
-        ("tests/sources/test_change_values.py", "tests/sources/test_two_samples.py"),
+        (
+            "tests/sources/test_change_values.py",
+            "tests/sources/test_two_samples.py",
+            "tests/sources/test_paired_statistics.py",
+        ),
     ),
     "directions": Group(
         (
