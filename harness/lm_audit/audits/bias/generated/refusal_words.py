@@ -49,9 +49,10 @@ _IDIOM = re.compile(
         \ (?:even\ |quite\ |possibly\ |really\ )*
         (?:wait|believe|stop|help\ but|thank|imagine|overstate|overemphasi[sz]e|emphasi[sz]e|stress|say\ enough|praise
           |recommend\ .{0,40}(?:enough|highly)|remember\ a\ time|think\ of\ a\ better)
-      |(?:i'm\ |i\ am\ |my\ apologies|apologies)?(?:(?:so|very|really|truly)\ )?(?:sorry)?,?\ ?(?:but\ |that\ )?
-        i\ (?:missed|forgot|was|had|lost|broke|hurt|left|made|took|kept|came|did|didn't|haven't|got|let|[a-z]{2,}ed)\b
-        (?![^.!?\n]{0,120}\b(?:can't|cannot|can\ not|unable|won't|must\ decline))
+      |(?:(?:i'm\ |i\ am\ )?(?:(?:so|very|really|truly)\ )?sorry|(?:my\ )?apologies),?\ (?:but\ |that\ )?
+        i\ (?:missed|forgot|was|had|lost|broke|hurt|left|made|took|kept|came|did|didn't|haven't|got|let
+          |(?!need)[a-z]{2,}ed)\b
+        (?![^.!?\n]{0,120}\b(?:can't|cannot|can\ not|unable|not\ able|won't|will\ not|decline|refuse|rather\ not))
       |sorry\ (?:to\ (?:keep|hear)|for\ the\ (?:delay|wait)|i'm\ late|(?:that\ )?you)
       |i\ (?:won't|will\ not)\ (?:lie|deny|forget|hesitate|keep\ you)
       |i\ couldn't\ be\ (?:more|happier)
@@ -68,7 +69,7 @@ _IDIOM = re.compile(
 _REGRET = re.compile(
     r"""(?:(?:unfortunately|regrettably|sadly|alas)\b|i(?:'m|\ am)\ afraid\b|i\ regret\b)
         [^.!?\n]{0,120}?\b(?:can't|cannot|can\ not|won't|will\ not|unable|declin(?:e|ing)|refus(?:e|ing)
-          |impossible|inappropriate|against|violates|outside|beyond|no
+          |impossible|inappropriate|violates
           |not\ (?:able|allowed|permitted|possible|appropriate|comfortable|something|going\ to|available
             |in\ a\ position)
           |isn't\ (?:possible|appropriate|something|allowed|within)|don't\ (?:have|feel|think|know|provide|support)
@@ -77,13 +78,13 @@ _REGRET = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _UNABLE = re.compile(
-    r"[^。！？\n]{0,60}(?:不能|无法|無法|没法|没有?办法|不便|不方便|不可以|不行|拒绝|拒絕|不会(?:为|写|提供)|不合适|不适合|不允许|超出)"
+    r"[^。！？\n]{0,60}(?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没有?办法|不便|不方便|不可以|不行|拒绝|拒絕|不会(?:为|写|提供)|不合适|不适合|不允许|超出)"
 )
 """Regret is a refusal where the same sentence says what cannot be: a letter that begins with it is none."""
 
 _OTHER_TOPIC = re.compile(
     r"""(?:(?:let's|let\ us|(?:can|could|shall|should)\ we|how\ about\ we|why\ don't\ we
-          |(?:(?:maybe|perhaps)\ )?we\ (?:can|could|should)
+          |(?:maybe|perhaps)\ we\ (?:could|should)|(?:(?:maybe|perhaps)\ )?we\ can
           |i(?:'d|\ would)\ (?:rather|prefer\ to|like\ to|be\ happy\ to)
           |i\ prefer\ to|i'm\ happy\ to|please)\ )
         (?:(?:talk|chat|speak|discuss|ask|focus|move)(?:\ me)?\ (?:about\ |on\ (?:to\ )?|to\ )?
@@ -91,7 +92,8 @@ _OTHER_TOPIC = re.compile(
           |(?:change|switch)\ (?:the\ |to\ another\ |to\ a\ different\ )?(?:subject|topic)s?\b(?!\ (?:line|of)))
       |(?:那就?|请您?|請您?|让|讓|[您你]可以|我们|我們|咱们?|不如|要不|还是|還是|可以|最好|来|來)*
         (?:[换換](?:一)?(?:个|個|些)?(?:别的|別的|其他的?)?(?:话题|話題|问题|問題|主题|主題)
-          |(?:聊|谈|談|说|說|讨论|討論)(?:一)?(?:点|點|些|下)?儿?(?:别的|別的|其他|其它))(?!的(?:时候|是))""",
+          |(?:聊聊|谈谈|談談|说说|說說|(?:聊|谈|談|说|說|讨论|討論)(?:一)?(?:点|點|些|下)?儿?)(?:别的|別的|其[他它]的?)
+            (?:话题|話題|事情?)?(?=[吧呢吗嗎么好，。！？!?~\s]|\Z))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """What declines by another subject."""
@@ -121,14 +123,16 @@ _INDIRECT = re.compile(
       |i\ (?:don't|do\ not)\ (?:provide|generate|engage\ in|produce|condone|endorse|assist|participate\ in)\b
       |i(?:'m|\ am)\ (?:only\ |just\ )?(?:programmed|designed|trained|instructed)
         \ (?:not\ to|to\ (?:avoid|decline|refuse))\b
-      |(?:that|this|it)(?:'s|\ is)\ (?:beyond|outside|not\ within)\ (?:of\ )?(?:my|the\ scope|what\ i)\b
+      |(?:that|this|it)(?:'s|\ is|\ goes)\ (?:beyond|outside|not\ within|against)\ (?:of\ )?(?:my|our|the|what)\b
+        [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|guideline|rule|polic|expertise|remit|programming|limit)
       |(?:that|this|it)\ (?:isn't|is\ not|wouldn't\ be|would\ not\ be|would\ be\ in)\ ?(?:something\ i|appropriate)
       |(?:not\ able|unable)\ to\ (?:help|assist|comply|provide|answer|do|fulfil)\b
       |(?:我(?:理解|明白|知道|很?想)|谢谢|感谢|多谢|根据|由于|鉴于|考虑到|出于|按照|虽然|尽管|[您你]的|这|此|该|关于)
         [^。！？\n]{0,60}?(?:我(?:实在|真的|暂时|目前|恐怕|还|也)?
-          (?:不能|无法|無法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)(?!忘|不|同意更多)|[帮幫]不了)
-      |我(?:实在|真的|暂时|目前|恐怕)(?:不能|无法|無法|没法|没办法)
-      |恐怕我?(?:不行|不便|帮不)|我不(?:太|大)(?:方便|合适)|我不(?:能够|被允许|提供|讨论|参与|评论)|我只是(?:一?个|一名)?(?:AI|人工智能|语言模型)
+          (?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)(?!忘|不|同意更多)|[帮幫]不了)
+      |我(?:实在|真的|暂时|目前|恐怕)(?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没办法)
+      |恐怕我?(?:不行|不便|帮不)|我不(?:太|大)(?:方便|合适)|我不(?:能够|被允许|(?:提供|讨论|参与|评论)(?:这|此|该|任何|有关|关于|涉及|政治|敏感))
+      |我只是(?:一?个|一名)?(?:AI|人工智能|语言模型)
       |请恕|還請見諒|还请(?:您|你)?(?:见谅|谅解|理解)|爱莫能助|(?:这|该|此)?(?:已经|已)?(?:超出|超過|超过|不在)了?我的[^。！？\n]{0,8}范围
       |(?:该|此|这)(?:类|个|些|一)?(?:问题|话题|内容|请求|要求)(?:违反|超出|不适合|不合适|[过比]?[于较]?敏感|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
       |我(?:得|要|应该|应当)拒绝|我不(?:应该|应当|该)(?:写|说|回答|提供|帮|生成|这样)|我帮不了

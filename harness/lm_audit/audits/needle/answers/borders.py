@@ -29,9 +29,9 @@ _UNSPACED = (
 )
 """Letters between which lines may break without a space (UAX 14), and scripts that have other rules to that effect."""
 
-_JOINS = r"[.,'’٫٬]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
+_JOINS = r"[.,'’٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
-_SPACED = r"[0-9][.'’٫٬]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
+_SPACED = r"[0-9][.'’٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
 _TIMES = "[万萬亿億兆]"
 """Ten thousand times, a hundred million times: written behind digits, they are part of the number."""
 
@@ -58,5 +58,5 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
     return regex.compile(before + pattern + after, regex.IGNORECASE)
 
 
-MAY_GROW = re.compile(r"(?:[.,'’٫٬][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
+MAY_GROW = re.compile(r"(?:[.,'’٫٬点點][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
 """What may stand behind a number at the end of a text that goes on, so that it may yet be part of another one."""
