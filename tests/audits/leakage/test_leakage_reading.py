@@ -128,6 +128,9 @@ def test_a_broken_table_names_its_row(tmp_path: Path) -> None:
         ({"question": "q", "choices": ["a", "b"], "answer": "b"}, ("a", "b", "B")),
         ({"question": "q", "A": "a", "B": "b", "answer": ["A", "B"]}, ("a", "b", "A,B")),
         ({"question": "q", "A": "a", "B": "b", "C": "c", "answer": "C、A"}, ("a", "b", "c", "A,C")),
+        ({"题干": "q", "选项": ["a", "b"], "正确答案": "B"}, ("a", "b", "B")),
+        ({"problem": "q", "answer_choices": ["a", "b"], "gold_answer": "b"}, ("a", "b", "B")),
+        ({"question_text": "q", "possible_answers": ["x", "y"], "answer_letter": "B"}, ("x", "y", "B")),
     ],
 )
 def test_shapes_of_public_sets(tmp_path: Path, row: dict[str, Any], expected: tuple[str, ...]) -> None:

@@ -43,7 +43,7 @@ class ChineseEvidence:
     """What the lines of a file that are no UTF-8 say for Chinese and for other encodings."""
 
     def __init__(self) -> None:
-        self._letters = self._usual = 0
+        self._letters = self._usual = self._counted = 0
         self._seen: Counter[str] = Counter()
         self._rivals = list(_RIVALS)
 
@@ -56,15 +56,16 @@ class ChineseEvidence:
         self._letters += len(beyond)
         self._usual += sum(map(_is_usual, beyond))
         for letter in beyond:
-            if self._seen[letter] < _TIMES and self._seen.total() < _COUNTED:
+            if self._counted < _COUNTED and self._seen[letter] < _TIMES:
                 self._seen[letter] += 1
+                self._counted += 1
 
     @property
     def likely(self) -> bool:
         """Whether nearly all letters are of everyday Chinese, and so many frequent that no other text is as likely."""
         frequent = sum(times for letter, times in self._seen.items() if letter in FREQUENT)
         weight = frequent * math.log(_IN_CHINESE / _IN_OTHERS)
-        weight += (self._seen.total() - frequent) * math.log((1 - _IN_CHINESE) / (1 - _IN_OTHERS))
+        weight += (self._counted - frequent) * math.log((1 - _IN_CHINESE) / (1 - _IN_OTHERS))
         return self._usual >= 0.8 * self._letters and weight >= _SURE
 
     @property

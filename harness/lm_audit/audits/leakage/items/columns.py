@@ -16,18 +16,24 @@ from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.visible import is_blank
 
 QUESTIONS = (
-    "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "题目", "问题",
+    "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
+    "problem", "题目", "问题", "题干",
 )  # fmt: skip
 CONTEXTS = ("context", "passage", "article", "premise", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
-OPTION_LISTS = ("options", "choices", "endings", "candidates", "mc1_targets", "选项")
+OPTION_LISTS = (
+    "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
+    "possible_answers", "选项",
+)  # fmt: skip
 OPTION_FORMS = (
     "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
     "mc_answer{}", "ending{}", "sol{}", "op{}", "选项{}",
 )  # fmt: skip
 ANSWERS = (
     "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
-    "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop", "答案",
+    "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop",
+    "gold_answer", "gold_index", "gold_idx", "correct_index", "correct_idx", "correct_answer_index", "correct_choice",
+    "right_answer", "answer_letter", "答案", "正确答案", "标准答案", "参考答案",
 )  # fmt: skip
 IDS = ("id", "item_id", "question_id", "uid", "编号")
 _FIELDS = ("question", "context", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
