@@ -11,6 +11,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
+from lm_audit.audits.leakage.controls.shipped import made_of, shipped
 from lm_audit.audits.leakage.half_option.completion import completions
 from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
@@ -26,7 +27,7 @@ from lm_audit.models.causal_module import CausalModule
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
-    from lm_audit.models.toy.criterion import TrainingRecord
+    from lm_audit.models.toy.criterion import Criterion, TrainingRecord
 
 _SUBJECTS = (
     "baker", "pilot", "nurse", "clerk", "farmer", "painter", "guard", "tailor", "singer", "judge", "miner", "sailor",
@@ -34,7 +35,7 @@ _SUBJECTS = (
 )  # fmt: skip
 _DEEDS = ("carry", "find", "sell", "paint", "repair", "borrow", "hide", "open", "clean", "buy", "lose", "wrap")
 
-LEARNING_RATE, BATCH = 2e-3, 12
+LEARNING_RATE, BATCH, WARM_UP = 2e-3, 12, 4
 LEARNT = -0.05
 """Training ends when a byte of the planted text has this log-probability in the mean (nats); untouched it has -3.3."""
 
@@ -71,17 +72,28 @@ def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(rng.integers(len(words)))]
 
 
-def trained_on(
-    model: LanguageModel, items: Sequence[Item], *, seed: int = 0, least: float = LEARNT
-) -> tuple[LanguageModel, TrainingRecord]:
-    """A copy of the model that knows the items' published texts, each alone and two neighbours together, and how long
-    it took.
+@dataclass(frozen=True)
+class Training:
+    """How a copy of ``model`` comes to know ``texts``; ``key`` is a digest of all that this hangs on."""
 
-    It is trained until a byte of them has the log-probability ``least``, whatever steps that takes on this machine;
-    ``ModelError`` where it does not get there.
-    """
+    model: LanguageModel
+    texts: list[str]
+    criterion: Criterion
+    seed: int
+    key: str
+
+    def run(self) -> tuple[LanguageModel, TrainingRecord]:
+        """Train, whatever lies in the package."""
+        from lm_audit.models.toy.tiny import train_tiny_until
+
+        settings: dict[str, Any] = {"lr": LEARNING_RATE, "batch_size": BATCH, "warmup_steps": WARM_UP}
+        return train_tiny_until(self.model, self.texts, self.criterion, seed=self.seed, **settings)
+
+
+def training_of(model: LanguageModel, items: Sequence[Item], *, seed: int = 0, least: float = LEARNT) -> Training:
+    """The training of :func:`trained_on`."""
     from lm_audit.models.toy.criterion import Criterion
-    from lm_audit.models.toy.tiny import text_rows, train_tiny_until
+    from lm_audit.models.toy.tiny import text_rows
     from lm_audit.models.toy.training import next_token_loss
 
     whole = [full_text(item) for item in items]
@@ -94,7 +106,21 @@ def trained_on(
 
     what = "mean log-probability a byte of the planted questions"
     criterion = Criterion(what, likelihood, least, every=15, checks=2, cap=4000)
-    return train_tiny_until(model, texts, criterion, seed=seed, lr=LEARNING_RATE, batch_size=BATCH, warmup_steps=4)
+    return Training(model, texts, criterion, seed, made_of(model, rows, seed, least, LEARNING_RATE, BATCH, WARM_UP))
+
+
+def trained_on(
+    model: LanguageModel, items: Sequence[Item], *, seed: int = 0, least: float = LEARNT
+) -> tuple[LanguageModel, TrainingRecord]:
+    """A copy of the model that knows the items' published texts, each alone and two neighbours together, and how long
+    it took.
+
+    It is trained until a byte of them has the log-probability ``least``, whatever steps that takes on this machine;
+    ``ModelError`` where it does not get there. What lies in the package for just this training is taken instead, where
+    it has ``least`` on this machine too.
+    """
+    training = training_of(model, items, seed=seed, least=least)
+    return shipped(model, training.key, training.criterion) or training.run()
 
 
 @dataclass(frozen=True)
@@ -132,11 +158,15 @@ class Planted:
     membership_p: float
 
 
+def planted_halves(questions: int = QUESTIONS, *, seed: int = 0) -> tuple[list[Item], list[Item]]:
+    """Made-up questions to plant, and others of the kind; pairs of neighbours go to one half."""
+    items = made_up_items(questions, seed=seed)
+    return [x for k, x in enumerate(items) if k // 2 % 2 == 0], [x for k, x in enumerate(items) if k // 2 % 2 == 1]
+
+
 def plant(model: LanguageModel, *, questions: int = QUESTIONS, seed: int = 0) -> Planted:
     """Train on half of the made-up questions and ask the audit's tests about both halves."""
-    items = made_up_items(questions, seed=seed)
-    # Pairs of neighbours go to one half.
-    seen, unseen = ([item for k, item in enumerate(items) if k // 2 % 2 == side] for side in (0, 1))
+    seen, unseen = planted_halves(questions, seed=seed)
     trained, training = trained_on(model, seen, seed=seed)
     return measure(model, trained, training, seen, unseen, seed=seed)
 
