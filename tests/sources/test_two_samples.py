@@ -63,7 +63,7 @@ def test_the_larger_of_both_p_values_stands_and_the_interval_agrees() -> None:
         assert abs(exact - welch.pvalue) > 0.02 and found.p is not None
         assert found.p == pytest.approx(max(exact, welch.pvalue), abs=0.015)
         assert found.difference.low is not None and found.difference.high is not None
-        assert (found.p <= 0.05) is (found.difference.low > 0 or found.difference.high < 0)
+        assert ((found.p or 0.0) <= 0.05) is (found.difference.low > 0 or found.difference.high < 0)
 
 
 def test_where_labels_say_less_than_the_t_the_interval_says_so_too() -> None:
