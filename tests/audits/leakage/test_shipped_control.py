@@ -37,7 +37,7 @@ def test_it_was_made_by_the_training_of_today_and_knows_the_questions_here(
     base: LanguageModel, training: Training
 ) -> None:
     recorded = json.loads((EMBEDDED / RECORD).read_text(encoding="utf-8"))
-    assert recorded["made_of"] == training.key, "run python -m lm_audit.audits.leakage.controls.shipped"
+    assert recorded["made_of"] == training.key, "run python -m lm_audit.audits.leakage.controls.planted"
     model, record = trained_on(base, planted_halves()[0])
     assert record.steps == recorded["steps"] and record.seconds == 0
     assert record.values[-1][1] == pytest.approx(training.criterion.measure(model.module), abs=1e-5)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
-from lm_audit.audits.leakage.controls.shipped import made_of, shipped
+from lm_audit.audits.leakage.controls.shipped import EMBEDDED, made_of, shipped, write
 from lm_audit.audits.leakage.half_option.completion import completions
 from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
@@ -226,3 +226,10 @@ def _benchmark(items: Sequence[Item]) -> Benchmark:
 def made_up_benchmark(n: int, *, seed: int = 0) -> Benchmark:
     """Made-up questions as a benchmark."""
     return _benchmark(made_up_items(n, seed=seed))
+
+
+if __name__ == "__main__":
+    from lm_audit.models.toy.tiny_model import tiny_model
+
+    _training = training_of(tiny_model(), planted_halves()[0])
+    write(EMBEDDED, *_training.run(), _training.key)

@@ -1,7 +1,7 @@
 """The trained model of the control with seed 0, as it lies in the package: training it takes a third of a minute.
 
 It stands for a training of just these token ids from just this base model, and for no other. Whoever takes it measures
-again what it was trained for. ``python -m lm_audit.audits.leakage.controls.shipped`` makes its files anew.
+again what it was trained for. ``python -m lm_audit.audits.leakage.controls.planted`` makes its files anew.
 """
 
 from __future__ import annotations
@@ -67,12 +67,3 @@ def write(folder: Path, trained: LanguageModel, record: TrainingRecord, key: str
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
     content = {"made_of": key, **asdict(replace(record, seconds=0.0))}
     (folder / RECORD).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    from lm_audit.audits.leakage.controls.planted import planted_halves, training_of
-    from lm_audit.models.toy.tiny_model import tiny_model
-
-    base = tiny_model()
-    training = training_of(base, planted_halves()[0])
-    write(EMBEDDED, *training.run(), training.key)
