@@ -114,6 +114,16 @@ def _no_float(choice: Body) -> None:
         next(iter(choice["prompt_logprobs"][2].values()))["logprob"] = -(10**400)
 
 
+def _of_words(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        choice["prompt_logprobs"][2] |= {"Paris": {"logprob": -9.0}}
+
+
+def _without_record(choice: Body) -> None:
+    if choice.get("prompt_logprobs"):
+        choice["prompt_logprobs"][2] |= {"7": -9.0}
+
+
 def _above_zero(choice: Body) -> None:
     if choice.get("prompt_logprobs"):
         next(iter(choice["prompt_logprobs"][2].values()))["logprob"] = 0.5
@@ -130,6 +140,8 @@ def _above_zero(choice: Body) -> None:
         ("prompt_logprobs", _not_a_number),
         ("prompt_logprobs", _no_float),
         ("prompt_logprobs", _above_zero),
+        ("prompt_logprobs", _of_words),
+        ("prompt_logprobs", _without_record),
     ],
 )
 def test_a_server_whose_scores_are_not_the_prompt_s_has_none(

@@ -62,8 +62,11 @@ def _by_id(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) 
             raise ModelError(f"{who}: token {place} of the prompt has {one!r:.60} for a log-probability")
         own.append(one.get("logprob"))
         rank = one.get("rank")
-        ranks.append(rank - 1 if isinstance(rank, int) and rank >= 1 else UNKNOWN_RANK)
+        ranks.append(rank - 1 if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 1 else UNKNOWN_RANK)
         said.append(str(one.get("decoded_token", "")))
+        for number, record in entry.items():
+            if not _is_id(number) or not isinstance(record, Mapping):
+                raise ModelError(f"{who}: {number!r:.40} at token {place} of the prompt is no token's id and score")
         pairs = [(int(number), record.get("logprob")) for number, record in entry.items()]
         values = check_finite([value for _, value in pairs], who)
         _check_together(values, who, place)
@@ -71,6 +74,10 @@ def _by_id(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) 
     if ids is None and text is not None and not text.endswith("".join(said)):
         raise ModelError(f"{who}: the tokens that came back, {''.join(said)!r:.60}, are not those of the prompt")
     return ScoredTokens(tuple(check_finite(own, who)), tuple(ranks), tuple(tops))
+
+
+def _is_id(key: object) -> bool:
+    return isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 12
 
 
 def _by_echo(reply: Reply, who: str, text: str | None, ids: Sequence[int] | None) -> ScoredTokens:
