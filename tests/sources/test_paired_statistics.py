@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
@@ -84,3 +85,22 @@ def test_a_difference_of_groups_is_held_over_its_own_error(seed: int) -> None:
     moved = (b - a)[FIRST].mean() - (b - a)[~FIRST].mean()
     assert found.difference.value == pytest.approx(moved)
     assert (found.p, found.floor) == (share(sizes, sizes[0]), share(sizes, np.abs(sizes).max()))
+
+
+def test_where_exchanges_and_t_disagree_the_interval_goes_with_the_exchanges() -> None:
+    """Nine changes of a mean: the t interval leaves 0 out, and too many exchanges change as much, or the other way."""
+    rng, seen = np.random.default_rng(1), set()
+    for _ in range(3000):
+        a = rng.normal(size=N)
+        b = a + rng.normal(0.55, 1, N) ** 3
+        changes = counted(lambda one, two: float((two - one).mean()), a, b)
+        exact, plain = share(changes, changes[0]), ttest_rel(b, a).confidence_interval(0.95)
+        if (exact <= 0.05) is not bool(plain.low > 0 or plain.high < 0):
+            found = change(a, b, MetricSource.mean("v"))
+            low, high = found.difference.low, found.difference.high
+            assert found.p == exact and low is not None and high is not None
+            assert (exact <= 0.05) is (low > 0 or high < 0)
+            seen.add(exact <= 0.05)
+        if len(seen) == 2:
+            break
+    assert seen == {True, False}

@@ -52,6 +52,12 @@ def test_runs_far_apart_are_as_sure_as_few_labels_allow() -> None:
     assert change(run("a", a), run("b", np.resize(b, 40)), resolution=1e-3).floor == 1 / 10_001
 
 
+def test_of_runs_without_any_spread_the_labels_alone_decide() -> None:
+    found = change(run("a", np.zeros(6)), run("b", np.ones(6)), resolution=1e-4)
+    assert found.p == pytest.approx(2 / comb(12, 6), abs=1e-3)
+    assert found.difference.value == 1 and found.difference.low is None
+
+
 def test_the_larger_of_both_p_values_stands_and_the_interval_agrees() -> None:
     """Runs of unequal size and spread, where labels and Welch's t disagree by much, each being the larger once."""
     wide, narrow = np.array([-3.0, -1.0, 0.5, 1.5, 3.5, 4.0]), np.linspace(3.3, 3.8, 12)
