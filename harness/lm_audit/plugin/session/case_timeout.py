@@ -1,8 +1,9 @@
 """``--case-timeout SECONDS``: a case that hangs is ended and reported, and the run goes on.
 
 First the case itself is told: a signal raises in it, it fails, and its process goes on with the next one. Where that is
-not heard (native code that does not return), :data:`GRACE_S` later its process ends. With ``-n`` that costs one worker,
-which is replaced; without workers it is the run, which first writes its end and its page as far as it can.
+not heard (native code that does not return), its process ends :data:`GRACE_S` later; where it is, :data:`HEARD_S`.
+With ``-n`` that costs one worker, which is replaced; without workers it is the run, which first writes its end and its
+page as far as it can.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from lm_audit.plugin.record.attempts import running_attempt
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 
 GRACE_S = 3.0
-"""How long a case may take to fail once its time is up."""
+"""How long a case may take to hear that its time is up."""
+
+HEARD_S = 60.0
+"""How long it may take to fail then: what it leaves is cleaned up and told, which lasts on a busy machine."""
 
 LAST_S = 10.0
 """How much later a process without workers ends without a page, if not even a thread of its own could run."""
@@ -49,19 +53,24 @@ class _Watch:
     def begin(self, item: pytest.Item) -> None:
         """The clocks run."""
         self.item = item
+        self._end_process_in(self.limit + GRACE_S)
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGALRM, self._raise)
+            signal.setitimer(signal.ITIMER_REAL, self.limit)
+
+    def _end_process_in(self, seconds: float) -> None:
         if hasattr(self.config, "workerinput"):
             self._traces = self._traces or _open(
                 traces_file(audit_session(self.config), audit_session(self.config).worker)
             )
-            faulthandler.dump_traceback_later(self.limit + GRACE_S, exit=True, file=self._traces or 2)
-        else:
-            self._timer = threading.Timer(self.limit + GRACE_S, self._give_up)
-            self._timer.daemon = True
-            self._timer.start()
-            faulthandler.dump_traceback_later(self.limit + GRACE_S + LAST_S, exit=True, file=2)
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGALRM, self._raise)
-            signal.setitimer(signal.ITIMER_REAL, self.limit)
+            faulthandler.dump_traceback_later(seconds, exit=True, file=self._traces or 2)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(seconds, self._give_up)
+        self._timer.daemon = True
+        self._timer.start()
+        faulthandler.dump_traceback_later(seconds + LAST_S, exit=True, file=2)
 
     def end(self) -> None:
         """The clocks stop."""
@@ -79,6 +88,7 @@ class _Watch:
         running = running_attempt(self.item) if self.item is not None else None
         if running is not None:
             running.cause = CAUSE
+        self._end_process_in(HEARD_S)
         # No Exception, or a training loop that turns those into errors of its own would go on.
         raise pytest.fail.Exception(told(self.limit), pytrace=False)
 
