@@ -124,12 +124,13 @@ lock:
 	$(LOCKED) $(LOCK_ARGS) -o requirements.lock
 	$(LOCKED) $(EXTRAS:%=--extra %) -c requirements.lock $(LOCK_ARGS) -o requirements-dev.lock
 
-# Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after.
+# Reading the GGUF takes tens of seconds; the converted copy in the user's cache loads in half a second ever after. What its
+# trials show is kept there too: on a new machine each worker would try for itself.
 model: $(VENV)/.model
 
 $(VENV)/.model: $(READY)
 	@echo "==> Making sure the embedded model is converted to safetensors in the cache (tens of seconds the first time)."
-	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12])'
+	@$(BIN)/python -c 'from lm_audit.models import load_model; m = load_model("smollm2", device="cpu"); print(m.name, m.dtype, m.fingerprint[:12]); m.loglikelihood([("Water is", " wet")]); m.slots'
 	@touch $@
 
 clean:
