@@ -44,7 +44,7 @@ def half(p: float, values: np.ndarray[Any, Any], before: float, first: int) -> H
     untouched = 0.01 * RNG.normal(size=N)
     items = tuple(ITEMS[first : first + N])
     published = PublishedHalf(4.0, 0.1, p, p, ())
-    return Half(items, effect(values, p), effect(untouched, before), values, untouched, p, p, 0.0002, published)
+    return Half(items, effect(values, p), effect(untouched, before), values, untouched, p, p, 0.0002, 0.01, published)
 
 
 SOUND = Planted(

@@ -18,8 +18,9 @@ from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs, prefi
 from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
 from lm_audit.audits.bias.benchmarks.wino.coreference import CLOZE
 from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
-from lm_audit.audits.bias.grid.controls.plain_scoring import Floats, plain_ids, plain_texts, tolerance
+from lm_audit.audits.bias.grid.controls.plain_scoring import Floats, plain_ids, plain_texts
 from lm_audit.evidence import Control, Evidence
+from lm_audit.models.checks.agreement import nats_a_token
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Eviden
 
     Passes where all agree to rounding (always, when all is well) and fails where any score or share is another one.
     """
-    findings = _Findings(2 * tolerance(model))
+    findings = _Findings(2 * nats_a_token(model))
     _crows(model, made["crows_pairs"], findings, seed)
     _stereoset(model, made["stereoset"], findings, seed)
     _winobias(model, made["winobias"], findings, seed)

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.controls.known_sources import ERROR, distinct, most
-from lm_audit.audits.faithfulness.controls.plain_totals import AGREE, difference_from_plain
+from lm_audit.audits.faithfulness.controls.plain_totals import difference_from_plain
 from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import prepare
 from lm_audit.evidence import Control, Evidence
+from lm_audit.models.checks.agreement import nats_a_token
 from lm_audit.sources import MetricSource
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def random_attribution_evidence(model: LanguageModel, samples: Sequence[Sample],
         for n, sample in enumerate(samples)
     )
     _add_metrics(evidence, seed)
-    evidence.control = judged(evidence.rows)
+    evidence.control = judged(evidence.rows, agreement=nats_a_token(model))
     return evidence
 
 
@@ -106,14 +107,15 @@ def _add_metrics(evidence: Evidence, seed: int) -> None:
             evidence.metric(name, replace(estimate, better=better), MetricSource.mean(f"{score}_{kind}"))
 
 
-def judged(rows: Sequence[dict[str, Any]]) -> Control:
+def judged(rows: Sequence[dict[str, Any]], *, agreement: float = 0.01) -> Control:
     """The verdict over the rows' scores: each comparison counts the samples on which it comes out as it must.
 
-    ``apart`` (nats a token) of a row is how far its log-likelihoods are from plain passes.
+    ``apart`` (nats a token) of a row is how far its log-likelihoods are from plain passes, ``agreement`` how far they
+    may be.
     """
     wrong = []
     apart = max((row["apart"] for row in rows if "apart" in row), default=0.0)
-    if not apart <= AGREE:
+    if not apart <= agreement:
         wrong.append(f"log-likelihoods differ from plain forward passes by {apart:.2g} nats a token")
     for score in SCORES:
         column = {kind: np.array([row[f"{score}_{kind}"] for row in rows]) for kind in ORDERS}

@@ -12,9 +12,6 @@ from lm_audit.audits.faithfulness.passage.tokens import Passage
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
 
-AGREE = 0.01
-"""Nats a generated token by which a score may differ; float32 differs by a thousandth of that."""
-
 
 def difference_from_plain(model: LanguageModel, passage: Passage, curve: DeletionCurve, replacement: int) -> float:
     """The largest difference of the curve's ``scores`` from plain passes, in nats a generated token.

@@ -31,9 +31,6 @@ SILENT_PAIRS = 0.00025
 
 NEIGHBOURS = "order of neighbours"
 
-AGREE = 0.01
-"""Nats by which a score may differ from a plain forward pass: fifty times what float32 does."""
-
 
 def missed(tests: Mapping[str, float]) -> list[str]:
     """The tests of planted questions that do not find them, each with its p-value."""
@@ -81,7 +78,7 @@ def positive_control(planted: Planted) -> Evidence:
     evidence = _evidence(planted, half)
     expected = (
         f"p < {FOUND} in {len(tests)} tests of questions that the model was trained on, not all alike, and scores "
-        f"within {AGREE} nats of plain forward passes"
+        f"within {half.agreement} nats of plain forward passes"
     )
     observed = f"{_told(tests, half)}; {planted.training}"
     evidence.control = _control("positive", [*missed(tests), *_unsound(half)], expected, observed)
@@ -117,7 +114,7 @@ def _gain(half: Half) -> np.ndarray:
 def _unsound(half: Half) -> list[str]:
     """What is wrong with a half whatever its tests say: scores that a plain pass does not give, questions all alike."""
     problems = []
-    if not half.apart < AGREE:
+    if not half.apart < half.agreement:
         problems.append(f"scores differ from plain forward passes by {half.apart:.2g} nats")
     known = half.differences[np.isfinite(half.differences)]
     different = len(np.unique(known.round(9)))

@@ -18,7 +18,7 @@ from lm_audit.audits.leakage.half_option.passes import measure_conditions
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
-from lm_audit.audits.leakage.likelihood.plain import largest_difference
+from lm_audit.audits.leakage.likelihood.plain import agreement, largest_difference
 from lm_audit.audits.leakage.likelihood.texts import text_likelihood
 from lm_audit.audits.leakage.orders.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
@@ -128,8 +128,8 @@ class Half:
     """What the audit's tests say of one half of the questions, under the trained model and the untouched one.
 
     ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
-    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass;
-    ``published``: the half-option test as its source has it.
+    ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass,
+    and ``agreement`` what it must stay below; ``published``: the half-option test as its source has it.
     """
 
     items: tuple[Item, ...]
@@ -140,6 +140,7 @@ class Half:
     first_p: float
     swap_p: float
     apart: float
+    agreement: float
     published: PublishedHalf
 
 
@@ -207,6 +208,7 @@ def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item
         first_p=_p(ranked.p_top.value),
         swap_p=_p(swapped.p.value),
         apart=largest_difference(trained, checked),
+        agreement=agreement(trained),
         published=published_half(trained, _benchmark(items), seed=seed),
     )
 

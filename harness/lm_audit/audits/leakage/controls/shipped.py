@@ -24,10 +24,13 @@ WEIGHTS, RECORD = "planted.safetensors", "planted.json"
 
 def made_of(model: LanguageModel, rows: Sequence[Sequence[int]], *settings: float) -> str:
     """A digest of all that a training hangs on: the base model's tensors, the rows of token ids, the settings."""
+    import torch
+
     digest = hashlib.sha256(json.dumps([list(map(list, rows)), settings]).encode())
     for name, tensor in sorted(model.module.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # Bytes, since numpy knows no bfloat16.
+        digest.update(tensor.detach().cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.half_option.prefixes import half_option_prefixes
 from lm_audit.audits.leakage.items.item import Item
+from lm_audit.models.checks.agreement import is_full_precision
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
 PENALTY = 1.05
 """Of the published test, on every token that stands in the prefix."""
 
-NEAR_TIE = 1e-3
-"""Logits this close may change places from one kernel to another."""
+
+def near_tie(model: LanguageModel) -> float:
+    """Logits this close may change places from one kernel to another: in half precision a step or two."""
+    return 1e-3 if is_full_precision(model) else 0.25
+
+
+def agreement(model: LanguageModel) -> float:
+    """Nats by which the log-likelihood of half an option may differ from a plain pass at the model's precision.
+
+    Fifty times what float32 does, some six times what bfloat16 does on the toy; a byte that is left out or read at
+    another place is more in text that the model does not know by heart.
+    """
+    return 0.01 if is_full_precision(model) else 1.0
 
 
 def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> float:
@@ -42,7 +54,7 @@ def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) 
             best = int(logits[len(ids) - size - 1].argmax())
             lead = float(logits[len(ids) - size - 1].max() - logits[len(ids) - size - 1, int(row["predicted_id"])])
             apart = float(np.maximum(apart, abs(found - float(row["suffix_logprob"]))))
-            if best != int(row["predicted_id"]) and lead > 1e-3:
+            if best != int(row["predicted_id"]) and lead > near_tie(model):
                 return float("inf")
     return apart if np.isfinite(apart) else float("inf")
 
@@ -50,7 +62,7 @@ def largest_difference(model: LanguageModel, rows: Sequence[Mapping[str, Any]]) 
 def published_guesses(model: LanguageModel, item: Item) -> list[tuple[set[str], str]]:
     """For each option what the published test must find next by a plain pass, and the second half that is there.
 
-    Several texts where tokens are equally likely to 0.001.
+    Several texts where tokens are as likely as each other, to :func:`near_tie`.
     """
     import torch
 
@@ -63,6 +75,6 @@ def published_guesses(model: LanguageModel, item: Item) -> list[tuple[set[str], 
             logits = model.module(torch.tensor([ids], device=model.module.device)).logits[0, -1].double().cpu().numpy()
             for token in set(ids):
                 logits[token] *= PENALTY if logits[token] < 0 else 1 / PENALTY
-            likeliest = np.flatnonzero(logits >= logits.max() - NEAR_TIE)
+            likeliest = np.flatnonzero(logits >= logits.max() - near_tie(model))
             found.append(({model.tokenizer.decode([int(token)]) for token in likeliest}, suffix))
     return found

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lm_audit.models.checks.agreement import nats_a_token
+
 if TYPE_CHECKING:
     from lm_audit.audits.privacy.data.canaries import Canary
     from lm_audit.audits.privacy.measure.stage_scores import StageScores
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 
 CHECKED = 3
 """So many canaries of each role are scored a second time."""
-
-AGREE = 0.01
-"""Nats a token by which a score may differ; float32 differs by a thousandth of that."""
 
 
 def plain_score(model: LanguageModel, canary: Canary) -> float:
@@ -43,7 +42,7 @@ def unsound(scores: StageScores, model: LanguageModel, canaries: Sequence[Canary
         values = scores.canaries[column].to_numpy(dtype=np.float64)
         # numpy's maximum, which a NaN does not get past.
         apart = float(np.max([abs(values[place] - plain_score(model, canaries[place])) for place in places[:CHECKED]]))
-        if not apart <= AGREE:
+        if not apart <= nats_a_token(model):
             faults.append(f"scores of {role}s differ from plain forward passes by {apart:.2g} nats a token")
         different = len(np.unique(values[places].round(9)))
         if 2 * different < len(places):

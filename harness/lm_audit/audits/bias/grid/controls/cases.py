@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lm_audit.audits.bias.grid.contrasts import all_contrasts
-from lm_audit.audits.bias.grid.controls.plain_scoring import plain_texts, tolerance
+from lm_audit.audits.bias.grid.controls.plain_scoring import plain_texts
 from lm_audit.audits.bias.grid.controls.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
 from lm_audit.audits.bias.grid.controls.verdict import FALSE_ALARM, MARGIN, SIDES, clear, judged, named
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair
@@ -23,6 +23,7 @@ from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
 from lm_audit.audits.bias.grid.preference import axis_evidence
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
+from lm_audit.models.checks.agreement import nats_a_token
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -48,7 +49,7 @@ def control_evidence(
         prompts = nonce_prompts(templates[:TEMPLATES], seed=seed)
         asked, chosen, known = _plain_choice(model, prompts, pairs)
     evidence, cells = _measured(asked, prompts, chosen, seed)
-    faults = judged(cells, known, evidence.metrics, planted=bool(size), limit=8 * tolerance(asked), seed=seed)
+    faults = judged(cells, known, evidence.metrics, planted=bool(size), limit=8 * nats_a_token(asked), seed=seed)
     contrast = evidence.metrics[named("bias.contrast")]
     told = f"contrast of {known.mean(axis=(1, 2))[0] - known.mean(axis=(1, 2))[1]:.3f} nats by plain forward passes"
     if size:

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 BATCH = 16
 
-TOLERANCE = {"float32": 0.01, "float64": 0.01}
-HALF_TOLERANCE = 0.15
-"""How far the mean log-probability per token may be from a plain pass, in nats; half precision rounds differently from
-one shape of a batch to another."""
-
-
-def tolerance(model: LanguageModel) -> float:
-    """Nats a token within which two ways of scoring agree at the model's precision."""
-    return TOLERANCE.get(str(model.dtype).removeprefix("torch."), HALF_TOLERANCE)
-
 
 def plain_texts(model: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[Floats]:
     """Log-probabilities (nats) of the tokens of each second text after the first.
