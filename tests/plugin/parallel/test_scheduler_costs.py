@@ -54,6 +54,29 @@ def test_a_declared_cost_is_relative_to_its_neighbours() -> None:
     assert (costs.case("a"), costs.case("new")) == (20.0, 5.0)
 
 
+def test_a_declared_cost_that_was_wrong_makes_no_other_case_shorter() -> None:
+    """Six training cases that find their work in a cache sent a worker home from fifty cases of another model."""
+    works = [Work(index, f"c{index}", "m@cpu") for index in range(52)] + [
+        Work(f"t{k}", f"t{k}", None) for k in range(6)
+    ]
+    costs = CostModel(hints={f"t{k}": 60.0 for k in range(6)})
+    queue = AffinityQueue(works, costs)
+    for node in "ab":
+        queue.add_node(node)
+    for _ in range(2):
+        key = present(queue.take("a")).key
+        queue.done("a", key, 8.0 if key == 0 else 2.0)
+    for _ in range(6):
+        queue.done("b", present(queue.take("b")).key, 0.01)
+    assert (costs.rate(), costs.load("m@cpu"), costs.case("t1")) == (2.0, 6.0, 120.0)
+    assert present(queue.take("b")).group == "m@cpu", "it helps with what is left, a hundred seconds"
+
+
+def test_records_of_cases_that_declared_nothing_tell_what_others_take() -> None:
+    assert CostModel({"a": 3.0, "t": 0.1}, hints={"t": 60.0}).rate() == 3.0
+    assert CostModel({"t": 30.0}, hints={"t": 60.0}).rate() == 0.5
+
+
 def test_a_load_is_what_a_first_case_takes_above_the_usual() -> None:
     costs = CostModel()
     costs.observe("a", "m@cpu", 9.0, first=True)
