@@ -142,9 +142,8 @@ def test_a_plan_says_what_a_limit_leaves(capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "at size smoke and --limit 9" in told
     assert "test_memorisation, 2 cases (tiny@cpu-general_en, ...), 9 questions" in told
-    assert (
-        "needle.accuracy: test_cell, 3 cases (tiny@cpu-niah_single_2-L512-D0, ...), 9 samples" in told
-    )  # 256 has no room
+    # Of the lengths 256 has no room for the task.
+    assert "needle.accuracy: test_cell, 3 cases (tiny@cpu-niah_single_2-L512-D0, ...), 9 samples" in told
 
 
 def test_a_limit_is_recorded_and_kept_by_a_resumed_run(tmp_path: Path) -> None:

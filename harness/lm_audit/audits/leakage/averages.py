@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.leakage.few_files import wide_enough
 from lm_audit.stats import Estimate, bounded_mean, clustered_mean, studentised_mean
+from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.inputs import cluster_numbers
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _variance(data: Floats, names: Sequence[str], parts: Floats, scored: float) 
     mean = float((parts * data).sum())
     drawn = float((parts**2 * (data - mean) ** 2 / (1 - np.minimum(parts, 0.9))).sum())
     # Satterthwaite: fewer degrees of freedom where some questions weigh more.
-    effective = float((parts**2).sum() ** 2 / (parts**4).sum()) - 1
+    effective = effective_number(parts**2) - 1
     places: dict[str, int] = {}
     numbers = np.array([places.setdefault(name, len(places)) for name in names])
     left = len(data) - len(places)

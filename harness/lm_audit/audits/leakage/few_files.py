@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lm_audit.stats import Estimate, share
 from lm_audit.stats.covering import FEWEST_CLUSTERS
-from lm_audit.stats.shares.clustered_share import effective_number
+from lm_audit.stats.effective_number import effective_number
 
 Floats = NDArray[np.float64]
 

@@ -13,11 +13,10 @@ from enum import Enum
 import torch
 
 from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.checks.agreement import distance, is_full_precision, step_limit
 from lm_audit.models.compat import is_stateful, key_layers
 from lm_audit.models.generation.decoding import StepModel
 
-_TOLERANCE = 1e-3  # of log-probabilities (nats), float32
-_HALF_TOLERANCE = 0.1
 _STEPS = 3
 
 
@@ -71,6 +70,7 @@ def _agrees(module: CausalModule, device: torch.device, lengths: tuple[int, ...]
     size = int(module.get_input_embeddings().num_embeddings)
     generator = torch.Generator().manual_seed(20240229)
     rows = [torch.randint(0, size, (n + _STEPS,), generator=generator).tolist() for n in lengths]
+    full = is_full_precision(module)
     try:
         steps = StepModel(module, device, [row[:n] for row, n in zip(rows, lengths, strict=True)])
         worst = 0.0
@@ -78,15 +78,11 @@ def _agrees(module: CausalModule, device: torch.device, lengths: tuple[int, ...]
             together = steps.next_logits().log_softmax(-1)
             for place, (row, n) in enumerate(zip(rows, lengths, strict=True)):
                 whole = module(input_ids=torch.tensor([row[: n + step]], device=device), use_cache=False)
-                off = (together[place] - whole.logits[0, -1].float().log_softmax(-1)).abs()
-                worst = max(worst, float(off.max() if _single(module) else off.square().mean().sqrt()))
+                off = together[place] - whole.logits[0, -1].float().log_softmax(-1)
+                worst = max(worst, distance(off, full=full))
             if step < _STEPS - 1:
                 steps.feed([row[n + step] for row, n in zip(rows, lengths, strict=True)], range(len(rows)))
     except Exception:  # whatever a model does with arguments that it was not written for
         return False
     # A model that answers with NaN is named by the prompt; any way will do.
-    return worst != worst or worst <= (_TOLERANCE if _single(module) else _HALF_TOLERANCE)
-
-
-def _single(module: CausalModule) -> bool:
-    return module.dtype in (torch.float32, torch.float64)
+    return worst != worst or worst <= step_limit(full=full)

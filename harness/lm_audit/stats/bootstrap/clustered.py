@@ -13,6 +13,7 @@ from lm_audit.errors import UsageError
 from lm_audit.stats.bootstrap.limits import Resampled, bootstrap_interval, rescaled, resolve_method
 from lm_audit.stats.bootstrap.resampling import as_float, counts_of, index_batches, leave_one_out, paired_batches
 from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array, large_exponent
 from lm_audit.stats.means.independent import mean_interval
@@ -200,7 +201,7 @@ def _by_jackknife(array: Array, groups: list[Array], function: Callable[[Any], A
         return replace(bare, note="without one of the clusters there is no value: no interval")
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     # Clusters of uneven size tell of the spread as fewer even ones do (Kish's effective number).
-    df = max(1.0, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1)
+    df = max(1.0, effective_number(sizes) - 1)
     half = float(stdtrit(df, (1 + confidence) / 2)) * error
     return replace(bare, low=value - half, high=value + half, note=None)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
 from lm_audit.stats.means.cluster_robust import cluster_variance
@@ -77,12 +78,6 @@ def _clustered(found: Array, labels: Integers, scale: float, confidence: float) 
     effective = mean * (1 - mean) / (alone + further)
     method = f"{METHOD} at {effective:.1f} effective answers of {count} clusters (Korn and Graubard)"
     return _estimate(found, effective, count, scale, confidence, method)
-
-
-def effective_number(weights: Array) -> float:
-    """How many equal weights are worth as much: all where they are equal, 1 where one has it all, 0 of none."""
-    total = float(weights.sum())
-    return total**2 / float((weights**2).sum()) if total > 0 else 0.0
 
 
 def _estimate(

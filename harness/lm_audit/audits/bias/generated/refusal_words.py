@@ -8,7 +8,7 @@ from collections.abc import Iterable
 OPENERS: dict[str, tuple[str, ...]] = {
     "en": (
         "I'm sorry", "I am sorry", "Sorry", "I'm so sorry", "I'm very sorry", "My apologies", "I apologize",
-        "I apologise", "Apologies", "I can't", "I cannot", "I can not", "I cant", 
+        "I apologise", "Apologies", "I can't", "I cannot", "I can not", "I cant",
         "I won't", "I will not", "I'm unable", "I am unable", "I'm not able", "I am not able",
         "I'm not comfortable", "I am not comfortable", "I'm not going to", "I am not going to",
         "I'm not allowed", "I am not allowed", "I don't feel comfortable", "I do not feel comfortable",

@@ -14,6 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.models.loading.identity.fingerprint import module_digest
+
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
     from lm_audit.models.toy.criterion import Criterion, TrainingRecord
@@ -24,14 +26,8 @@ WEIGHTS, RECORD = "planted.safetensors", "planted.json"
 
 def made_of(model: LanguageModel, rows: Sequence[Sequence[int]], *settings: float) -> str:
     """A digest of all that a training hangs on: the base model's tensors, the rows of token ids, the settings."""
-    import torch
-
-    digest = hashlib.sha256(json.dumps([list(map(list, rows)), settings]).encode())
-    for name, tensor in sorted(model.module.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        # Bytes, since numpy knows no bfloat16.
-        digest.update(tensor.detach().cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    content = [module_digest(model.module), list(map(list, rows)), settings]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def shipped(model: LanguageModel, key: str, criterion: Criterion) -> tuple[LanguageModel, TrainingRecord] | None:

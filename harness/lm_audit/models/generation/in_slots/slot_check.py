@@ -9,6 +9,7 @@ import logging
 import torch
 
 from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.checks.agreement import distance, is_full_precision, step_limit
 from lm_audit.models.compat import is_stateful
 from lm_audit.models.context import attention_reach, uniform_length
 from lm_audit.models.generation.in_slots.slot_model import Part, SlotModel
@@ -16,8 +17,6 @@ from lm_audit.models.generation.in_slots.slots import key_shape
 from lm_audit.models.scoring.limits import TRIED_WINDOW, is_out_of_memory
 
 _LOG = logging.getLogger(__name__)
-_TOLERANCE = 1e-3  # of log-probabilities (nats), float32
-_HALF_TOLERANCE = 0.1
 _TRIED_ON_A_GPU = 8192
 """Attention windows up to this length are tried on a GPU, where so long a text costs nothing."""
 _LENGTH = 12
@@ -124,10 +123,9 @@ def _truth(module: CausalModule, row: list[int], device: torch.device) -> torch.
 
 
 def _compare(module: CausalModule, found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
-    single = module.dtype in (torch.float32, torch.float64)
+    full = is_full_precision(module)
     for one, other in zip(found, wanted, strict=True):
-        off = one.log_softmax(-1) - other.log_softmax(-1)
-        worst = float(off.abs().max() if single else off.square().mean().sqrt())
+        worst = distance(one.log_softmax(-1) - other.log_softmax(-1), full=full)
         # A model that answers with NaN is named by the prompt.
-        if worst == worst and worst > (_TOLERANCE if single else _HALF_TOLERANCE):
+        if worst == worst and worst > step_limit(full=full):
             raise _Disagrees(f"log-probabilities are off by {worst:.3g} nats")

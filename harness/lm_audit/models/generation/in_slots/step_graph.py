@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
+from lm_audit.models.checks.agreement import distance, is_full_precision, step_limit
 from lm_audit.models.generation.in_slots.slot_model import SlotModel
 
 _LOG = logging.getLogger(__name__)
-_TOLERANCE = 1e-3  # of log-probabilities (nats), float32
-_HALF_TOLERANCE = 0.1
 _SHORT = 256
 """Columns by which the extent of short rows grows; longer ones grow by an eighth, so that graphs are few."""
 
@@ -103,7 +102,7 @@ class Stepper:
         self._graphs[width, extent] = graph, logits
 
     def _reason_against(self, logits: torch.Tensor, plain: torch.Tensor) -> str | None:
-        return disagreement(logits, plain, single=self._model.module.dtype in (torch.float32, torch.float64))
+        return disagreement(logits, plain, single=is_full_precision(self._model.module))
 
     def _refuse(self, reason: str) -> None:
         self._refused = True
@@ -120,8 +119,8 @@ def disagreement(logits: torch.Tensor, plain: torch.Tensor, *, single: bool) -> 
     """
     ours, own = logits.log_softmax(-1), plain.log_softmax(-1)
     off = torch.where((ours == own) | own.isnan(), 0.0, ours - own)
-    worst = float(off.abs().max() if single else off.square().mean().sqrt())
-    return None if worst <= (_TOLERANCE if single else _HALF_TOLERANCE) else f"log-probabilities are off by {worst:.3g}"
+    worst = distance(off, full=single)
+    return None if worst <= step_limit(full=single) else f"log-probabilities are off by {worst:.3g}"
 
 
 def rounded(extent: int) -> int:
