@@ -14,7 +14,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-TORCH ?= 2.13.0
+PINNED_TORCH := 2.13.0
+TORCH ?= $(PINNED_TORCH)
 TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= auto
@@ -58,10 +59,10 @@ test-all: setup model
 # COVERED names the tests to measure, such as "tests/stats properties/test_stats_*.py".
 coverage: setup model
 	@echo "==> Measuring lines and branches that the tests reach, without the slow ones; pages go to build/coverage/."
-	TMPDIR=$(TEST_TMP) $(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(ARGS)
+	TMPDIR=$(TEST_TMP) $(BIN)/pytest $(COVERED) -m "not slow" -n $(TEST_WORKERS) --dist loadfile --cov --cov-report term --cov-report html:build/coverage $(KEPT) $(ARGS)
 
 # What compat.py of each layer leans on may be gone in a newer version: this tells. The locks change with it. PyTorch is
-# the one that TORCH names, whose builds no lock holds: make test-latest TORCH=... for its newest.
+# the one that TORCH names, whose builds no lock holds: make test-latest TORCH=... for its newest, of any build that pip finds.
 test-latest:
 	@echo "==> Locking the newest versions that pyproject.toml allows, and testing with them in .venv-latest."
 	$(MAKE) lock LOCK_ARGS=--upgrade
@@ -117,10 +118,11 @@ $(READY): requirements-dev.lock pyproject.toml
 	@touch $(READY)
 
 # The pins that stand stay, unless LOCK_ARGS says otherwise (--upgrade, --upgrade-package NAME). UV_FIND_LINKS or
-# UV_EXTRA_INDEX_URL names a place that holds torch's CPU build, whose needs are locked; pytorch.org is asked otherwise.
+# UV_EXTRA_INDEX_URL names a place that holds the pinned PyTorch's CPU build, whose needs are locked; pytorch.org is asked
+# otherwise. What another PyTorch, or a CUDA build, needs more, pip adds when it installs that.
 lock:
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -q "uv==0.13.9"; }
-	@echo "torch==$(TORCH)+cpu" > .venv-lock/torch.txt
+	@echo "torch==$(PINNED_TORCH)+cpu" > .venv-lock/torch.txt
 	$(LOCKED) $(LOCK_ARGS) -o requirements.lock
 	$(LOCKED) $(EXTRAS:%=--extra %) -c requirements.lock $(LOCK_ARGS) -o requirements-dev.lock
 

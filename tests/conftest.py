@@ -1,6 +1,9 @@
-"""What a run of the tests says of itself."""
+"""What a run of the tests says of itself, and a port for all of them."""
 
 from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
 
 import pytest
 
@@ -8,6 +11,14 @@ from tests.hypothesis_profile import load_profile
 from tests.shared_data import ABSENT
 
 load_profile()
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port of 127.0.0.1 that refuses connections: it is taken, so that nobody else can listen there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -58,9 +58,11 @@ def test_an_answer_that_is_not_the_hubs_is_left_to_the_case(monkeypatch: pytest.
         refuse_absent(HubSet("org/set"))
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "nothing-of-a-scheme"])
-def test_a_hub_that_does_not_answer_is_left_to_the_case(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", address)
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "nothing-of-a-scheme"])
+def test_a_hub_that_does_not_answer_is_left_to_the_case(
+    monkeypatch: pytest.MonkeyPatch, closed_port: int, address: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address.format(port=closed_port))
     refuse_absent(HubSet("org/set"))
 
 

@@ -126,18 +126,24 @@ print(tried("own/pairs"), is_settled(HubSet.parse("own/pairs")))
 load_set("own/pairs", "crows_pairs")
 load_set.cache_clear()
 print(is_settled(HubSet.parse("own/pairs")), tried("own/pairs"))
-os.environ["HF_ENDPOINT"] = "http://127.0.0.1:1"
+os.environ["HF_ENDPOINT"] = sys.argv[1]
 print(tried("own/other"))
 os.environ["HF_HUB_OFFLINE"] = "1"
 print(tried("own/other"))
 """
 
 
-def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up_where_not(tmp_path: Path) -> None:
+def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up_where_not(
+    tmp_path: Path, closed_port: int
+) -> None:
     sets = {"own/pairs": {"README.md": card({"en": {"test": "t.parquet"}}), "t.parquet": parquet_of([PAIR], CROWS)}}
     with hub_of_data(sets, tmp_path) as environment:
         done = subprocess.run(
-            [sys.executable, "-c", PRESENCE], env=environment, capture_output=True, text=True, timeout=600
+            [sys.executable, "-c", PRESENCE, f"http://127.0.0.1:{closed_port}"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
     assert done.returncode == 0, done.stderr[-2000:]
     absent, looked_up, cached, unreachable, forbidden = done.stdout.splitlines()

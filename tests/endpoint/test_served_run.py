@@ -115,20 +115,20 @@ def test_a_key_is_in_no_file_and_no_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "arguments", "message"),
     [
-        ("openai:m@http://127.0.0.1:9/v1", (), "cannot be reached"),
+        ("openai:m@http://127.0.0.1:{port}/v1", (), "cannot be reached"),
         ("openai:m@http://no-such-host.invalid/v1", ("--allow-insecure",), "cannot be reached"),
         ("openai:m@http://example.org/v1", (), "--allow-insecure"),
-        ("openai:m@localhost:9/v1", (), "no scheme"),
+        ("openai:m@localhost:{port}/v1", (), "no scheme"),
         ("tiny", ("--tokenizer", "tiny=smollm2"), "no served model is called 'tiny'"),
         ("tiny", ("--reuse-answers", "absent"), "no run 'absent'"),
         ("tiny", ("--concurrency", "0"), "not a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_is_one_line_before_any_case(
-    tmp_path: Path, spec: str, arguments: tuple[str, ...], message: str
+    tmp_path: Path, closed_port: int, spec: str, arguments: tuple[str, ...], message: str
 ) -> None:
     # A resolver that reaches nobody answers within the time that a connection may take.
-    done = audit(tmp_path, spec, *arguments, RES_OPTIONS="timeout:1 attempts:1")
+    done = audit(tmp_path, spec.format(port=closed_port), *arguments, RES_OPTIONS="timeout:1 attempts:1")
     assert done.code == 4 and message in done.output, done.output
     assert "Traceback" not in done.output
     assert not (tmp_path / "reports").exists()
@@ -164,14 +164,14 @@ def test_after_a_kill_only_what_was_not_answered_is_asked(tmp_path: Path) -> Non
     assert len(asked) == 30 - kept + 10, "ten are asked twice, to see whether answers repeat"
 
 
-def test_the_table_of_what_a_model_offers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_what_a_model_offers(capsys: pytest.CaptureFixture[str], closed_port: int) -> None:
     with made_server() as made:
         assert main(["models", made.spec]) == 0
     told = {line[:25].strip(): line[25:].strip() for line in capsys.readouterr().out.splitlines()}
     assert told["generate"].startswith("yes") and told["gradients"].startswith("no")
     assert "none come back" in told["prompt log-probabilities"]
     assert main(["models", "tiny"]) == 0 and "no " not in capsys.readouterr().out
-    assert main(["models", "openai:m@http://127.0.0.1:9/v1"]) == 2
+    assert main(["models", f"openai:m@http://127.0.0.1:{closed_port}/v1"]) == 2
     assert "cannot be reached" in capsys.readouterr().err
 
 
