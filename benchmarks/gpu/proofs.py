@@ -24,6 +24,7 @@ NEEDLE, FAITH = "tests/audits/needle/test_needle", "tests/audits/faithfulness/te
 # Name, seconds at most, arguments of python.
 PARTS: list[tuple[str, int, tuple[str, ...]]] = [
     ("kernels of attention", 90, ("-m", "tests.models.kernels.attention_kernel_check")),
+    ("kernels between products", 60, ("-m", "tests.models.kernels.elementwise_kernel_check")),
     ("kernels of attribution", 90, ("-m", "tests.audits.faithfulness.kernel_check")),
     (
         "tests on a GPU",
@@ -35,7 +36,7 @@ PARTS: list[tuple[str, int, tuple[str, ...]]] = [
     (
         "tests of kernels",
         150,
-        (*PYTEST, f"{KERNELS}_kernel_attention.py", f"{KERNELS}_fused_parts.py"),
+        (*PYTEST, f"{KERNELS}_kernel_attention.py", f"{KERNELS}_fused_parts.py", f"{KERNELS}_joint_weights.py"),
     ),
     ("needle lengths", 120, (*PYTEST, f"{NEEDLE}_lengths.py", "-k", "seams")),
     ("needle build killed", 90, (*PYTEST, f"{NEEDLE}_grid.py", "-k", "killed", "-s")),

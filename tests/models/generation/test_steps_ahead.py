@@ -10,6 +10,7 @@ import pytest
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation import memory
 from lm_audit.models.generation.in_slots import seats, slot_decoding
+from lm_audit.models.generation.in_slots.step_graph import Stepper
 from lm_audit.models.generation.shared_prefix import complete
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.small_models import small_llama
@@ -68,3 +69,23 @@ def test_completion(model: LanguageModel, monkeypatch: pytest.MonkeyPatch, slots
     for one, other in zip(found, plain, strict=True):
         assert replace(one, scores=None) == replace(other, scores=None)
         assert present(one.scores).logprobs == pytest.approx(present(other.scores).logprobs, abs=1e-4)
+
+
+@pytest.mark.parametrize("new", [1, 2, 5])
+def test_no_step_is_taken_for_rows_that_have_no_room(
+    model: LanguageModel, monkeypatch: pytest.MonkeyPatch, new: int
+) -> None:
+    taken: list[int] = []
+    step = Stepper.logits
+
+    def counted(self: Stepper, width: int, extent: int) -> Any:
+        taken.append(width)
+        return step(self, width, extent)
+
+    monkeypatch.setattr(Stepper, "logits", counted)
+    ahead(monkeypatch, 8)
+
+    replies = model.generate(["a", "some words"], max_new_tokens=new)
+
+    assert [len(one.token_ids) for one in replies] == [new, new]
+    assert len(taken) == new - 1

@@ -52,7 +52,7 @@ def test_layers_of_one_input_share_a_product(name: str) -> None:
             one.add_(0.1 * torch.randn(one.shape, generator=torch.Generator().manual_seed(one.ndim)))
     made = PackedWeights(module)
 
-    sizes = [len(group._layers) for group in made._groups]
+    sizes = [len(group.layers) for group in made._groups]
     shared = SHARED[name] * module.config.num_hidden_layers
     assert sorted(size for size in sizes if size > 1) == sorted(shared)
     assert made.bytes == 4 * sum(one.weight.numel() for one in module.modules() if type(one) is nn.Linear)
@@ -130,8 +130,8 @@ def test_where_it_does_not_pay_nothing_is_laid_out(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_model_whose_answers_would_be_others_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = packed_weights._Group._product
-    monkeypatch.setattr(packed_weights._Group, "_product", lambda self, x: sound(self, x) * 1.01)
+    sound = packed_weights._Group.product
+    monkeypatch.setattr(packed_weights._Group, "product", lambda self, x: sound(self, x) * 1.01)
     model = wrapped("llama", True)
     plain = wrapped("llama", False).loglikelihood(REQUESTS, bos="none")
 

@@ -105,7 +105,8 @@ def generate(
     encoded = encode_prompts(model, prompts, chat=chat)
     ids = [prompt.ids for prompt in encoded]
     picker = Picker(ids, temperature=temperature, seed=seed)
-    begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop))
+    context = context_window(model.module.config)
+    begin = partial(_begin, model, encoded, max_new_tokens, thinking_tokens, tuple(stop), end_ids(model), context)
     longest = max_new_tokens + (_room_to_think(model, encoded, thinking_tokens) if thinking_tokens else 0)
     settings = ("generate", max_new_tokens, tuple(stop), temperature, seed, chat, thinking_tokens)
     kept = KeptReplies(settings, [(prompt.ids, prompt.opened) for prompt in encoded])
@@ -123,7 +124,7 @@ def generate(
         keep(index)
         _report(model, done, ids)
 
-    needs = [columns(model, len(one), longest, thinking_tokens) for one in ids]
+    needs = [columns(context, len(one), longest, thinking_tokens) for one in ids]
     left = decode_in_slots(model, Work(ids, begin, picker, finish), needs, leave_out=done)
     for batch in _batches(model, ids, left, longest):
         found = _decode_batch(model, ids, batch, begin, picker)
@@ -140,13 +141,15 @@ def _begin(
     max_new_tokens: int,
     thinking_tokens: int | None,
     stop: tuple[str, ...],
+    ends: frozenset[int],
+    context: int | None,
     index: int,
 ) -> Continuation:
-    prompt, context = encoded[index], context_window(model.module.config)
+    prompt = encoded[index]
     # The last token is never read, so it may stand one past the context.
     left = None if context is None else context - len(prompt.ids) + 1
     room = Room(max_new_tokens, thought=thinking_tokens, context=left)
-    return Continuation(model.tokenizer, end_ids(model), stop, room, opened=prompt.opened)
+    return Continuation(model.tokenizer, ends, stop, room, opened=prompt.opened)
 
 
 def _room_to_think(model: LanguageModel, encoded: Sequence[EncodedPrompt], thinking_tokens: int) -> int:
@@ -164,9 +167,8 @@ def _check(max_new_tokens: int, stop: Sequence[str], temperature: float) -> None
         raise UsageError(f"temperature is {temperature}; expected 0 (greedy) or a positive number")
 
 
-def columns(model: LanguageModel, prompt: int, new: int, thinking_tokens: int | None) -> int:
+def columns(context: int | None, prompt: int, new: int, thinking_tokens: int | None) -> int:
     """Tokens that a prompt of so many may come to: a thought that is closed from outside takes some more."""
-    context = context_window(model.module.config)
     most = prompt + new + (_CLOSING_TOKENS if thinking_tokens is not None else 0)
     return most if context is None else min(most, max(context, prompt))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.scoring.limits import device_limits
+from lm_audit.models.scoring.limits import device_limits, free_on_gpu
 
 _CACHE_SHARE = 0.6
 """Of the memory that is free on a GPU, for keys and values; the rest is for what a pass needs."""
@@ -74,9 +74,7 @@ def _wasteful(part: Sequence[tuple[int, int]], need: tuple[int, int]) -> bool:
 def free_bytes(device: torch.device) -> int:
     """Bytes of the device that rows may take."""
     if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(_CACHE_SHARE * (free + kept))
+        return int(_CACHE_SHARE * free_on_gpu(device))
     if device.type == "cpu":
         try:
             return int(_CPU_SHARE * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -133,7 +133,7 @@ def _in_slots(
     picker = Picker(prompts, temperature=0.0, seed=0)
     new = max_new_tokens + (thinking_tokens or 0)
     needs = [
-        max(columns(model, len(prompt), new, thinking_tokens), len(prompt) + len(target))
+        max(columns(context, len(prompt), new, thinking_tokens), len(prompt) + len(target))
         for prompt, target in zip(prompts, targets, strict=True)
     ]
     work = Work(prompts, begin, picker, finish, is_enough if enough else None, targets, score)

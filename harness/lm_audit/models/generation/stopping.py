@@ -81,6 +81,10 @@ class Continuation:
         """Whether the thought was closed because its room was spent."""
         return self._budget is not None and self._budget.cut
 
+    def may_need(self, coming: int) -> bool:
+        """Whether it may want another token behind so many that are under way."""
+        return not self.finished and not self._full_with(len(self.ids) + coming)
+
     def forced(self) -> int | None:
         """The token that must come next, whatever the model says: the thought is being closed."""
         return None if self._budget is None else self._budget.forced()
@@ -105,13 +109,19 @@ class Continuation:
 
     @property
     def _full(self) -> bool:
-        if self._room.context is not None and len(self.ids) >= self._room.context:
+        if self._full_with(len(self.ids)):
             return True
         if self._budget is None:
-            return len(self.ids) >= self._room.answer
+            return False
         if self._budget.thinking or self._budget.undecided:
             return False
         return self._budget.answer_tokens >= self._room.answer
+
+    def _full_with(self, tokens: int) -> bool:
+        """Whether so many leave no room, whatever they are."""
+        if self._room.context is not None and tokens >= self._room.context:
+            return True
+        return self._budget is None and tokens >= self._room.answer
 
     def result(self) -> tuple[str, tuple[int, ...], Literal["eos", "stop", "length"]]:
         """Text, ids and reason, as ``Generation`` takes them."""

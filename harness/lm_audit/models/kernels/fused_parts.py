@@ -1,4 +1,4 @@
-"""Norms and rotations of a model by kernels of one launch, for the length of a pass; each tried against its own form.
+"""Norms, rotations and gates of a model by kernels of one launch, for the length of a pass; each tried against its own.
 
 Only parts that give on random input what the kernel gives are replaced, so that it does not matter how a model names
 or writes them.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -23,31 +24,46 @@ _SAME = {torch.float32: 1e-5, torch.float16: 2**-9, torch.bfloat16: 2**-6}
 
 
 class FusedParts:
-    """What of a model's body can be computed by kernels; nothing where there is no GPU or no Triton."""
+    """What of a model's body can be computed by kernels; nothing where there is no GPU or no Triton.
+
+    ``FusedParts.of`` keeps what was found for a body as long as its parts are those that were tried.
+    """
+
+    @classmethod
+    def of(cls, body: Any) -> FusedParts:
+        """The parts of this body, tried once."""
+        known = _KNOWN.get(body)
+        if known is None or known._tried != _state(body):
+            known = _KNOWN[body] = cls(body)
+        return known
 
     def __init__(self, body: Any):
         self._norms: list[tuple[Any, Callable[[Tensor], Tensor]]] = []
         self._turns: list[tuple[Any, Any]] = []
-        by = _kernels(body)
+        self._gates: list[tuple[Any, Callable[[Tensor], Tensor]]] = []
+        self._tried = _state(body)
+        self.kernels = by = _kernels(body)
         if by is not None:
             with torch.inference_mode():
                 self._norms = [(part, found) for part in body.modules() if (found := _norm(part, by)) is not None]
                 self._turns = [
                     (space, found) for space in _spaces(body) if (found := _turn(space, body, by)) is not None
                 ]
+                self._gates = [(part, found) for part in body.modules() if (found := _gate(part, by)) is not None]
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Norms, and modules of code whose rotation is replaced."""
-        return len(self._norms), len(self._turns)
+    def counts(self) -> tuple[int, int, int]:
+        """Norms, modules of code whose rotation is replaced, and gated layers."""
+        return len(self._norms), len(self._turns), len(self._gates)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """The parts replaced for as long as the context lasts."""
-        kept = [(part, part.__dict__.get("forward")) for part, _ in self._norms]
+        parts = self._norms + self._gates
+        kept = [(part, part.__dict__.get("forward")) for part, _ in parts]
         plain = [(space, vars(space)[_TURN]) for space, _ in self._turns]
         try:
-            for part, fused in self._norms:
+            for part, fused in parts:
                 part.__dict__["forward"] = fused
             for space, turn in self._turns:
                 setattr(space, _TURN, turn)
@@ -60,6 +76,18 @@ class FusedParts:
                     part.__dict__["forward"] = own
             for space, own in plain:
                 setattr(space, _TURN, own)
+
+
+_KNOWN: WeakKeyDictionary[Any, FusedParts] = WeakKeyDictionary()
+
+
+def _state(body: Any) -> list[tuple[object, ...]]:
+    """What a trial depends on: the parts, where and of what kind their weights are, and who listens to them."""
+    weights = ((part, getattr(part, "weight", None)) for part in body.modules())
+    return [
+        (id(part), weight.dtype, weight.device, has_hooks(part)) if isinstance(weight, Tensor) else (id(part),)
+        for part, weight in weights
+    ]
 
 
 def _kernels(body: Any) -> Any:
@@ -88,15 +116,46 @@ def _norm(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:
         plain = part(x)
         for shifted in (False, True):
             if _same(by.rms_norm(x, weight, eps, shifted=shifted), plain):
-                return partial(_normed, part.forward, weight, eps, by, shifted)
+                return partial(_normed, part.forward, part, eps, by, shifted)
     except Exception:  # whatever a part does with what it was not written for
         return None
     return None
 
 
-def _normed(plain: Any, weight: Tensor, eps: float, by: Any, shifted: bool, x: Tensor) -> Tensor:
-    fits = x.is_contiguous() and x.dtype == weight.dtype and x.device == weight.device
+def _normed(plain: Any, part: Any, eps: float, by: Any, shifted: bool, x: Tensor) -> Tensor:
+    weight = part.weight
+    fits = by.can_norm(x) and x.dtype == weight.dtype and x.device == weight.device
     found: Tensor = by.rms_norm(x, weight, eps, shifted=shifted) if fits else plain(x)
+    return found
+
+
+_GATED = ["act_fn", "down_proj", "gate_proj", "up_proj"]
+
+
+def _gate(part: Any, by: Any) -> Callable[[Tensor], Tensor] | None:
+    """The gated layer with the kernel between its products, where it gives the same."""
+    if sorted(name for name, _ in part.named_children()) != _GATED or has_hooks(part.act_fn):
+        return None
+    weight: Any = getattr(part.gate_proj, "weight", None)
+    width = getattr(part.gate_proj, "in_features", None)
+    if width is None or weight is None or weight.dtype not in _SAME:
+        return None
+    generator = torch.Generator(weight.device).manual_seed(1)
+    x = torch.randn(3, width, device=weight.device, generator=generator).to(weight.dtype)
+    spread = torch.linspace(-9, 9, 73, device=weight.device).to(weight.dtype)
+    fused = partial(_gated, part, by)
+    try:
+        # Near 0 one activation is like another: that it is this one shows where it is spread out.
+        is_silu = torch.equal(part.act_fn(spread), torch.nn.functional.silu(spread))
+        return fused if is_silu and _same(fused(x), part(x)) else None
+    except Exception:  # whatever a layer does with what it was not written for
+        return None
+
+
+def _gated(part: Any, by: Any, x: Tensor) -> Tensor:
+    gate, up = part.gate_proj(x), part.up_proj(x)
+    between = by.gated(gate, up) if by.can_gate(gate, up) else part.act_fn(gate) * up
+    found: Tensor = part.down_proj(between)
     return found
 
 

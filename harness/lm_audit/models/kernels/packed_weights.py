@@ -7,7 +7,7 @@ A plain product lays its weights out anew each time, or reads them as they are. 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.compat import laid_out, laid_out_product
+from lm_audit.models.kernels.joint_layers import JointLayers, joint_bias, layers_of_one_input, replaced
 from lm_audit.models.loading.evaluating import evaluating
 from lm_audit.shared.free_memory import available_memory
 
@@ -40,7 +41,7 @@ class PackedWeights:
     """The linear layers of a module, each with its weights laid out; layers of one input share a product."""
 
     def __init__(self, module: CausalModule):
-        self._groups = [_Group(part) for part in _groups(module, _linears(module))]
+        self._groups = [_Group(part) for part in layers_of_one_input(module, _linears(module))]
         self.bytes = sum(group.bytes for group in self._groups)
 
     @property
@@ -51,18 +52,8 @@ class PackedWeights:
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """The module's layers compute by what was laid out, for as long as the context lasts."""
-        replaced: list[Any] = []
-        try:
-            for group in self._groups:
-                for layer, forward in group.forwards():
-                    layer.__dict__["forward"] = forward
-                    replaced.append(layer)
+        with replaced(self._groups):
             yield
-        finally:
-            for layer in replaced:
-                layer.__dict__.pop("forward", None)
-            for group in self._groups:
-                group.forget()
 
 
 @contextmanager
@@ -140,92 +131,27 @@ def _made(module: Any) -> PackedWeights | None:
         return None
 
 
-def _groups(module: Any, linears: Sequence[nn.Linear]) -> list[list[nn.Linear]]:
-    """Layers that a pass calls one after the other with one input, together; every other one by itself."""
-    calls: list[tuple[nn.Linear, Any]] = []
-
-    def note(layer: Any, given: Any) -> None:
-        calls.append((layer, given[0] if given else None))
-
-    handles = [layer.register_forward_pre_hook(note) for layer in linears]
-    try:
-        module(input_ids=torch.ones(1, 2, dtype=torch.long), use_cache=False)
-    finally:
-        for handle in handles:
-            handle.remove()
-    once = {layer for layer in linears if sum(part is layer for part, _ in calls) == 1}
-    groups: list[list[nn.Linear]] = []
-    before: Any = None
-    for layer, given in calls:
-        if groups and given is before and given is not None and layer in once and groups[-1][-1] in once:
-            groups[-1].append(layer)
-        elif layer in once:
-            groups.append([layer])
-        before = given
-    return groups + [[layer] for layer in linears if layer not in once]
-
-
-class _Group:
-    """Layers of one input: the first computes for all, the others take their part of what it has computed."""
+class _Group(JointLayers):
+    """Layers of one input over weights that were laid out."""
 
     def __init__(self, layers: list[nn.Linear]):
-        self._layers = layers
-        self._sizes = [layer.out_features for layer in layers]
+        super().__init__(layers)
         weight = (
             torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
         )
         self._weight = laid_out(weight, _BATCH)
-        self._biases = [layer.bias for layer in layers]
-        self._bias = self._joint_bias()
+        self._bias = joint_bias(layers)
         self.bytes = weight.numel() * weight.element_size()
         self._sums = [_sums(layer) for layer in layers]
-        self._input: Tensor | None = None
-        self._parts: list[Tensor] = []
-
-    def _joint_bias(self) -> Tensor | None:
-        if all(bias is None for bias in self._biases):
-            return None
-        return torch.cat(
-            [
-                torch.zeros(size) if bias is None else bias.detach()
-                for bias, size in zip(self._biases, self._sizes, strict=True)
-            ]
-        )
 
     @property
     def current(self) -> bool:
         """Whether none of the layers was given other weights."""
-        return all(torch.equal(_sums(layer), before) for layer, before in zip(self._layers, self._sums, strict=True))
+        return all(torch.equal(_sums(layer), before) for layer, before in zip(self.layers, self._sums, strict=True))
 
-    def forwards(self) -> Iterator[tuple[nn.Linear, Any]]:
-        """What each layer computes by."""
-        if len(self._layers) == 1:
-            yield self._layers[0], self._product
-            return
-        yield self._layers[0], self._first
-        for place, layer in enumerate(self._layers[1:], 1):
-            yield layer, self._taker(place, layer)
-
-    def forget(self) -> None:
-        """Let go of the last input."""
-        self._input, self._parts = None, []
-
-    def _product(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         found: Tensor = laid_out_product(x, self._weight, self._bias)
         return found
-
-    def _first(self, x: Tensor) -> Tensor:
-        joint: Any = self._product(x)
-        self._input, self._parts = x, list(joint.split(self._sizes, -1))
-        return self._parts[0]
-
-    def _taker(self, place: int, layer: nn.Linear) -> Any:
-        def forward(x: Tensor) -> Tensor:
-            if x is self._input:
-                return self._parts[place]
-            return nn.functional.linear(x, layer.weight, layer.bias)
-
-        return forward
 
 
 def _sums(layer: nn.Linear) -> Tensor:

@@ -44,7 +44,7 @@ class Body:
     def __init__(self, module: CausalModule):
         self.causal = _without_adapter_shell(module)
         self.model = _find_body(self.causal)
-        self._fused = FusedParts(self.model)
+        self._fused = FusedParts.of(self.model)
         self.output_type: Any = None  # of the model's last answer
         self.fault: Fault | None = None
         # transformers renames the argument in 5.x.

@@ -18,6 +18,9 @@ OVERSIZE = 1.1 * 1.25
 _LONG = 4096
 """Nodes at which a pack is cut wherever the cut repeats little, where long packs cost no more than short ones."""
 
+_UNKNOWN = 4 * 2**30
+"""Bytes taken for free where nobody says how many are."""
+
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
 
 
@@ -65,7 +68,7 @@ def device_limits(module: CausalModule, device: torch.device) -> Limits:
     vocabulary = module.get_input_embeddings().num_embeddings
     if device.type == "cpu":
         return Limits(soft=64, hard=512, tokens=320, head_rows=max(16, 2**23 // vocabulary))
-    room = _free_bytes(device) // 4
+    room = (free_on_gpu(device) if device.type == "cuda" else _UNKNOWN) // 4
     tokens = int(min(32768, max(1024, room // _bytes_per_token(module))))
     rows = int(min(2048, max(64, room // (16 * vocabulary))))
     return Limits(soft=256, hard=min(2048, tokens), tokens=tokens, head_rows=rows, carry=128)
@@ -78,11 +81,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _OUT_OF_MEMORY)
 
 
-def _free_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return int(free)
-    return 4 * 2**30
+def free_on_gpu(device: torch.device) -> int:
+    """Bytes that can be had: what the card has free, and what torch keeps for later and nobody uses."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 def _bytes_per_token(module: CausalModule) -> int:

@@ -98,7 +98,7 @@ def trace_passage(module: CausalModule, ids: Sequence[int]) -> Trace:
     decoder = describe_decoder(module)
     probes = torch.linspace(0, len(ids) - 1, min(PROBES, len(ids)), device=decoder.device).round().long()
     # Parts by kernels only where they give what the model's own give; hooks on layers stay as they are.
-    with FusedParts(decoder.base)(), _recording(decoder, probes) as (states, attended):
+    with FusedParts.of(decoder.base)(), _recording(decoder, probes) as (states, attended):
         tensor = torch.tensor([list(ids)], device=decoder.device)
         last = module(input_ids=tensor, use_cache=False, logits_to_keep=1).logits[0, -1].float()
     if not torch.isfinite(last).all():

@@ -19,6 +19,7 @@ from lm_audit.models.generation.in_slots.table import (
     Work,
     runs_beside,
 )
+from lm_audit.models.generation.in_slots.upload import upload
 from lm_audit.models.generation.memory import Budget
 from lm_audit.models.generation.prefix_plan import common, shared_parts
 
@@ -44,25 +45,31 @@ class Loop:
         Raises ``Overflow``, ``NotANumber`` and what the model raises, with every row that is done already handed over.
         """
         pending = sorted(order, key=lambda index: list(self._work.prompts[index]), reverse=True)
-        launched: Launch | None = None
+        launched: list[Launch] = []
         while pending or self._table.taken or launched:
             if pending and self._may_join(len(pending)):
-                self._join(pending)
+                self._start(self._join(pending), launched)
             self._close_ranks(bool(pending))
-            ahead = self._launch() if self._table.taken else None
-            if launched is not None:
-                self._land(launched)
-            launched = ahead
-            if not self._ahead and launched is not None:  # nothing runs beside this thread: take the tokens at once
-                self._land(launched)
-                launched = None
+            behind = list(launched)
+            if any(seat is not None and seat.row.may_need(seat.ahead) for seat in self._table.seats):
+                self._start(self._launch(), launched)
+            for launch in behind:
+                self._land(launch)
+                launched.remove(launch)
+
+    def _start(self, launch: Launch | None, launched: list[Launch]) -> None:
+        """A step is under way; where nothing runs beside this thread its tokens are taken at once."""
+        if launch is not None and self._ahead:
+            launched.append(launch)
+        elif launch is not None:
+            self._land(launch)
 
     def _may_join(self, pending: int) -> bool:
         """Whether enough slots are free: reading one prompt alone costs a pass as reading several does."""
         free = len(self._table.free)
         return free >= min(pending, max(1, self._slots // 8))
 
-    def _join(self, pending: list[int]) -> None:
+    def _join(self, pending: list[int]) -> Launch | None:
         """Read prompts into the free slots and choose each one's first token."""
         self._width = self._slots
         slots = self._table.free
@@ -73,12 +80,12 @@ class Loop:
             if seat not in asked:
                 self._work.done(seat.index, seat.row)
         if not asked:
-            return
+            return None
         placed = self._placed(asked, slots)
         logits = torch.cat(self._read(placed))
         self._score(placed, logits)
-        at = torch.tensor([slot for slot, _ in placed], device=self._model.device)
-        self._lengths[at] = torch.tensor([len(seat.prompt) for _, seat in placed], device=self._model.device)
+        at, lengths = upload([[slot, len(seat.prompt)] for slot, seat in placed], self._model.device).unbind(1)
+        self._lengths[at] = lengths
         writing = [place for place, (_, seat) in enumerate(placed) if not seat.row.finished]
         for place, (slot, seat) in enumerate(placed):
             self._table.prompts[slot] = seat.prompt
@@ -87,14 +94,14 @@ class Loop:
             else:
                 self._work.done(seat.index, seat.row)
         if not writing:
-            return
-        places = torch.tensor(writing, device=logits.device)
+            return None
+        places = upload(writing, logits.device)
         rows = [placed[place] for place in writing]
         chosen = self._choose(logits[places], [seat for _, seat in rows])
         self._tokens[at[places]] = chosen.clamp(min=0)
         for _, seat in rows:
             seat.ahead += 1
-        self._land(self._sent(chosen, rows))
+        return self._sent(chosen, rows)
 
     def _target(self, seat: Seat) -> Sequence[int]:
         return self._work.targets[seat.index] if self._work.targets is not None else ()
@@ -162,7 +169,7 @@ class Loop:
             rows = [logits[place : place + 1], *([next(tables)] if len(self._target(seat)) > 1 else [])]
             self._work.scored(seat.index, torch.cat(rows))
 
-    def _launch(self) -> Launch | None:
+    def _launch(self) -> Launch:
         """Start a step of all rows."""
         rows = [(slot, seat) for slot, seat in enumerate(self._table.seats) if seat is not None]
         longest = max(seat.length + seat.ahead for _, seat in rows) + 1

@@ -12,9 +12,11 @@ import torch
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import text_config
 from lm_audit.models.generation.in_slots.slots import KeyShape, SlotCache, Write
+from lm_audit.models.generation.in_slots.upload import upload
 from lm_audit.models.kernels import attending as kernel_attention
 from lm_audit.models.kernels.attending import KernelUnfit, RowAttention, attending, no_mask
 from lm_audit.models.kernels.fused_parts import FusedParts
+from lm_audit.models.kernels.joint_weights import JointWeights
 from lm_audit.models.scoring.body import Body
 from lm_audit.models.scoring.head import Head
 
@@ -53,7 +55,8 @@ class SlotModel:
         self._body = Body(module)
         self._head = Head(self._body.causal, self._body.model)
         self._masks = _mask_rules(module.config)
-        self._fused = FusedParts(self._body.model)
+        self._fused = FusedParts.of(self._body.model)
+        self._joint = JointWeights(module)
         accepts = inspect.signature(self._body.model.forward).parameters
         self._cache_name = "cache" if "cache" in accepts else "past_key_values"
         self.takes_positions = "position_ids" in accepts and "attention_mask" in accepts
@@ -95,7 +98,7 @@ class SlotModel:
         rows = len(ids)
         columns = lengths[:, None]
         slots = torch.arange(rows, device=self.device)[:, None]
-        self.cache.put(Write(slots, columns, extent, slice(0, rows)))
+        self.cache.put(Write(slots, columns, extent, slice(0, rows), by=self._fused.kernels))
         positions = columns.clamp(max=max(0, self.cache.capacity - 1))
         hidden = self._run(ids[:, None], positions, self._mask(positions, extent))
         return self._head.logits(hidden[:, -1], self._output_type).float()
@@ -115,7 +118,7 @@ class SlotModel:
         columns = lengths[:, None]
         slots = torch.arange(rows, device=self.device)[:, None]
         looked = self.cache.capacity + 1 if extent is None else extent
-        self.cache.put(Write(slots, columns, looked, slice(0, rows)))
+        self.cache.put(Write(slots, columns, looked, slice(0, rows), by=self._fused.kernels))
         positions = columns.clamp(max=max(0, self.cache.capacity - 1))
         how = RowAttention(by, positions[:, 0], self._window)
         mask = no_mask(self.device, self._body.causal.dtype)
@@ -186,25 +189,35 @@ class SlotModel:
 
     def _one_pass(self, parts: Sequence[Part], extent: int | None) -> list[torch.Tensor]:
         longest = max(len(part.ids) for part in parts)
-        spare = self.cache.capacity
-        ids = torch.tensor([[*part.ids, *[0] * (longest - len(part.ids))] for part in parts], device=self.device)
-        columns = torch.tensor([[*range(p.begin, p.end), *[spare] * (longest - len(p.ids))] for p in parts])
-        slots = [part.slot for part in parts]
-        rows = torch.tensor([[slot] * longest for slot in slots], device=self.device)
-        looked: slice | torch.Tensor = torch.tensor(slots, device=self.device)
-        if slots == list(range(slots[0], slots[0] + len(slots))):
-            looked = slice(slots[0], slots[0] + len(slots))
-        ends = torch.tensor([[part.end - 1] for part in parts])
-        positions = torch.minimum(columns, ends).to(self.device)
-        self.cache.put(Write(rows, columns.to(self.device), extent, looked))
+        ids = upload([[*part.ids, *[0] * (longest - len(part.ids))] for part in parts], self.device)
+        write, positions = self._place(parts, longest, extent)
+        self.cache.put(write)
         hidden = self._run(ids, positions, None if extent is None else self._mask(positions, extent))
         return [hidden[place, len(p.ids) - p.wanted : len(p.ids)] for place, p in enumerate(parts)]
+
+    def _place(self, parts: Sequence[Part], longest: int, extent: int | None) -> tuple[Write, torch.Tensor]:
+        """Where each token is put, and its position [parts, longest]; what fills a short part up goes to the spare
+        column."""
+        slots = [part.slot for part in parts]
+        looked: slice | torch.Tensor = slice(slots[0], slots[0] + len(slots))
+        if slots != list(range(slots[0], slots[0] + len(slots))):
+            looked = upload(slots, self.device)
+        rows = upload(slots, self.device)[:, None].expand(-1, longest)
+        places = torch.arange(longest, device=self.device)
+        if extent is None and isinstance(looked, slice) and all(len(part.ids) == longest for part in parts):
+            columns = places.expand(len(parts), -1)
+            return Write(rows, columns, extent, looked, fresh=longest), columns
+        bounds = upload([[part.begin, part.end] for part in parts], self.device)
+        begun, ends = bounds[:, :1], bounds[:, 1:]
+        positions = torch.minimum(begun + places, ends - 1)
+        columns = torch.where(begun + places < ends, positions, self.cache.capacity)
+        return Write(rows, columns, extent, looked), positions
 
     def _run(
         self, ids: torch.Tensor, positions: torch.Tensor, mask: dict[str, torch.Tensor] | torch.Tensor | None
     ) -> torch.Tensor:
         arguments: dict[str, Any] = {self._cache_name: self.cache, "use_cache": True, "attention_mask": mask}
-        with self._fused():
+        with self._fused(), self._joint():
             output = self._body.model(input_ids=ids, position_ids=positions, **arguments)
         self._output_type = type(output)
         hidden: torch.Tensor = output.last_hidden_state

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -21,12 +22,16 @@ class Write:
 
     ``rows``, ``columns`` [rows, tokens]: slot and column of each token. ``extent``: columns looked at, from 0 on;
     ``None`` where the pass reads its own tokens alone. ``slots``: the slots looked at, as a range where they are one.
+    ``fresh``: the tokens are the first so many columns of each slot of that range. ``by``: kernels that put the one
+    token of each of the first slots (``kernels.elementwise``).
     """
 
     rows: torch.Tensor
     columns: torch.Tensor
     extent: int | None
     slots: slice | torch.Tensor
+    fresh: int | None = None
+    by: Any = None
     _places: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
 
     def places(self, heads: int, columns: int) -> torch.Tensor:
@@ -72,18 +77,26 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         write = self.write
         assert write is not None
         assert self.keys is not None and self.values is not None
-        for room, states in ((self.keys, key_states), (self.values, value_states)):
-            if room.device.type == "cpu":  # rows of memory, of which an assignment by indices would make single numbers
-                places, width = write.places(room.shape[1], room.shape[2]), room.shape[3]
-                room.view(-1, width).index_copy_(0, places, states.transpose(1, 2).reshape(-1, width))
-            else:
-                room[write.rows, :, write.columns] = states.transpose(1, 2)
+        if write.by is not None and write.by.can_put(key_states, value_states, self.keys, self.values):
+            write.by.put(key_states, value_states, self.keys, self.values, write.columns)
+        else:
+            self._store(write, self.keys, key_states)
+            self._store(write, self.values, value_states)
         if write.extent is None:
             return key_states, value_states
         keys, values = self.keys[:, :, : write.extent], self.values[:, :, : write.extent]
         if isinstance(write.slots, slice):
             return keys[write.slots], values[write.slots]
         return keys.index_select(0, write.slots), values.index_select(0, write.slots)
+
+    def _store(self, write: Write, room: torch.Tensor, states: torch.Tensor) -> None:
+        if write.fresh is not None:
+            room[write.slots, :, : write.fresh] = states
+        elif room.device.type == "cpu":  # rows of memory, of which an assignment by indices would make single numbers
+            places, width = write.places(room.shape[1], room.shape[2]), room.shape[3]
+            room.view(-1, width).index_copy_(0, places, states.transpose(1, 2).reshape(-1, width))
+        else:
+            room[write.rows, :, write.columns] = states.transpose(1, 2)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """As of an empty cache: other passes bring their own mask."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from lm_audit.models.checks.agreement import distance, is_full_precision, step_limit
 from lm_audit.models.generation.in_slots.slot_model import SlotModel
+from lm_audit.models.scoring.limits import is_out_of_memory
 
 _LOG = logging.getLogger(__name__)
 _SHORT = 256
@@ -88,9 +91,7 @@ class Stepper:
     def _capture(self, width: int, extent: int, plain: torch.Tensor) -> None:
         """Keep a graph of this step. It repeats what was just done, which writes the same keys and values."""
         try:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
-                logits = self._plain(width, extent)
+            graph, logits = self._captured(width, extent)
             graph.replay()
             reason = self._reason_against(logits, plain)
         except Exception as error:  # whatever a model does that a graph cannot hold
@@ -101,6 +102,24 @@ class Stepper:
         self._pool = self._pool or graph.pool()
         self._graphs[width, extent] = graph, logits
 
+    def _captured(self, width: int, extent: int) -> tuple[Any, torch.Tensor]:
+        """A graph of this step, and where it leaves its logits.
+
+        The device goes on reading meanwhile. ``torch.cuda.graph`` waits for it and gives all free memory back first:
+        that is done where memory would not do otherwise.
+        """
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with _capturing(graph, self._pool):
+                logits = self._plain(width, extent)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                logits = self._plain(width, extent)
+        return graph, logits
+
     def _reason_against(self, logits: torch.Tensor, plain: torch.Tensor) -> str | None:
         return disagreement(logits, plain, single=is_full_precision(self._model.module))
 
@@ -109,6 +128,27 @@ class Stepper:
         self._graphs.clear()
         name = type(self._model.module).__name__
         _LOG.info("%s: steps are launched one by one, since a step gives no CUDA graph: %s", name, reason)
+
+
+@contextmanager
+def _capturing(graph: Any, pool: Any) -> Iterator[None]:
+    """What is launched goes into the graph, on a stream of its own."""
+    own: Any = torch.cuda.current_stream()
+    beside: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    beside.wait_stream(own)
+    collects = gc.isenabled()
+    gc.disable()  # what the collector lets go of may ask the device, which a capture does not survive
+    try:
+        with torch.cuda.stream(beside):
+            graph.capture_begin(**({} if pool is None else {"pool": pool}))
+            try:
+                yield
+            finally:
+                graph.capture_end()
+    finally:
+        if collects:
+            gc.enable()
+    own.wait_stream(beside)
 
 
 def disagreement(logits: torch.Tensor, plain: torch.Tensor, *, single: bool) -> str | None:
