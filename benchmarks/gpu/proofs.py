@@ -23,7 +23,7 @@ KERNELS = "tests/models/kernels/test"
 NEEDLE, FAITH = "tests/audits/needle/test_needle", "tests/audits/faithfulness/test_faith"
 # Name, seconds at most, arguments of python.
 PARTS: list[tuple[str, int, tuple[str, ...]]] = [
-    ("kernels of attention", 90, ("-m", "tests.models.kernels.attention_kernel_check")),
+    ("kernels of attention", 240, ("-m", "tests.models.kernels.attention_kernel_check")),
     ("kernels between products", 60, ("-m", "tests.models.kernels.elementwise_kernel_check")),
     ("kernels of attribution", 90, ("-m", "tests.audits.faithfulness.kernel_check")),
     (
