@@ -23,7 +23,7 @@ from typing import Any
 from lm_audit.errors import DataError, GateError
 from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range, refuse_unclear_models
 from lm_audit.runstore.records import Verdict, VerdictWord
-from lm_audit.shared.number_checks import suggestion
+from lm_audit.shared.number_checks import is_number, suggestion
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
 from lm_audit.stats.digits import written_apart
@@ -222,7 +222,7 @@ def _limit(table: Mapping[str, object], where: str) -> tuple[float, float, str]:
 
 def _finite(table: Mapping[str, object], key: str, where: str) -> float:
     value = table[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value):
         raise GateError(f"{where}: {key} = {value!r} is not a finite number")
     return float(value)
 

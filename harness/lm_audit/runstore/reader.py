@@ -14,6 +14,7 @@ from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
+from lm_audit.shared.number_checks import is_number
 from lm_audit.shared.sealed import unsealed
 from lm_audit.shared.visible import shown as visible_in
 
@@ -153,7 +154,7 @@ def _record(raw: bytes) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+    return is_number(value) and abs(value) < 1e15
 
 
 def parsed(raw: bytes) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
@@ -11,6 +10,7 @@ from lm_audit.evidence import ControlRole
 from lm_audit.findings.record import Kind, Side, Word
 from lm_audit.runstore.inside import relative_name
 from lm_audit.runstore.records import VerdictWord
+from lm_audit.shared.number_checks import is_number
 
 Check = Callable[[Any], bool]
 LARGEST = 2**63
@@ -29,7 +29,7 @@ def _texts(value: object) -> bool:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(float(value))
+    return is_number(value)
 
 
 def _maybe_number(value: object) -> bool:

@@ -12,7 +12,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from lm_audit.errors import UsageError
 
@@ -22,6 +22,11 @@ LARGEST_SEED = 2**32 - 1
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether ``value`` is a finite number; truth values are none, nor are whole numbers larger than any float."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_whole(name: str, value: object, least: int = 0, most: int = LARGEST) -> None:

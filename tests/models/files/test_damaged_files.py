@@ -264,6 +264,7 @@ def test_damaged_adapter_settings(folder: Path, tmp_path: Path, text: str) -> No
         ({"lora_alpha": None}, "lora_alpha is None"),
         ({"lora_alpha": "NaN"}, "lora_alpha is 'NaN'"),
         ({"lora_alpha": float("inf")}, "lora_alpha is inf"),
+        ({"lora_alpha": 10**400}, "lora_alpha is 1000"),
         ({"rank_pattern": {"q_proj": 0}}, "rank_pattern.q_proj is 0"),
         ({"alpha_pattern": {"q_proj": True}}, "alpha_pattern.q_proj is True"),
         ({"target_modules": "(("}, "no regular expression"),

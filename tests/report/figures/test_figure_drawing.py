@@ -89,6 +89,14 @@ def test_tokens_share_one_scale_over_frames() -> None:
     assert view.frames[0].tokens[2].breaks and view.frames[1].tokens[1].title == "'z' \u00b7 0.100 \u00b7 source"
 
 
+def test_a_whole_number_that_no_float_reaches_is_shown_and_not_drawn() -> None:
+    huge = 10**400
+    view = token_view({"frames": [{"label": "a", "tokens": [{"text": "x", "value": huge}]}]})
+    table = FigureDrawer().view(Figure("t", "T", "table", {"columns": [{"name": "k"}], "rows": [{"k": huge}]})).table
+    assert view.frames[0].tokens[0].css == "t-none"
+    assert table is not None and table.rows == (((str(huge), False),),)
+
+
 def test_a_long_table_says_how_much_is_left_out() -> None:
     data = {
         "columns": [{"name": "k"}, {"name": "v", "title": "Value"}],

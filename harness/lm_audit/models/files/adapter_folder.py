@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from lm_audit.models.files.weight_files import (
     no_safetensors,
     refuse_dead_entries,
 )
+from lm_audit.shared.number_checks import is_number
 from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
 CONFIG = "adapter_config.json"
@@ -141,8 +141,7 @@ def _check_settings(config: Mapping[str, object], path: Path) -> None:
 
 
 def _check_number(value: object, name: str, path: Path, *, whole: bool) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or (whole and (not isinstance(value, int) or value < 1)):
+    if not is_number(value) or (whole and (not isinstance(value, int) or value < 1)):
         expected = "a whole number above 0" if whole else "a finite number"
         raise ModelError(f"{path}: {name} is {value!r:.60}; expected {expected}")
 

@@ -13,6 +13,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.safetensors_file import TensorEntry
 from lm_audit.models.files.tokenizer_file import check_special_ids
+from lm_audit.shared.number_checks import is_number
 from lm_audit.shared.textfiles import is_file
 
 _SIZES = (
@@ -135,18 +136,14 @@ def _check_numbers(value: Any, name: str, path: Path) -> None:
     elif isinstance(value, int) and abs(value) > sys.float_info.max:
         raise ModelError(f"{path}: {name} is {str(value)[:30]}..., which is too large for a number")
     elif _EPSILON.search(name):
-        if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+        if value is not None and not (is_number(value) and value >= 0):
             raise ModelError(f"{path}: {name} is {value!r:.60}; expected a finite number that is not negative")
     elif isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not _UNBOUNDED.search(name))):
         raise ModelError(f"{path}: {name} is {value!r}; expected a finite number")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _check_positive(value: Any, name: str, path: Path) -> None:
-    if value is not None and not (_is_number(value) and 0 < value < math.inf):
+    if value is not None and not (is_number(value) and value > 0):
         raise ModelError(f"{path}: {name} is {value!r:.60}; expected a number above 0")
 
 

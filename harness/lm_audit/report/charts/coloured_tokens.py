@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lm_audit.report.wording.names import visible
 from lm_audit.report.wording.numbers import number
+from lm_audit.shared.number_checks import is_number
 
 STEPS = 5
 """Shades on each side of zero; few enough to tell apart, many enough to rank."""
@@ -46,7 +46,7 @@ def token_view(data: Mapping[str, Any]) -> TokenView:
     frames = data.get("frames") or []
     diverging = data.get("scale") != "sequential"
     values = [t.get("value") for frame in frames for t in frame.get("tokens", [])]
-    limit = max((abs(v) for v in values if _known(v)), default=0.0)
+    limit = max((abs(v) for v in values if is_number(v)), default=0.0)
     shown = tuple(
         Frame(visible(frame.get("label", "")), _spans(frame.get("tokens", []), limit, diverging)) for frame in frames
     )
@@ -59,15 +59,11 @@ def _spans(tokens: Sequence[Mapping[str, object]], limit: float, diverging: bool
 
 def _span(token: Mapping[str, Any], limit: float, diverging: bool) -> TokenSpan:
     raw, value, group = str(token.get("text", "")), token.get("value"), str(token.get("group") or "")
-    known = _known(value)
+    known = is_number(value)
     title = " · ".join(part for part in (repr(raw), number(value) if known else "no value", visible(group)) if part)
     css = _shade(float(value), limit, diverging) if known and value is not None else "t-none"
     shown = visible(raw.replace("\n", "\u23ce"))
     return TokenSpan(shown or "\u2205", css, visible(title), raw.endswith("\n"))
-
-
-def _known(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _shade(value: float, limit: float, diverging: bool) -> str:

@@ -14,6 +14,7 @@ from lm_audit.report.charts import vega
 from lm_audit.report.charts.coloured_tokens import TokenView, token_view
 from lm_audit.report.wording.names import visible
 from lm_audit.report.wording.numbers import trimmed
+from lm_audit.shared.number_checks import is_number
 
 TABLE_ROWS = 400
 """Rows of a table figure that the page holds; all of them are in the run store."""
@@ -108,6 +109,6 @@ def table_view(data: Mapping[str, Any]) -> TableView:
 
 
 def _cell(value: object) -> tuple[str, bool]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, float) or is_number(value):
         return trimmed(value), True
     return ("" if value is None else visible(value)), False

@@ -12,6 +12,7 @@ from typing import Any
 from lm_audit.audits.needle.haystack.token_offsets import Integers
 from lm_audit.audits.needle.samples.sequences import basis_points
 from lm_audit.errors import DataError
+from lm_audit.shared.number_checks import is_number
 
 GENERATOR_VERSION = "1"
 
@@ -110,7 +111,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 100
+    return is_number(value) and -1 <= value <= 100
 
 
 def _is_text(value: object) -> bool:
