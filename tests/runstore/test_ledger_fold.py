@@ -15,6 +15,7 @@ from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
 from lm_audit.runstore.layout import attempt_key, check_writable, find_run, is_run_id, new_run_id
 from lm_audit.runstore.ledger import Ledger, LineFile
+from lm_audit.runstore.reader import planned_ids
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.voids import void_audits, void_reason
 from lm_audit.stats.estimate import Estimate
@@ -125,6 +126,17 @@ def test_the_controller_ends_the_case_of_a_dead_worker(tmp_path: Path) -> None:
         (b'{"v":1,"t":"late","kind":"note"}\n', "not a number"),
         (b'{"v":1,"t":9e9,"kind":"metric","case_id":"c","attempt":1,"name":"m","estimate":{"value":null}}\n', "reason"),
         (b'{"v":1,"t":9e9,"kind":"no_such","case_id":"c","attempt":1}\n', "no_such"),
+        (b'{"v":1,"t":9e9,"kind":"no_such"}\n', "no_such"),
+        (b'{"v":true,"t":9e9,"kind":"note"}\n', "schema version True is not a whole number from 0"),
+        (b'{"v":1,"t":9e9,"kind":["note"]}\n', "its kind must be text"),
+        (b'{"v":1,"t":9e9,"s":1.5,"kind":"note"}\n', "session 1.5 is not a whole number"),
+        (b'{"v":1,"t":9e9,"kind":"note","attempt":1,"text":"x"}\n', "case_id is missing"),
+        (b'{"v":1,"t":9e9,"kind":"note","case_id":["c"],"attempt":1,"text":"x"}\n', "case_id cannot be list"),
+        (b'{"v":1,"t":9e9,"kind":"note","case_id":"c","attempt":true,"text":"x"}\n', "attempt cannot be bool"),
+        (b'{"v":1,"t":9e9,"kind":"case_end","case_id":"c","attempt":1}\n', "outcome is missing"),
+        (b'{"v":1,"t":9e9,"kind":"case_end","case_id":"c","attempt":1,"outcome":"fine"}\n', "outcome cannot be str"),
+        (b'{"v":1,"t":9e9,"kind":"plan"}\n', "cases is missing"),
+        (b'{"v":1,"t":9e9,"kind":"run_end","interrupted":"no"}\n', "interrupted cannot be str"),
     ],
 )
 def test_damaged_lines_are_skipped_named_and_counted(tmp_path: Path, damage: bytes, reason: str) -> None:
@@ -312,3 +324,51 @@ def test_two_models_under_one_name_void_what_was_measured_on_either(
     if void:
         assert "2 models were measured under the name tiny" in str(void_reason(run, "bias", "tiny"))
         assert void_reason(run, "bias", "other") is None
+
+
+def test_the_first_end_of_an_attempt_stands_and_a_later_one_is_named(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    writer = begin(folder, ledger)
+    writer.end("failed", 1.0)
+    writer.end("passed", 1.0)
+    run = read_run(folder.path)
+    assert run.cases[0].outcome == "failed" and "ended before, failed" in run.damaged[0].reason
+
+
+def test_a_control_passed_only_where_it_says_true(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    writer = begin(folder, ledger)
+    ledger.write("control", case_id=CASE, attempt=1, role="positive", passed="no", expected="e", observed="o")
+    writer.end("passed", 1.0)
+    run = read_run(folder.path)
+    assert run.cases[0].last.control is None and "passed cannot be str" in run.damaged[0].reason
+
+
+def test_an_attempt_keeps_its_number_where_an_earlier_one_is_lost(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    for number in (2, 3):
+        begin(folder, ledger, number=number).end("passed", 1.0)
+    case = read_run(folder.path).cases[0]
+    assert [attempt.number for attempt in (*case.earlier, case.last)] == [2, 3]
+
+
+def test_rows_of_an_attempt_never_join_those_that_a_lost_one_left(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    for score in (1.0, 2.0):  # The process ids of containers repeat: the same writer, case and number.
+        begin(folder, ledger).rows([{"item": "a", "score": score}])
+    assert len(list(folder.rows.iterdir())) == 2
+
+
+def test_planned_ids_come_from_sound_plans_alone(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    plans: tuple[object, ...] = ("x", {}, [{"case_id": 3}, {}, 7, {"case_id": CASE}])
+    for cases in plans:
+        ledger.write("plan", cases=cases)
+    (folder.ledger / "gw0-1.jsonl").mkdir()
+    (folder.ledger / "gw1-1.jsonl").symlink_to("/etc/hostname")
+    assert planned_ids(folder) == {CASE}

@@ -56,7 +56,7 @@ class AttemptWriter:
         if not records:
             return 0
         if self._rows is None:
-            self._rows = LineFile(self._run.rows / f"{self._key}.jsonl")
+            self._rows = LineFile(_free_name(self._run.rows, f"{self._key}.jsonl"))
         for record in records:
             self._digest.update(self._rows.append(record))
         self._write("rows", file=self._relative(self._rows.path), n=len(records), sha256=self._digest.hexdigest())

@@ -33,6 +33,8 @@ class _Open:
     case_id: str
     worker: str
     started: float
+    number: int = 0
+    """The writer's own count, 0 where no writer began it."""
     order: tuple[int, float] = (0, 0.0)
     session: int = 0
     file: str = ""
@@ -59,7 +61,7 @@ class _Open:
     def incomplete(self) -> bool:
         """Whether records are missing: by the count in the end, in older ledgers by damage among the lines."""
         counted = (self.end or {}).get("records")
-        return self.damaged if counted is None else self.taken < int(counted)
+        return self.damaged if counted is None else self.taken != int(counted)
 
     def attempt(self, number: int) -> Attempt:
         """The attempt as a record; without an end it is unfinished."""
@@ -101,10 +103,10 @@ def fold(
     damaged: list[DamagedLine] = []
     ordered = sorted(lines, key=lambda line: line.order)
     for line in ordered:
-        if "case_id" not in line.record:
-            continue
         try:
-            _take(line, attempts)
+            check_shape(line.kind, line.record)
+            if "case_id" in line.record:
+                _take(line, attempts)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
     _mark_damaged(attempts.values(), [*unreadable, *damaged])
@@ -120,7 +122,6 @@ def _mark_damaged(attempts: Iterable[_Open], damaged: Iterable[DamagedLine]) -> 
 
 def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
     record = line.record
-    check_shape(line.kind, record)
     case_id = str(record["case_id"])
     if line.kind == "case_end" and record.get("by") == "controller":
         _end_of_dead(line, case_id, attempts)
@@ -129,11 +130,11 @@ def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
         _judged(record, [attempt for attempt in attempts.values() if attempt.case_id == case_id])
         return
     # Attempts are counted by each writer for itself: two workers may both have made a first one.
-    key = (line.file, case_id, int(record["attempt"]))
-    found = attempts.get(key)
+    number = int(record["attempt"])
+    found = attempts.get((line.file, case_id, number))
     if found is None:
-        found = attempts[key] = _Open(
-            case_id, line.worker, line.time, line.order, line.session, line.file, (line.number, line.number)
+        found = attempts[line.file, case_id, number] = _Open(
+            case_id, line.worker, line.time, number, line.order, line.session, line.file, (line.number, line.number)
         )
     found.lines = (min(found.lines[0], line.number), max(found.lines[1], line.number))
     _TAKERS[line.kind](found, record)
@@ -156,7 +157,7 @@ def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], 
     if not left_open and line.session and any(attempt.session == line.session for attempt in own):
         return
     if not left_open:
-        made = _Open(case_id, worker, line.time, line.order, line.session)
+        made = _Open(case_id, worker, line.time, order=line.order, session=line.session)
         left_open = [attempts.setdefault((line.file, case_id, -line.number), made)]
     left_open[-1].end = line.record
 
@@ -172,10 +173,15 @@ def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
 
 
 def _start(found: _Open, record: Mapping[str, object]) -> None:
+    if found.head:
+        raise ValueError("the attempt began before")
     found.head = record
 
 
 def _end(found: _Open, record: Mapping[str, object]) -> None:
+    # A worker that was taken for dead may still tell how its case ended.
+    if found.end is not None and found.end.get("by") != "controller":
+        raise ValueError(f"the attempt ended before, {found.end['outcome']}")
     found.end = record
 
 
@@ -186,7 +192,7 @@ def _model(found: _Open, record: Mapping[str, object]) -> None:
 def _metric(found: _Open, record: Mapping[str, Any]) -> None:
     name = str(record["name"])
     found.metrics[name] = Estimate.from_json(record["estimate"])
-    if record.get("source"):
+    if record.get("source") is not None:
         found.sources[name] = MetricSource.from_json(record["source"])
 
 
@@ -267,7 +273,9 @@ def _cases(attempts: Iterable[_Open]) -> Iterable[CaseRecord]:
 
 
 def _case(case_id: str, found: list[_Open]) -> CaseRecord:
-    numbered = [attempt.attempt(number) for number, attempt in enumerate(found, 1)]
+    numbered: list[Attempt] = []
+    for attempt in found:  # Of an attempt of which nothing can be read a later one's own number tells.
+        numbered.append(attempt.attempt(max(attempt.number, numbered[-1].number + 1 if numbered else 1)))
     last = found[-1]
     # A crash before its case start was written leaves no head: what earlier attempts said of the case still holds.
     head = next((attempt.head for attempt in reversed(found) if attempt.head), {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from lm_audit.errors import StoreError
 from lm_audit.runstore.inside import file_inside, files_below
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
-from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine
+from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase
 from lm_audit.shared.number_checks import is_number
 from lm_audit.shared.sealed import unsealed
 from lm_audit.shared.visible import shown as visible_in
@@ -73,7 +74,10 @@ def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], l
     lines: list[Line] = []
     for name, raws in contents.items():
         if copies[name]:
-            reason = f"{len(copies[name])} lines are copies of lines in another ledger of this run, and count once"
+            reason = (
+                f"{len(copies[name])} lines are copies of lines in another ledger of this run or of earlier ones in "
+                f"this, and count once"
+            )
             damaged.append(DamagedLine(name, min(copies[name]), reason))
         for number, raw in enumerate(raws, 1):
             if raw.strip() and number not in copies[name]:
@@ -85,13 +89,19 @@ def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], l
 def planned_ids(folder: RunFolder) -> frozenset[str]:
     """The ids of all cases that were selected, without reading what was measured; empty where no plan can be read."""
     found: set[str] = set()
-    for path in sorted(folder.ledger.glob("*.jsonl")) if folder.ledger.is_dir() else ():
-        with path.open("rb") as handle:
+    for name in files_below(folder.path, "ledger") if folder.ledger.is_dir() else ():
+        try:
+            handle = file_inside(folder.path, name).open("rb")
+        except (OSError, StoreError):
+            continue
+        with handle:
             for raw in handle:
                 if b'"kind":"plan"' in raw:
-                    line = _line(path.name, 0, raw, shown=False)
-                    cases = line.record.get("cases", ()) if isinstance(line, Line) and line.kind == "plan" else ()
-                    found.update(str(case["case_id"]) for case in cases)
+                    line = _line(name, 0, raw, shown=False)
+                    cases = line.record.get("cases") if isinstance(line, Line) and line.kind == "plan" else None
+                    for case in cases if isinstance(cases, list) else ():
+                        with suppress(TypeError, ValueError):
+                            found.add(PlannedCase.from_json(case).case_id)
     return frozenset(found)
 
 
@@ -102,13 +112,19 @@ def unread(error: Exception) -> str:
 
 
 def _copies(contents: Mapping[str, list[bytes]]) -> dict[str, set[int]]:
-    """By file the numbers of the lines that another file holds too: the one with most lines has them, then by name."""
+    """By file the numbers of the lines that stand in a file, or before them in this one, too.
+
+    The file with most lines has them, then by name.
+    """
     copies: dict[str, set[int]] = {}
     seen: set[int] = set()
     for name in sorted(contents, key=lambda name: (-len(contents[name]), name)):
-        digests = [hash(raw) for raw in contents[name]]
-        copies[name] = {number for number, digest in enumerate(digests, 1) if digest in seen}
-        seen.update(digest for raw, digest in zip(contents[name], digests, strict=True) if raw.strip())
+        copies[name] = set()
+        for number, raw in enumerate(contents[name], 1):
+            if hash(raw) in seen:
+                copies[name].add(number)
+            elif raw.strip():
+                seen.add(hash(raw))
     return copies
 
 
@@ -144,17 +160,27 @@ def _record(raw: bytes) -> dict[str, Any]:
     record = parsed(unsealed(raw))
     if not isinstance(record, dict) or not {"v", "t", "kind"} <= record.keys():
         raise ValueError("not a ledger record: it must be an object with v, t and kind")
-    if not isinstance(record["v"], int) or record["v"] > SCHEMA_VERSION:
+    if not isinstance(record["kind"], str):
+        raise ValueError("not a ledger record: its kind must be text")
+    if not _is_count(record["v"]):
+        raise ValueError(f"schema version {record['v']!r} is not a whole number from 0")
+    if record["v"] > SCHEMA_VERSION:
         raise ValueError(f"schema version {record['v']!r} is newer than {SCHEMA_VERSION}, the newest known here")
-    for key, meaning in (("t", "time"), ("s", "session"), ("m", "monotonic time")):
+    for key, meaning in (("t", "time"), ("m", "monotonic time")):
         if key in record and not _is_number(record[key]):
             raise ValueError(f"{meaning} {record[key]!r} is not a number")
+    if "s" in record and not _is_count(record["s"]):
+        raise ValueError(f"session {record['s']!r} is not a whole number from 0")
     fields: dict[str, Any] = restored(record) if b'"$float"' in raw else record
     return fields
 
 
 def _is_number(value: object) -> bool:
     return is_number(value) and abs(value) < 1e15
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value) and value >= 0
 
 
 def parsed(raw: bytes) -> Any:

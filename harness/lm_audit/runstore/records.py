@@ -143,8 +143,9 @@ class PlannedCase:
 
         Raises ``TypeError`` or ``ValueError`` where it is no such record.
         """
-        texts = ("case_id", "audit", "model", "device", "control_role")
-        if not isinstance(record, Mapping) or not all(isinstance(record.get(name), str | None) for name in texts):
+        texts = ("audit", "model", "device", "control_role")
+        named = isinstance(record, Mapping) and isinstance(record.get("case_id"), str) and record["case_id"]
+        if not named or not all(isinstance(record.get(name), str | None) for name in texts):
             raise ValueError("a planned case must be a mapping with a case_id")
         if not isinstance(record.get("cost", 1.0), int | float):
             raise ValueError(f"the cost of {record.get('case_id')} must be a number")

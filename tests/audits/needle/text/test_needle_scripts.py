@@ -13,6 +13,7 @@ from lm_audit.errors import DataError
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 
 NEEDLE = "The magic number is 1234567."
+FULL_WIDTH = str.maketrans("１２３４５６７", "1234567")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,47 @@ def test_what_a_sign_joins_to_more_digits_is_another_number(answer: str) -> None
 )
 def test_marks_around_a_number_leave_it_what_it_is(answer: str) -> None:
     assert score_boundary(answer, ["1234567"]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("-1234567", "It is -1234567.", "(-1234567)", "x=-1234567", "**-1234567**", "\u22121234567", "\u20111234567"),
+        *("－１２３４５６７", "是-1234567。", "负1234567", "マイナス1234567", "마이너스 1234567", "minus 1234567"),
+        *("1. -1234567\n2. -7654321", "-1234567\n7654321"),
+    ],
+)
+def test_a_minus_makes_another_number(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and "1234567" in answer.translate(FULL_WIDTH)
+    assert precision(answer, ["1234567"]) in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("- 1234567", "\u2013 1234567", "\u2013 1234567\n\u2013 2", "-1234567\n-7654321", "  -1234567\n  - 7654321\n"),
+        *("7654321-1234567", "1234567-7654321", "code-1234567", "1234567-8", "1234567 - 8", "555-1234567", "--1234567"),
+        *(
+            "_1234567_",
+            "It is __1234567__.",
+            "_the number 1234567_",
+            "*1234567*",
+            "①1234567 ②7654321",
+            "⑴1234567",
+            "❶1234567",
+        ),
+        *("\u20661234567\u2069", "№1234567", "#1234567", "1234567-th", "１２３４５６７。", "١٢٣٤٥٦٧", "۱۲۳۴۵۶۷،"),
+    ],
+)
+def test_a_dash_a_count_or_emphasis_leaves_a_number_what_it_is(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 1.0 and settled(f"{answer} !", ["1234567"])
+
+
+@pytest.mark.parametrize(
+    "answer", ["1234567_", "_1234567", "a_1234567_", "_1234567_b", "1_234_567", "1234567th", "1 234 567"]
+)
+def test_marks_that_are_no_emphasis_and_letters_behind_a_number_join(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and not settled("_1234567_", ["1234567"])
 
 
 def test_words_keep_their_borders() -> None:

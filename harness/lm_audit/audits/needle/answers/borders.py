@@ -9,6 +9,10 @@ What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89`
 ``1234567 890`` by a space that no line breaks at. A full stop ends a sentence where no digit follows it,
 ``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
 as a needle has.
+
+A minus directly before the digits makes another number, ``-1234567`` and ``负1234567``. It is none where it joins
+(``code-1234567``), where it stands between two numbers, behind a space before the digits (``- 1234567``), and where two
+lines or more begin with it: then it marks the entries of a list.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ from typing import Any
 
 NUMBERS = "[0-9]{7}"
 
-_GLUES = r"[\p{Lu}\p{Ll}\p{Lt}\p{N}_]"
+_ENUMERATES = r"\u2460-\u24ff\u2776-\u2793\u3220-\u325f\u3280-\u32bf"
+"""Numbers in circles and brackets, by which lists are counted."""
+_GLUES = rf"(?:(?![{_ENUMERATES}])[\p{{Lu}}\p{{Ll}}\p{{Lt}}\p{{N}}_])"
 _LETTER = r"[\p{L}\p{N}_]"
 _ON_IT = r"[\p{M}\p{Lm}]*"
 """Marks and tone letters that stand on the letter before them."""
@@ -35,7 +41,13 @@ _SPACED = r"[0-9][.'’٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
 _TIMES = "[万萬亿億兆]"
 """Ten thousand times, a hundred million times: written behind digits, they are part of the number."""
 
-_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])"
+_MINUS = (
+    r"(?<![\p{Lu}\p{Ll}\p{Lt}\p{N}_)\]}\-\u2010-\u2015])[\-\u2011\ufe63]"
+    r"|\b(?:minus|negative)\ |[负負]|マイナス|마이너스\ ?"
+)
+"""Signs and words that make the number behind them another one; a hyphen joins to a letter or number before it."""
+
+_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS})"
 _NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES})"
 
 _BEFORE = {
@@ -58,5 +70,5 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
     return regex.compile(before + pattern + after, regex.IGNORECASE)
 
 
-MAY_GROW = re.compile(r"(?:[.,'’٫٬点點][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
+MAY_GROW = re.compile(r"(?:\*{1,3}|[.,'’٫٬点點][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
 """What may stand behind a number at the end of a text that goes on, so that it may yet be part of another one."""

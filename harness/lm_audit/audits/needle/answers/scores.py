@@ -22,8 +22,21 @@ def clean(prediction: str) -> str:
     return _CONTROL.sub("\n", _plain(split_reply(prediction).answer or "").strip()).strip()
 
 
+_EMPHASIS = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^_\n]{1,200})(?<=[^\s_])\1(?!\w)")
+_LIST_MARK = re.compile(r"(?m)^([ \t]*)[-\u2011\ufe63](?=[ \t]?[0-9])")
+
+
 def _plain(text: str) -> str:
-    """The text in composed characters (NFC), with decimal digits of any script and full-width signs as ASCII."""
+    """The text in composed characters (NFC), with decimal digits of any script and full-width signs as ASCII.
+
+    Marks of Markdown that would read as parts of a number become others, as long: of emphasis (``_1234567_``), and
+    dashes at the beginnings of lines where several have one.
+    """
+    text = _EMPHASIS.sub(lambda found: found[0].replace("_", "*"), _composed(text))
+    return _LIST_MARK.sub(r"\1*", text) if len(_LIST_MARK.findall(text)) > 1 else text
+
+
+def _composed(text: str) -> str:
     if text.isascii():
         return text
     # A full-width comma parts clauses and numbers; between digits an ASCII comma would join them.
