@@ -37,7 +37,10 @@ def unset(*names: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n", "2")])
-def test_other_tests_run_as_if_it_were_not_installed(tmp_path: Path, arguments: tuple[str, str]) -> None:
+def test_other_tests_run_as_if_it_were_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str]
+) -> None:
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # What measures a process handles its signals.
     folder = project(tmp_path, unset("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES"), test_others=OTHERS)
     outcome = run_fresh(folder, "-v", "-p", "no:cacheprovider", *arguments, plugins=INSTALLED)
     assert outcome.code == 0 and outcome.counts == {"passed": 6}, outcome.output

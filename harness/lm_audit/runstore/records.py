@@ -165,7 +165,8 @@ class DamagedLine:
 class Run:
     """A whole run as read back from disk.
 
-    ``planned`` lists the ids of all cases that were selected; those without a record are missing from ``cases``.
+    ``planned`` lists the ids of all cases that were selected, and ``cases`` has their order; those without a record are
+    missing from it, and those in no plan come last, as they began.
     """
 
     run_id: str

@@ -28,13 +28,16 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     cases, unusable = fold(lines, damaged)
     metadata, bad_metadata = _metadata(where)
     plan, bad_plan = _plan(lines)
+    # As they were planned, not as they began: who works beside whom must not change a report.
+    place = {case.case_id: number for number, case in enumerate(plan)}
+    in_order = sorted(cases, key=lambda case: place.get(case.case_id, len(place)))
     known = (*damaged, *unusable, *bad_plan, *bad_metadata)
     return Run(
         run_id=visible(where.run_id) if shown else where.run_id,
         folder=where.path,
         schema_version=max((int(line.record["v"]) for line in lines), default=SCHEMA_VERSION),
         metadata=visible_in(metadata) if shown else metadata,
-        cases=with_corrected_findings(cases),
+        cases=with_corrected_findings(in_order),
         planned=tuple(case.case_id for case in plan),
         damaged=tuple(map(visible_in, known)) if shown else known,
         finished=_finished(lines),
