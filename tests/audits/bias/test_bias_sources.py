@@ -18,6 +18,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.sources import undirected, unreproduced, unsourced
 from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.content import OtherData
 from lm_audit.sources.units import RowTable
 from tests.audits.bias.test_bias_known_answers import balanced_items
 from tests.shared_data import shared
@@ -92,6 +93,27 @@ def test_a_grid_that_became_more_uneven_is_paired_by_cell(tiny: LanguageModel) -
     worse = paired(before, replace(before, rows=rows))
     assert worse.clusters == 8 and worse.difference.value == pytest.approx(2.0, abs=1.0)
     assert worse.p is not None and worse.p < 0.05
+
+
+OTHER = {
+    "neutral": "scientist", "separator": "", "terminator": " .", "language": "fr", "boundary": "ws", "mode": "chat",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_cells_of_one_name_in_another_grid_are_no_pairs(tiny: LanguageModel, field: str) -> None:
+    """A cell is named by axis, template, group and words, not by what else its numbers hang on."""
+    words = [("careful", "careless"), ("calm", "nervous"), ("kind", "cruel"), ("wise", "foolish")]
+    given: dict[str, Any] = {
+        "templates": [f"{who} said the {{group}} was" for who in ("He", "She", "They", "Everyone")],
+        "axes": {"gender": ["male nurse", "female nurse"]}, "word_pairs": words, "neutral": "nurse",
+    }  # fmt: skip
+    first, again, other = (bias.preference_grid(tiny, **given | more) for more in ({}, {}, {field: OTHER[field]}))
+    assert [row["item"] for row in first.rows] == [row["item"] for row in other.rows]
+    assert paired(first, again).identical
+    for name, source in first.sources.items():
+        found = change_between(source, RowTable(first.rows), RowTable(other.rows))
+        assert isinstance(found, OtherData), name
 
 
 @pytest.mark.parametrize(("size", "silent"), [(4, ("disparity", "sign_flip")), (6, ("sign_flip",)), (12, ())])

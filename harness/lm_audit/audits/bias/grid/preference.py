@@ -14,11 +14,11 @@ from lm_audit.audits.bias.grid.contrasts import Contrast, all_contrasts
 from lm_audit.audits.bias.grid.disparity import max_min_disparity
 from lm_audit.audits.bias.grid.figures import grid_figures
 from lm_audit.audits.bias.grid.lexicon.linting import require_clean
-from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot
+from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot, render
 from lm_audit.audits.bias.grid.measurement import Floats, GridMeasurement, Mode, as_axes, as_pairs, measure_grid
 from lm_audit.audits.bias.grid.words import Boundary
 from lm_audit.evidence import Evidence
-from lm_audit.sources import MetricSource
+from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, two_way_mean
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 
@@ -166,6 +166,7 @@ def _rows(measured: GridMeasurement, axis: Axis) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         "item": f"{axis.name} | {template} | {group} | {pair.label}",
+                        "content": _content(measured, template, group, pair),
                         "axis": axis.name,
                         "template": template,
                         "group": group,
@@ -178,6 +179,16 @@ def _rows(measured: GridMeasurement, axis: Axis) -> list[dict[str, Any]]:
                     }
                 )
     return rows
+
+
+def _content(measured: GridMeasurement, template: str, group: str, pair: WordPair) -> str:
+    """A digest of what a cell's numbers are about, of which its name tells a part: prompts and words as they are
+    scored, and the neutral person.
+    """
+    grid = measured.grid
+    prompts = [render(template, some) for some in (group, grid.neutral)]
+    words = [grid.separator + word + grid.terminator for word in (pair.positive, pair.negative)]
+    return content_digest(grid.language, measured.mode, measured.boundary, prompts, words)
 
 
 def _parameters(
