@@ -28,16 +28,12 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _number(value: object) -> bool:
-    return is_number(value)
-
-
 def _maybe_number(value: object) -> bool:
-    return value is None or _number(value)
+    return value is None or is_number(value)
 
 
 def _maybe_share(value: Any) -> bool:
-    return value is None or (_number(value) and 0 <= value <= 1)
+    return value is None or (is_number(value) and 0 <= value <= 1)
 
 
 def _count(value: object) -> bool:
@@ -76,14 +72,14 @@ def _truth(value: object) -> bool:
 
 
 def _maybe_duration(value: Any) -> bool:
-    return value is None or (_number(value) and value >= 0)
+    return value is None or (is_number(value) and value >= 0)
 
 
-_TERM: Mapping[str, Check] = {"weight": _number, "where": _mapping, "column": _maybe_text}
+_TERM: Mapping[str, Check] = {"weight": is_number, "where": _mapping, "column": _maybe_text}
 _SOURCE: Mapping[str, Check] = {
     "statistic": _text, "column": _maybe_text, "where": _mapping, "unit": _texts, "within": _text,
     "terms": lambda value: isinstance(value, list) and all(_of_shape(_TERM, entry) for entry in value),
-    "transform": _maybe_text, "clusters": _texts, "options": _mapping, "scale": _number, "offset": _number,
+    "transform": _maybe_text, "clusters": _texts, "options": _mapping, "scale": is_number, "offset": is_number,
     "margin": _maybe_number, "seeded": _truth,
 }  # fmt: skip
 

@@ -42,6 +42,8 @@ def gates(dtype: torch.dtype) -> float:
     for gate, up in pairs:
         assert kernels.can_gate(gate, up)
         worst = max(worst, off(kernels.gated(gate, up), torch.nn.functional.silu(gate) * up))
+    again = random(1, 2, 8, dtype=dtype).expand(3, 2, 8)
+    assert not kernels.can_gate(again, again)
     return worst
 
 

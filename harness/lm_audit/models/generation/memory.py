@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.scoring.limits import device_limits, free_on_gpu
+from lm_audit.models.scoring.limits import UNKNOWN_BYTES, device_limits, free_on_gpu
 
 _CACHE_SHARE = 0.6
 """Of the memory that is free on a GPU, for keys and values; the rest is for what a pass needs."""
 _CPU_SHARE = 0.25
-_UNKNOWN = 4 * 2**30
 _LOGITS = 24
 """Bytes a logit of every row needs: in float32, in float64 and their sums where tokens are drawn."""
 _SPARE_COLUMNS = 16_384
@@ -79,5 +78,5 @@ def free_bytes(device: torch.device) -> int:
         try:
             return int(_CPU_SHARE * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (ValueError, OSError):  # not on macOS
-            return int(_CPU_SHARE * _UNKNOWN)
-    return int(_CPU_SHARE * _UNKNOWN)
+            return int(_CPU_SHARE * UNKNOWN_BYTES)
+    return int(_CPU_SHARE * UNKNOWN_BYTES)

@@ -102,7 +102,7 @@ def _put_kernel(  # type: ignore[no-untyped-def]
 
 def can_norm(x: Tensor) -> bool:
     """Whether ``rms_norm`` takes this: numbers of a row side by side, rows at even steps or at two kinds of steps."""
-    return x.ndim > 0 and x.numel() > 0 and x.stride(-1) == 1 and _steps(x) is not None
+    return x.ndim > 0 and x.numel() > 0 and x.stride(-1) == 1 and len(_levels(x)) <= 2
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, *, shifted: bool) -> Tensor:
@@ -112,17 +112,16 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float, *, shifted: bool) -> Tensor:
     block = triton.next_power_of_2(width)
     rows = max(1, _TILE // block)
     count = x.numel() // width
-    steps = _steps(x)
-    assert steps is not None
+    (_, outer_step), (inner, inner_step) = [*[(1, 0)] * 2, *_levels(x)][-2:]
     _norm_kernel[(triton.cdiv(count, rows),)](
-        x, weight, out, count, width, eps, *steps,
+        x, weight, out, count, width, eps, inner, outer_step, inner_step,
         SHIFTED=shifted, ROWS=rows, WIDTH=block, num_warps=8 if block > 2048 else 4,
     )  # fmt: skip
     return out
 
 
-def _steps(x: Tensor) -> tuple[int, int, int] | None:
-    """Rows of the inner level, and the steps of the outer and the inner one; ``None`` where there are more levels."""
+def _levels(x: Tensor) -> list[tuple[int, int]]:
+    """Number and step of the rows of ``x``, of each level where they do not stand at even steps; outer ones first."""
     levels: list[tuple[int, int]] = []
     for size, step in zip(x.shape[:-1], x.stride()[:-1], strict=True):
         if size == 1:
@@ -131,10 +130,7 @@ def _steps(x: Tensor) -> tuple[int, int, int] | None:
             levels[-1] = (levels[-1][0] * size, step)
         else:
             levels.append((size, step))
-    if len(levels) > 2:
-        return None
-    (_, outer), (inner, step) = [(1, 0)] * (2 - len(levels)) + levels
-    return inner, outer, step
+    return levels
 
 
 def can_gate(gate: Tensor, up: Tensor) -> bool:
@@ -143,7 +139,7 @@ def can_gate(gate: Tensor, up: Tensor) -> bool:
         gate.shape == up.shape
         and gate.dtype == up.dtype
         and gate.numel() > 0
-        and all(x.ndim > 0 and x.stride(-1) == 1 and (_steps(x) or (0, 1, 0))[1] == 0 for x in (gate, up))
+        and all(x.ndim > 0 and x.stride(-1) == 1 and len(_levels(x)) <= 1 for x in (gate, up))
     )
 
 
@@ -151,7 +147,7 @@ def gated(gate: Tensor, up: Tensor) -> Tensor:
     """``silu(gate) * up`` (... x width), without gaps."""
     out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
     width, block = gate.shape[-1], 1024
-    steps = [(_steps(x) or (0, 0, 0))[2] for x in (gate, up)]
+    steps = [step for x in (gate, up) for _, step in _levels(x) or [(1, 0)]]
     _gate_kernel[(gate.numel() // width, triton.cdiv(width, block))](
         gate, up, out, width, *steps, BLOCK=block, num_warps=4
     )

@@ -85,7 +85,7 @@ def _state(body: Any) -> list[tuple[object, ...]]:
     """What a trial depends on: the parts, where and of what kind their weights are, and who listens to them."""
     weights = ((part, getattr(part, "weight", None)) for part in body.modules())
     return [
-        (id(part), weight.dtype, weight.device, has_hooks(part)) if isinstance(weight, Tensor) else (id(part),)
+        (id(part), has_hooks(part), getattr(weight, "dtype", None), getattr(weight, "device", None))
         for part, weight in weights
     ]
 

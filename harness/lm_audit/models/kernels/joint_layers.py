@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -45,7 +46,7 @@ def joint_bias(layers: Sequence[nn.Linear]) -> Tensor | None:
     )
 
 
-class JointLayers:
+class JointLayers(ABC):
     """Layers of one input: the first computes for all, the others take their part of what it has computed."""
 
     def __init__(self, layers: Sequence[nn.Linear]):
@@ -54,9 +55,9 @@ class JointLayers:
         self._input: Tensor | None = None
         self._parts: tuple[Tensor, ...] = ()
 
+    @abstractmethod
     def product(self, x: Tensor) -> Tensor:
         """What all layers give for ``x`` [..., in], one behind the other [..., sum of out]."""
-        raise NotImplementedError
 
     def forwards(self) -> Iterator[tuple[nn.Linear, Any]]:
         """What each layer computes by."""

@@ -50,13 +50,13 @@ class JointWeights:
 
     def _move(self, groups: Sequence[Sequence[nn.Linear]]) -> None:
         moved = 0
-        for layers in groups:
+        for done, layers in enumerate(groups):
             try:
                 self._groups.append(_Group(layers))
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
-                _LOG.info("no memory to move weights: %d layers compute by themselves", sum(map(len, groups)))
+                _LOG.info("no memory to move weights: %d layers compute by themselves", sum(map(len, groups[done:])))
                 return
             moved += self._groups[-1].bytes
             if moved > _KEPT:
@@ -95,27 +95,25 @@ class _Group(JointLayers):
         self._weight = torch.cat([layer.weight.detach() for layer in layers])
         self._bias = joint_bias(layers)
         self.bytes = self._weight.nbytes
-        for part, joint in self._parts_of(self._weight, [layer.weight for layer in layers]):
+        for part, joint in self._pairs():
             part.data = joint
-        if self._bias is not None:
-            for part, joint in self._parts_of(self._bias, [layer.bias for layer in layers]):
-                part.data = joint
 
     @property
     def current(self) -> bool:
         """Whether each layer's weight is still its part of the joint one, and its bias the one it was."""
-        pairs = self._parts_of(self._weight, [layer.weight for layer in self.layers])
-        if self._bias is not None:
-            pairs += self._parts_of(self._bias, [layer.bias for layer in self.layers])
         return all(
             part.data_ptr() == joint.data_ptr() and part.dtype == joint.dtype and part.shape == joint.shape
-            for part, joint in pairs
+            for part, joint in self._pairs()
         )
 
-    def _parts_of(self, joint: Tensor, parts: Sequence[Tensor | None]) -> list[tuple[Tensor, Tensor]]:
-        """Each parameter that a layer has, beside its part of the joint one."""
-        beside = joint.split(self._sizes)  # type: ignore[no-untyped-call]
-        return [(part, own) for part, own in zip(parts, beside, strict=True) if part is not None]
+    def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each parameter of the layers, beside its part of the joint one."""
+        for name, joint in (("weight", self._weight), ("bias", self._bias)):
+            if joint is None:
+                continue
+            for layer, part in zip(self.layers, joint.split(self._sizes), strict=True):  # type: ignore[no-untyped-call]
+                if getattr(layer, name) is not None:
+                    yield getattr(layer, name), part
 
     def product(self, x: Tensor) -> Tensor:
         """Of the joint weights."""

@@ -18,8 +18,8 @@ OVERSIZE = 1.1 * 1.25
 _LONG = 4096
 """Nodes at which a pack is cut wherever the cut repeats little, where long packs cost no more than short ones."""
 
-_UNKNOWN = 4 * 2**30
-"""Bytes taken for free where nobody says how many are."""
+UNKNOWN_BYTES = 4 * 2**30
+"""Taken for free where nobody says how much is."""
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "failed to allocate")
 
@@ -68,7 +68,7 @@ def device_limits(module: CausalModule, device: torch.device) -> Limits:
     vocabulary = module.get_input_embeddings().num_embeddings
     if device.type == "cpu":
         return Limits(soft=64, hard=512, tokens=320, head_rows=max(16, 2**23 // vocabulary))
-    room = (free_on_gpu(device) if device.type == "cuda" else _UNKNOWN) // 4
+    room = (free_on_gpu(device) if device.type == "cuda" else UNKNOWN_BYTES) // 4
     tokens = int(min(32768, max(1024, room // _bytes_per_token(module))))
     rows = int(min(2048, max(64, room // (16 * vocabulary))))
     return Limits(soft=256, hard=min(2048, tokens), tokens=tokens, head_rows=rows, carry=128)

@@ -48,21 +48,20 @@ class Loop:
         launched: list[Launch] = []
         while pending or self._table.taken or launched:
             if pending and self._may_join(len(pending)):
-                self._start(self._join(pending), launched)
+                launched += self._under_way(self._join(pending))
             self._close_ranks(bool(pending))
-            behind = list(launched)
-            if any(seat is not None and seat.row.may_need(seat.ahead) for seat in self._table.seats):
-                self._start(self._launch(), launched)
-            for launch in behind:
+            needed = any(seat is not None and seat.row.may_need(seat.ahead) for seat in self._table.seats)
+            ahead = self._under_way(self._launch() if needed else None)
+            for launch in launched:
                 self._land(launch)
-                launched.remove(launch)
+            launched = ahead
 
-    def _start(self, launch: Launch | None, launched: list[Launch]) -> None:
-        """A step is under way; where nothing runs beside this thread its tokens are taken at once."""
-        if launch is not None and self._ahead:
-            launched.append(launch)
-        elif launch is not None:
-            self._land(launch)
+    def _under_way(self, launch: Launch | None) -> list[Launch]:
+        """What is to be landed later: nothing where nothing runs beside this thread, whose tokens are taken at once."""
+        if launch is None or self._ahead:
+            return [] if launch is None else [launch]
+        self._land(launch)
+        return []
 
     def _may_join(self, pending: int) -> bool:
         """Whether enough slots are free: reading one prompt alone costs a pass as reading several does."""

@@ -95,11 +95,7 @@ class SlotModel:
         ``ids`` and ``lengths`` [rows]: the token, and how many its slot holds before it; ``extent`` columns are looked
         at, more than any of the lengths. Waits for nothing, so that a CUDA graph can be made of it.
         """
-        rows = len(ids)
-        columns = lengths[:, None]
-        slots = torch.arange(rows, device=self.device)[:, None]
-        self.cache.put(Write(slots, columns, extent, slice(0, rows), by=self._fused.kernels))
-        positions = columns.clamp(max=max(0, self.cache.capacity - 1))
+        positions = self._place_one_each(lengths, extent)
         hidden = self._run(ids[:, None], positions, self._mask(positions, extent))
         return self._head.logits(hidden[:, -1], self._output_type).float()
 
@@ -114,12 +110,7 @@ class SlotModel:
             raise KernelUnfit(
                 "its layers look at less than a window of the text" if by else "no kernels on this device"
             )
-        rows = len(ids)
-        columns = lengths[:, None]
-        slots = torch.arange(rows, device=self.device)[:, None]
-        looked = self.cache.capacity + 1 if extent is None else extent
-        self.cache.put(Write(slots, columns, looked, slice(0, rows), by=self._fused.kernels))
-        positions = columns.clamp(max=max(0, self.cache.capacity - 1))
+        positions = self._place_one_each(lengths, self.cache.capacity + 1 if extent is None else extent)
         how = RowAttention(by, positions[:, 0], self._window)
         mask = no_mask(self.device, self._body.causal.dtype)
         with attending(how, by):
@@ -129,6 +120,13 @@ class SlotModel:
         if how.layers != self.shape.layers:
             raise KernelUnfit(f"{how.layers} of its {self.shape.layers} layers attend through transformers' interface")
         return self._head.logits(hidden[:, -1], self._output_type).float()
+
+    def _place_one_each(self, lengths: torch.Tensor, extent: int) -> torch.Tensor:
+        """The next pass puts one token of each of the first slots behind its ``lengths``; their positions [rows, 1]."""
+        rows, columns = len(lengths), lengths[:, None]
+        slots = torch.arange(rows, device=self.device)[:, None]
+        self.cache.put(Write(slots, columns, extent, slice(0, rows), by=self._fused.kernels))
+        return columns.clamp(max=max(0, self.cache.capacity - 1))
 
     @property
     def _windows_alone(self) -> bool:
@@ -199,12 +197,12 @@ class SlotModel:
         """Where each token is put, and its position [parts, longest]; what fills a short part up goes to the spare
         column."""
         slots = [part.slot for part in parts]
-        looked: slice | torch.Tensor = slice(slots[0], slots[0] + len(slots))
-        if slots != list(range(slots[0], slots[0] + len(slots))):
-            looked = upload(slots, self.device)
-        rows = upload(slots, self.device)[:, None].expand(-1, longest)
+        at = upload(slots, self.device)
+        in_order = slots == list(range(slots[0], slots[0] + len(slots)))
+        looked = slice(slots[0], slots[0] + len(slots)) if in_order else at
+        rows = at[:, None].expand(-1, longest)
         places = torch.arange(longest, device=self.device)
-        if extent is None and isinstance(looked, slice) and all(len(part.ids) == longest for part in parts):
+        if extent is None and in_order and all(len(part.ids) == longest for part in parts):
             columns = places.expand(len(parts), -1)
             return Write(rows, columns, extent, looked, fresh=longest), columns
         bounds = upload([[part.begin, part.end] for part in parts], self.device)
