@@ -17,7 +17,8 @@ from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed, parse_winobias
 from lm_audit.audits.hub_rows import HubSet, hub_set, named, parquet_rows, records, structured
 from lm_audit.errors import DataError
-from tests.audits.hub_of_data import card, hub_of_data, parquet_of
+from tests.audits.files_of_sets import card, parquet_of
+from tests.made_hub import made_hub
 
 CROWS = Features(
     {
@@ -137,10 +138,10 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
     tmp_path: Path, closed_port: int
 ) -> None:
     sets = {"own/pairs": {"README.md": card({"en": {"test": "t.parquet"}}), "t.parquet": parquet_of([PAIR], CROWS)}}
-    with hub_of_data(sets, tmp_path) as environment:
+    with made_hub(sets, tmp_path, "datasets") as hub:
         done = subprocess.run(
             [sys.executable, "-c", PRESENCE, f"http://127.0.0.1:{closed_port}"],
-            env=environment,
+            env=hub.environment,
             capture_output=True,
             text=True,
             timeout=600,
@@ -177,9 +178,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "own/questions": {"data.jsonl": (json.dumps(QUESTION) + "\n").encode()},
         "own/sentences": {"data.jsonl": (json.dumps(SENTENCE) + "\n").encode()},
     }
-    with hub_of_data(sets, tmp_path_factory.mktemp("hub")) as environment:
+    with made_hub(sets, tmp_path_factory.mktemp("hub"), "datasets") as hub:
         arguments = [sys.executable, "-c", PROGRAM, json.dumps(ASKED)]
-        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(arguments, env=hub.environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -2,142 +2,88 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from tests.made_hub import made_hub
 from tests.plugin.toy_run import write_project
 
-COMMIT = "a" * 40
 PROGRAM = """
 import sys
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
 from lm_audit.models.files import hub
 hub._TIMEOUT = 120.0
-try:
-    model = load_model(sys.argv[1], device="cpu")
-    print(model.name, model.fingerprint)
-except ModelError as error:
-    print("ModelError", error)
+for spec in sys.argv[1:]:
+    try:
+        model = load_model(spec, device="cpu")
+        print(model.name, model.fingerprint)
+    except ModelError as error:
+        print("ModelError", error)
 """
 
 
-@pytest.fixture
-def hub(llama_folder: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment in which ``org/small`` can be fetched, and ``org/pickled`` holds a pickle alone."""
-    files = {"org/small": {path.name: path.read_bytes() for path in llama_folder.iterdir()}}
-    files["org/small"]["pytorch_model.bin"] = b"a pickle that nobody may fetch"
-    files["org/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"a pickle"}
-    asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(files, asked))
-    Thread(target=server.serve_forever, daemon=True).start()
-    environment = {name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "HF_HOME")}
-    yield environment | {
-        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
-        "HF_HUB_CACHE": str(tmp_path / "hub"),
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_ETAG_TIMEOUT": "120",
-        "HF_HUB_DOWNLOAD_TIMEOUT": "120",
-        "LM_AUDIT_CACHE": str(tmp_path / "own"),
-        "NO_PROXY": "127.0.0.1",
+@pytest.fixture(scope="module")
+def files(llama_folder: Path) -> dict[str, dict[str, bytes]]:
+    """``org/small`` can be fetched, ``org/pickled`` holds a pickle alone."""
+    small = {path.name: path.read_bytes() for path in llama_folder.iterdir()}
+    return {
+        "org/small": small | {"pytorch_model.bin": b"a pickle that nobody may fetch"},
+        "org/pickled": {"config.json": b"{}", "pytorch_model.bin": b"a pickle"},
     }
-    server.shutdown()
-    assert not [path for path in asked if path.endswith(".bin")]
 
 
-def handler(files: dict[str, dict[str, bytes]], asked: list[str]) -> type[BaseHTTPRequestHandler]:
-    """Answers about ``files`` (repository -> name -> content), whose only revision is ``main``."""
-
-    class Hub(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_HEAD(self) -> None:
-            self.answer(body=False)
-
-        def do_GET(self) -> None:
-            self.answer(body=True)
-
-        def answer(self, *, body: bool) -> None:
-            asked.append(self.path)
-            content, headers = self.content()
-            self.send_response(404 if content is None else 200)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content or b"")))
-            self.end_headers()
-            if body and content:
-                self.wfile.write(content)
-
-        def content(self) -> tuple[bytes | None, dict[str, str]]:
-            path = self.path.partition("?")[0]
-            if path.startswith("/api/models/"):
-                return self.listing(path.removeprefix("/api/models/"))
-            repo, _, rest = path[1:].partition("/resolve/")
-            found = files.get(repo, {}).get(rest.partition("/")[2])
-            if found is None:
-                return None, {"X-Error-Code": "EntryNotFound"}
-            etag = f'"{hashlib.sha1(found).hexdigest()}"'
-            return found, {"ETag": etag, "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-
-        def listing(self, rest: str) -> tuple[bytes | None, dict[str, str]]:
-            parts = rest.split("/")
-            repo, kind, revision = "/".join(parts[:2]), parts[2:3], (parts[3:4] or ["main"])[0]
-            if repo not in files:
-                return None, {"X-Error-Code": "RepoNotFound"}
-            if revision not in ("main", COMMIT):
-                return None, {"X-Error-Code": "RevisionNotFound"}
-            if kind == ["tree"]:
-                answer: object = [
-                    {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-                    for name, data in files[repo].items()
-                ]
-            else:
-                siblings = [{"rfilename": name} for name in files[repo]]
-                answer = {"id": repo, "sha": COMMIT, "siblings": siblings, "tags": [], "private": False, "downloads": 0}
-            return json.dumps(answer).encode(), {"Content-Type": "application/json"}
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Hub
+@contextmanager
+def serving(files: dict[str, dict[str, bytes]], home: Path) -> Iterator[dict[str, str]]:
+    """The environment in which a hub has these files; no pickle was asked for by the end."""
+    with made_hub(files, home / "hub") as hub:
+        yield hub.environment | {"LM_AUDIT_CACHE": str(home / "own")}
+    assert hub.asked and not [path for path in hub.asked if path.endswith(".bin")]
 
 
-def load(spec: str, environment: dict[str, str]) -> str:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, spec], env=environment, capture_output=True, text=True)
+@pytest.fixture
+def hub(files: dict[str, dict[str, bytes]], tmp_path: Path) -> Iterator[dict[str, str]]:
+    with serving(files, tmp_path) as environment:
+        yield environment
+
+
+def load(specs: Sequence[str], environment: dict[str, str]) -> list[str]:
+    """One line a spec, all of one process."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *specs], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return done.stdout.splitlines()
 
 
 def test_an_uncached_model_is_fetched_once(hub: dict[str, str]) -> None:
-    first = load("org/small", hub)
+    first = load(["org/small"], hub)
 
-    assert first.startswith("small ")
-    assert load("org/small", hub | {"HF_HUB_OFFLINE": "1"}) == first
-    assert not list(Path(hub["HF_HUB_CACHE"]).rglob("*.bin"))
+    assert first[0].startswith("small ")
+    assert load(["org/small"], hub | {"HF_HUB_OFFLINE": "1"}) == first
+    assert not list(Path(hub["HF_HOME"]).rglob("*.bin"))
 
 
-@pytest.mark.parametrize(
-    ("spec", "says"),
-    [
-        ("org/absent", "the hub has no such model"),
-        ("org/small@v9", "the hub has no revision 'v9'"),
-        ("org/pickled", "has no safetensors weights on the hub"),
-    ],
-)
-def test_what_cannot_be_fetched_is_one_line(hub: dict[str, str], spec: str, says: str) -> None:
-    answer = load(spec, hub)
+REFUSED = {
+    "org/absent": "the hub has no such model",
+    "org/small@v9": "the hub has no revision 'v9'",
+    "org/pickled": "has no safetensors weights on the hub",
+}
 
-    assert answer.startswith("ModelError") and says in answer
-    assert "\n" not in answer
+
+@pytest.fixture(scope="module")
+def refusals(files: dict[str, dict[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    with serving(files, tmp_path_factory.mktemp("refused")) as environment:
+        return dict(zip(REFUSED, load(list(REFUSED), environment), strict=True))
+
+
+@pytest.mark.parametrize(("spec", "says"), REFUSED.items())
+def test_what_cannot_be_fetched_is_one_line(refusals: dict[str, str], spec: str, says: str) -> None:
+    assert refusals[spec].startswith("ModelError") and says in refusals[spec]
 
 
 LONG = """

@@ -422,3 +422,11 @@ def test_progress_is_reported(model: LanguageModel, monkeypatch: pytest.MonkeyPa
 
     prompt_tokens = sum(len(model.tokenizer(prompt).input_ids) for prompt in PROMPTS)
     assert seen[-1] == (5, 5, prompt_tokens + sum(len(answer.token_ids) for answer in answers))
+
+
+@pytest.mark.parametrize(("told", "taken"), [(8 << 30, 2 << 30), (None, 1 << 30)])
+def test_rows_on_a_cpu_take_a_quarter_of_what_the_machine_or_its_container_has(
+    monkeypatch: pytest.MonkeyPatch, told: int | None, taken: int
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: told)
+    assert memory.free_bytes(torch.device("cpu")) == taken

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import torch
 
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.scoring.limits import UNKNOWN_BYTES, device_limits, free_on_gpu
+from lm_audit.shared.free_memory import available_memory
 
 _CACHE_SHARE = 0.6
 """Of the memory that is free on a GPU, for keys and values; the rest is for what a pass needs."""
@@ -74,9 +74,5 @@ def free_bytes(device: torch.device) -> int:
     """Bytes of the device that rows may take."""
     if device.type == "cuda":
         return int(_CACHE_SHARE * free_on_gpu(device))
-    if device.type == "cpu":
-        try:
-            return int(_CPU_SHARE * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (ValueError, OSError):  # not on macOS
-            return int(_CPU_SHARE * UNKNOWN_BYTES)
-    return int(_CPU_SHARE * UNKNOWN_BYTES)
+    told = available_memory() if device.type == "cpu" else None
+    return int(_CPU_SHARE * (UNKNOWN_BYTES if told is None else told))
