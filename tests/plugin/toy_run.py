@@ -13,6 +13,8 @@ from tests.plugin.warm_start import WarmStarter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READ_AT_IMPORT = ("HF_", "HOME", "LD_", "MKL_", "OMP_", "OPENAI_LOG", "PYTHON", "TORCH", "TRANSFORMERS_", "XDG_")
+READ_BY_CALLS = ("PYTHONPATH",)
+"""What a warm process takes up when it is forked: nothing that lies on this path is loaded before."""
 TIMEOUT_S = 600.0
 """What only a call that hangs takes, on however busy a machine."""
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
@@ -65,7 +67,7 @@ def run_pytest(
     In a process that has its libraries when it starts (``warm_start``), and so has each worker, unless a variable is
     one that libraries read while they are imported.
     """
-    if any(name.startswith(READ_AT_IMPORT) for name in variables):
+    if any(name.startswith(READ_AT_IMPORT) and name not in READ_BY_CALLS for name in variables):
         return run_fresh(folder, *arguments, timeout=timeout, plugins=plugins, **variables)
     words = command(*arguments, plugins=plugins)[3:]
     return Outcome(*warm_starter().run(words, folder, environment(**variables), timeout))

@@ -35,8 +35,9 @@ def test_gap(case, evidence):
 
 
 def copied_package(folder: Path) -> Path:
+    """What is compiled goes along, so that a copy compiles no more than what a test changes in it."""
     source = folder / "source"
-    shutil.copytree(REPOSITORY / "harness", source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "harness", source)
     return source
 
 
@@ -125,38 +126,52 @@ def test_evidence_of_other_code_is_not_recorded(tmp_path: Path) -> None:
 
 
 PRIVACY = """
-from lm_audit.audits.privacy import measured_cases as evalcases
-from lm_audit.audits.privacy.stages.config import StagesConfig
-from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
-from lm_audit.shared.code_version import code_version
-print(code_version(), evalcases._digest(ScoringOptions(), "cpu"), StagesConfig().folder().name)
+import os, sys
+import scipy.stats, torch, transformers  # What is not of this package is loaded once.
+
+for _ in sys.stdin:
+    if not os.fork():
+        from lm_audit.audits.privacy import measured_cases as evalcases
+        from lm_audit.audits.privacy.stages.config import StagesConfig
+        from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
+        from lm_audit.shared.code_version import code_version
+        print(code_version(), evalcases._digest(ScoringOptions(), "cpu"), StagesConfig().folder().name, flush=True)
+        os._exit(0)
+    os.wait()
 """
+"""Answers each line with names that a process of its own makes of the code as it is then."""
 
 
 def test_the_privacy_cache_does_not_outlive_the_code(tmp_path: Path) -> None:
     source = copied_package(tmp_path)
 
-    def names() -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", PRIVACY], env=environment(PYTHONPATH=str(source)), capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
-        return done.stdout.split()
+    asked = subprocess.Popen(
+        [sys.executable, "-c", PRIVACY], env=environment(PYTHONPATH=str(source)), text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
 
-    before = names()
-    assert names() == before
-    membership = source / "lm_audit" / "audits" / "privacy" / "measure" / "membership.py"
-    text = membership.read_text()
-    assert "def membership(" in text
-    membership.write_text(text.replace("from __future__", "# an exception put first\nfrom __future__", 1))
-    assert all(old != new for old, new in zip(before, names(), strict=True))
-    membership.write_text(text)
-    assert names() == before
-    stats = source / "lm_audit" / "stats" / "ranking" / "scores.py"
-    stats.write_text(stats.read_text() + "\n# changed\n")
-    after = names()
-    assert after[:2] != before[:2] and after[1] != before[1]
-    assert after[2] == before[2]  # Weights do not hang on how they are judged.
+    def names() -> list[str]:
+        assert asked.stdin is not None and asked.stdout is not None
+        print(file=asked.stdin, flush=True)
+        told = asked.stdout.readline().split()
+        assert len(told) == 3
+        return told
+
+    with asked:
+        before = names()
+        assert names() == before
+        membership = source / "lm_audit" / "audits" / "privacy" / "measure" / "membership.py"
+        text = membership.read_text()
+        assert "def membership(" in text
+        membership.write_text(text.replace("from __future__", "# an exception put first\nfrom __future__", 1))
+        assert all(old != new for old, new in zip(before, names(), strict=True))
+        membership.write_text(text)
+        assert names() == before
+        stats = source / "lm_audit" / "stats" / "ranking" / "scores.py"
+        stats.write_text(stats.read_text() + "\n# changed\n")
+        after = names()
+        assert after[:2] != before[:2] and after[1] != before[1]
+        assert after[2] == before[2]  # Weights do not hang on how they are judged.
 
 
 def test_reachable_files(tmp_path: Path) -> None:
