@@ -18,7 +18,7 @@ from lm_audit.sources.clusters import Clustering, clusterings, sides_of
 from lm_audit.sources.content import OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
-from lm_audit.sources.moved import by_arithmetic_alone, moved_units
+from lm_audit.sources.moved import ROUNDED, by_arithmetic_alone, moved_units, rounding_of
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import ROUGH, Spread, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
@@ -100,6 +100,8 @@ class _Work:
     target: float | None
     resolution: float
     seed: int
+    rounding: float = 0.0
+    """What rounding may set apart in the statistic."""
 
     @property
     def slow(self) -> bool:
@@ -111,32 +113,37 @@ class _Work:
 
     def plain(self, before: Floats, after: Floats) -> Floats:
         """The change in the metric's unit."""
-        return self.source.scale * (after - before)
+        return self._but_rounding(self.source.scale * (after - before))
 
     def tested(self, before: Floats, after: Floats) -> Floats:
         """What is tested: the change, or that of the distance from the target."""
         if self.target is None:
             return self.plain(before, after)
-        origin = self.source.offset - self.target
-        return np.abs(origin + self.source.scale * after) - np.abs(origin + self.source.scale * before)
+        origin, scale = self.source.offset - self.target, self.source.scale
+        beside = ROUNDED * (abs(self.source.offset) + abs(self.target))
+        return self._but_rounding(np.abs(origin + scale * after) - np.abs(origin + scale * before), beside)
+
+    def _but_rounding(self, changes: Floats, beside: float = 0.0) -> Floats:
+        """0 where rounding alone makes a change: among as small ones of all exchanges it may well be the largest."""
+        return np.where(np.abs(changes) <= abs(self.source.scale) * self.rounding + beside, 0.0, changes)
 
 
 def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change | str:
     source, n = work.source, len(a)
     evaluate = statistic_of(source)(a.then(b), source.options)
-    nothing = np.zeros((1, n))
+
+    def both(weights: Floats) -> tuple[Floats, Floats]:
+        none = np.zeros(weights.shape)
+        return evaluate(np.hstack([weights, none])), evaluate(np.hstack([none, weights]))
 
     def change(kind: Callable[[Floats, Floats], Floats]) -> Evaluate:
-        def of(weights: Floats) -> Floats:
-            none = np.broadcast_to(nothing, weights.shape)
-            return kind(evaluate(np.hstack([weights, none])), evaluate(np.hstack([none, weights])))
-
-        return of
+        return lambda weights: kind(*both(weights))
 
     ones = np.ones((1, n))
-    value = float(change(work.plain)(ones)[0])
-    if not math.isfinite(value):
+    if not np.isfinite(both(ones)).all():
         return "the statistic has no value on the items of both runs"
+    work = replace(work, rounding=rounding_of(source, both(ones), a, b))
+    value = float(change(work.plain)(ones)[0])
     found = clusterings(source, _labelled(source, a, b))
     moved = moved_units(source, a, b)
     fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b}
@@ -201,9 +208,10 @@ def _independent(work: _Work, a: Units, b: Units) -> Change | str:
     source, prepare = work.source, statistic_of(work.source)
     evaluate = [prepare(units, source.options) for units in (a, b)]
     values = [of(np.ones((1, len(units)))) for of, units in zip(evaluate, (a, b), strict=True)]
-    value = float(work.plain(*values)[0])
-    if not math.isfinite(value):
+    if not np.isfinite(values).all():
         return "the statistic has no value in one of the runs"
+    work = replace(work, rounding=rounding_of(source, values, a, b))
+    value = float(work.plain(*values)[0])
     cut = [clusterings(source, units) for units in (a, b)]
     spreads = [
         spread_of(lambda w, of=of: source.scale * of(w), found, rough=work.rough, seed=work.seed)  # type: ignore[misc]

@@ -14,9 +14,11 @@ LEVEL = 0.05
 
 
 def t_p_value(value: float, spread: Spread) -> float:
-    """Two-sided p-value of ``value`` over its standard error; NaN where there is no spread."""
+    """Two-sided p-value of ``value`` over its standard error; NaN where there is no spread, but for a change of 0."""
     from scipy.special import stdtr
 
+    if value == 0 and math.isfinite(spread.variance):
+        return 1.0
     if not math.isfinite(spread.variance) or spread.variance <= 0 or not spread.df > 0:
         return math.nan
     return float(2 * stdtr(spread.df, -abs(value) / math.sqrt(spread.variance)))

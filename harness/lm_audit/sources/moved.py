@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lm_audit.sources.content import CONTENT
@@ -21,6 +23,12 @@ with one sign it would pass for a change of the model.
 
 ROUNDING = 1e-5
 """Of a value itself: what single precision rounds, where most units have one value and no spread tells more."""
+
+ROUNDED = 1e-12
+"""Of the numbers that make up a statistic: what double precision may set apart where nothing changed."""
+
+OF_ONE_SIZE = frozenset({"mean", "quantile", "median", "difference", "max_min", "mean_of_groups"})
+"""Statistics in the unit of their values, which may cancel: what is left is as exact as the largest of them."""
 
 
 def moved_units(source: MetricSource, a: Units, b: Units) -> Mask:
@@ -48,6 +56,21 @@ def by_arithmetic_alone(source: MetricSource, a: Units, b: Units) -> bool:
     spread = min(_spread(a.values), _spread(b.values))
     small = np.maximum(ARITHMETIC * spread, ROUNDING * np.minimum(np.abs(a.values), np.abs(b.values)))
     return bool((np.abs(b.values - a.values) <= small).all())
+
+
+def rounding_of(source: MetricSource, found: Sequence[Floats], *runs: Units) -> float:
+    """What rounding may set apart in a statistic that is ``found`` in each of the runs."""
+    sizes = [float(np.abs(np.concatenate(found)).max())]
+    for units in runs:
+        values = np.abs(units.values)
+        if source.statistic in OF_ONE_SIZE:
+            sizes.append(float(values.max()))
+        elif source.statistic == "sum":
+            sizes.append(float(values.sum()))
+        elif source.statistic == "ratio":
+            below = abs(float(np.nansum(units.numbers(str(source.options["denominator"])))))
+            sizes.append(float(values.sum()) / below)
+    return ROUNDED * max(sizes)
 
 
 def _spread(values: Floats) -> float:

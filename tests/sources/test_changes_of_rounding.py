@@ -1,0 +1,123 @@
+"""A change that is none but for rounding: under every exchange it is dust, of which the observed may be the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.sources import MetricSource
+from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.units import RowTable
+
+Values = np.ndarray
+N = 42
+ROWS, COLUMNS = (list(map(str, index.ravel())) for index in np.indices((6, 7)))
+PAIRS = [k // 2 for k in range(N)]
+SIDES, HALVES, WEIGHTS = ["first", "second"] * (N // 2), [k // 22 for k in range(N)], [0.1, 0.7] * (N // 2)
+TWO = {"first": {"side": "first"}, "second": {"side": "second"}}
+
+
+def run(values: Values, name: str = "i") -> RowTable:
+    """Items in pairs of which one is on each side, in two groups of whole pairs, and in crossed rows and columns."""
+    columns = zip(values, ROWS, COLUMNS, PAIRS, SIDES, HALVES, WEIGHTS, strict=False)
+    names = ("v", "r", "c", "pair", "side", "half", "w")
+    return RowTable(
+        [{"item": f"{name}{k}", "d": 3} | dict(zip(names, row, strict=True)) for k, row in enumerate(columns)]
+    )
+
+
+def change(source: MetricSource, a: RowTable, b: RowTable, **options: Any) -> Change:
+    found = change_between(source, a, b, resolution=0.01, **options)
+    assert isinstance(found, Change)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "n"),
+    [
+        (MetricSource.mean("v", scale=100), 10),  # all exchanges
+        (MetricSource.mean("v", scale=100), 30),  # some of them
+        (MetricSource.mean("v", scale=-1, offset=49.5), 10),
+        (MetricSource.mean("v", scale=100, clusters=("r", "c")), N),
+        (MetricSource("median", "v", scale=100), 11),
+    ],
+)
+def test_as_far_beyond_the_target_as_short_of_it_is_no_change(source: MetricSource, n: int) -> None:
+    rng = np.random.default_rng(n)
+    target = 50.0 if source.scale == 100 else 49.0
+    for _ in range(40):
+        a = rng.random(n).round(2)
+        found = change(source, run(a), run(1 - a), target=target)
+        assert found.p == 1.0 and not found.identical
+    nearer = change(source, run(a), run(1.02 - a), target=target)
+    assert nearer.p is not None and nearer.p < 1
+
+
+CANCELLING = {"pair": 1.0, "weighted": -0.1 / 0.7, "opposite": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("source", "second"),
+    [
+        (MetricSource("difference", "v", clusters=("pair",), options=TWO), "pair"),
+        (MetricSource.mean("v", clusters=("pair",), options={"weight": "w"}), "weighted"),
+        (MetricSource("sum", "v", clusters=("pair",)), "opposite"),
+        (MetricSource("ratio", "v", clusters=("pair",), options={"denominator": "d"}), "opposite"),
+        (MetricSource("perplexity", "v", clusters=("pair",)), "opposite"),
+        (MetricSource("mean_of_groups", "v", clusters=("pair",), options={"group": "half"}), "opposite"),
+        (MetricSource("max_min", "v", clusters=("pair",), options={"group": "half"}), "opposite"),
+    ],
+)
+@pytest.mark.parametrize("level", [0.0, 1000.0])
+def test_what_cancels_in_every_cluster_is_no_change(source: MetricSource, second: str, level: float) -> None:
+    """One item of each pair moves by as much as the other takes back."""
+    level = 10.0 if source.statistic == "perplexity" and level else level
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        a, steps = rng.normal(level, 1, 20), np.repeat(rng.normal(size=10), 2)
+        steps[1::2] *= CANCELLING[second]
+        found = change(source, run(a), run(a + steps))
+        assert (found.p, found.floor, found.difference.value) == (1.0, 1.0, 0.0) and not found.identical
+
+
+def _mirrored(rng: np.random.Generator) -> tuple[Values, Values]:
+    a = rng.random(20).round(2)
+    return a, 1 - a
+
+
+def _constant(rng: np.random.Generator) -> tuple[Values, Values]:
+    return np.full(8, 0.3), np.full(8, 0.7)
+
+
+@pytest.mark.parametrize("make", [_mirrored, _constant])
+def test_other_items_as_far_from_the_target_are_no_change(
+    make: Callable[[np.random.Generator], tuple[Values, Values]],
+) -> None:
+    a, b = make(np.random.default_rng(0))
+    assert change(MetricSource.mean("v", scale=100), run(a), run(b, "j"), target=50.0).p == 1.0
+
+
+@pytest.mark.parametrize("statistic", ["mean", "sum", "median"])
+def test_a_small_change_of_large_values_is_one(statistic: str) -> None:
+    """A millionth of the values, beside which a millionth of that is dust."""
+    a = 1000 + np.random.default_rng(1).normal(0, 1e-4, 11)
+    found = change(MetricSource(statistic, "v"), run(a), run(a + 2e-3), target=0.0)
+    assert found.identical  # what single precision rounds
+    found = change(MetricSource(statistic, "v"), run(a), run(a + 2e-2), target=0.0)
+    assert (
+        found.p is not None
+        and found.p < 0.05
+        and found.difference.value == pytest.approx(0.22 if statistic == "sum" else 0.02)
+    )
+
+
+def test_scores_of_any_size_have_an_auc() -> None:
+    """Ranks know no unit: the largest score is no measure of what rounding does to them."""
+    source = MetricSource("auc", "v", options={"members": {"side": "first"}, "controls": {"side": "second"}})
+    a = 1e15 * np.random.default_rng(2).normal(size=N)
+    b = a + np.where(np.arange(N) % 2, 0.0, 3e15)
+    found = change(source, run(a), run(b))
+    assert found.p is not None and found.p < 0.01 and (found.difference.value or 0.0) > 0.2
