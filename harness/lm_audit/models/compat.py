@@ -65,6 +65,15 @@ def execution_device(part: object) -> Any:
     return getattr(getattr(part, "_hf_hook", None), "execution_device", None)
 
 
+def unread_rotations(text: Any) -> list[str]:
+    """Kinds of layers for which a language model's configuration has rotary settings, where it reads none of those."""
+    rope = getattr(text, "rope_parameters", None)
+    asked = getattr(text, "nested_rope_parameter_keys", None)
+    if not isinstance(rope, dict) or asked is None:
+        return []
+    return [] if asked(rope) else [key for key, value in rope.items() if isinstance(value, dict)]
+
+
 def sharing_copy(module: Any) -> Any:
     """A module of the same parts: replacing one in the copy leaves the original as it is, changing one changes both."""
     clone = copy.copy(module)

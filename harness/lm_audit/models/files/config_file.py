@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.models.files.class_names import check_class_names
 from lm_audit.models.files.json_file import read_json
+from lm_audit.models.files.rope_settings import check_rope
 from lm_audit.models.files.safetensors_file import TensorEntry
 from lm_audit.models.files.tokenizer_file import check_special_ids
 from lm_audit.shared.number_checks import is_number
@@ -45,13 +47,11 @@ _MAY_BE_MIXED = ("num_attention_heads", "num_key_value_heads", "n_heads", "inter
 _UNBOUNDED = re.compile(r"limit|clip|clamp")
 """Settings of which infinity is a sensible value: no limit."""
 _EPSILON = re.compile(r"(^|_)(eps|epsilon)$")
-_BASES = ("rope_theta", "rotary_emb_base", "rope_local_base_freq")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _WIDTHS = ("hidden_size", "n_embd", "d_model")
 _PACKED = 64
 """How many values a stored number may stand for at most (packed low-bit weights, factorised embeddings)."""
 
-_ROTATION = ("factor", "rope_theta", "original_max_position_embeddings")
 _NOT_CAUSAL = ("ForMaskedLM", "ForPreTraining", "ForSequenceClassification", "ForTokenClassification")
 _PARTS = ("text_config", "llm_config", "language_config")
 
@@ -76,12 +76,11 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
     for part in _parts(config):
         check_special_ids(part, path)
         for name in _SIZES:
-            _check_size(part.get(name), name, path)
-        for name in _BASES:
-            _check_positive(part.get(name), name, path)
-        for name in ("rope_scaling", "rope_parameters"):
-            _check_rotation(part.get(name), name, path)
-        _check_one_base(part, path)
+            # Compressed heads (MLA) have widths of other names, and some configs state 0 in this one's place.
+            if name != "head_dim" or part.get("kv_lora_rank") is None:
+                _check_size(part.get(name), name, path)
+        check_class_names(part, path)
+        check_rope(part, path, own_code=bool(config.get("auto_map")))
     return config
 
 
@@ -142,11 +141,6 @@ def _check_numbers(value: Any, name: str, path: Path) -> None:
         raise ModelError(f"{path}: {name} is {value!r}; expected a finite number")
 
 
-def _check_positive(value: Any, name: str, path: Path) -> None:
-    if value is not None and not (is_number(value) and value > 0):
-        raise ModelError(f"{path}: {name} is {value!r:.60}; expected a number above 0")
-
-
 def _check_size(value: object, name: str, path: Path) -> None:
     mixed = isinstance(value, list)
     values = value if isinstance(value, list) else [value]
@@ -155,25 +149,6 @@ def _check_size(value: object, name: str, path: Path) -> None:
         wrong = isinstance(number, bool) or not isinstance(number, int) or not least <= number < 2**40
         if number is not None and wrong:
             raise ModelError(f"{path}: {name} is {number!r:.60}; expected a whole number above 0")
-
-
-def _check_rotation(value: object, name: str, path: Path) -> None:
-    """``ModelError`` for numbers by which positions cannot be scaled; settings of kinds of layers are nested."""
-    for key, number in value.items() if isinstance(value, Mapping) else ():
-        if isinstance(number, Mapping):
-            _check_rotation(number, f"{name}.{key}", path)
-        elif key in _ROTATION:
-            _check_positive(number, f"{name}.{key}", path)
-
-
-def _check_one_base(part: Mapping[str, Any], path: Path) -> None:
-    """``ModelError`` where the base of the rotation is stated twice: transformers would pass over the outer one."""
-    inner = part.get("rope_parameters")
-    stated = [part.get("rope_theta"), inner.get("rope_theta") if isinstance(inner, Mapping) else None]
-    if None not in stated and stated[0] != stated[1]:
-        raise ModelError(
-            f"{path}: rope_theta is {stated[0]} and rope_parameters.rope_theta is {stated[1]}; keep the right one"
-        )
 
 
 def _check_heads(config: Mapping[str, object], path: Path) -> None:

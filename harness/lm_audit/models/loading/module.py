@@ -16,9 +16,12 @@ from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
+from lm_audit.models.compat import unread_rotations
+from lm_audit.models.context import text_config
 from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
 from lm_audit.models.files.checkpoint import Adapter, Checkpoint
-from lm_audit.models.files.json_file import one_line
+from lm_audit.models.files.class_names import unknown_classes
+from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.devices import torch_dtype
 from lm_audit.models.loading.identity.digests import code_digest, nonfinite_tensors, weights_digest
@@ -63,7 +66,14 @@ def load_module(
     module = module.eval().requires_grad_(False)
     _count_decoder_layers(module)
     check_fit(report, _where(name, checkpoint.folder))
-    heard.tell_of_weights(name)
+    _check_rotation(module, checkpoint)
+    heard.tell_of_numbers(name)
+    if stray := unknown_classes(checkpoint.config):
+        warnings.warn(
+            f"{checkpoint.folder / 'config.json'} names the class {stray}, which transformers does not know:"
+            f" {type(module).__name__} is taken, by its model_type {checkpoint.config['model_type']!r}",
+            stacklevel=2,
+        )
     files = [*checkpoint.weights, *([adapter.weights] if adapter else [])]
     suspects = [tensor for file in files for tensor in nonfinite_tensors(file)]
     if adapter is not None:
@@ -162,6 +172,15 @@ def _read(
             what = f"{_where(name, checkpoint.folder)}: transformers cannot load it: {described(error)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
+
+
+def _check_rotation(module: CausalModule, checkpoint: Checkpoint) -> None:
+    """``ModelError`` for rotary settings of kinds of layers in the config of an architecture that has no kinds."""
+    if unread := unread_rotations(text_config(module.config)):
+        raise ModelError(
+            f"{checkpoint.folder / 'config.json'}: rope_parameters has settings for {listed(unread)}, and"
+            f" {type(module).__name__} knows no such layers; expected one object of settings"
+        )
 
 
 def _count_decoder_layers(module: CausalModule) -> None:

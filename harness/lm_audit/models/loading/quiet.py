@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_OF_WEIGHTS = re.compile(r"\b(weights?|tied?|tying|checkpoint|parameters? .*initiali[sz]ed|tensors?)\b", re.IGNORECASE)
+_TOLD = re.compile(
+    r"\b(weights?|tied?|tying|checkpoint|parameters? .*initiali[sz]ed|tensors?)\b|`rope_parameters`",
+    re.IGNORECASE,
+)
+"""What concerns weights, and rotary settings that are passed over or make no sense."""
 
 
 class Heard(logging.Handler):
@@ -22,11 +26,11 @@ class Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.messages.append(re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage()))
 
-    def tell_of_weights(self, name: str) -> None:
-        """Warn of whatever concerns the weights of model ``name``: a word on them is never swallowed."""
+    def tell_of_numbers(self, name: str) -> None:
+        """Warn of whatever concerns weights or rotation of model ``name``: a word on them is never swallowed."""
         for message in dict.fromkeys(self.messages):
             text = " ".join(message.split())
-            if _OF_WEIGHTS.search(text) and "LOAD REPORT" not in text:
+            if _TOLD.search(text) and "LOAD REPORT" not in text:
                 warnings.warn(f"model {name}: transformers says: {text[:500]}", stacklevel=2)
 
 
