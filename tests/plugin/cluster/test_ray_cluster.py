@@ -16,6 +16,7 @@ import pytest
 
 from lm_audit.models.files.disk_cache import cache_dir
 from tests.plugin.acknowledging_audit import evidence_of, only_run, rows_of
+from tests.plugin.cluster.holding import AFTER, FOLDER, HELD, RELEASED
 from tests.plugin.cluster.test_ray_controller import SOURCE
 from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
 
@@ -26,6 +27,7 @@ ray = pytest.importorskip("ray", reason="ray is not installed")
 HANG_S = 1800
 """Seconds that only a hang takes, on however busy a machine."""
 STORE = 100 << 20
+BEGUN, ENDED = b'"kind":"case_start"', b'"kind":"case_end"'
 
 
 class ProcessInfo(Protocol):
@@ -70,6 +72,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("temporary")
     before = dict(os.environ)
     os.environ.update(TMPDIR=str(folder), RAY_TMPDIR="/tmp", RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
+    os.environ["PYTHONPATH"] = str(REPOSITORY)  # Sessions on the nodes have a plugin of these tests.
     yield folder
     os.environ.clear()
     os.environ.update(before)
@@ -122,25 +125,29 @@ def on_cluster(cluster: LocalCluster, folder: Path, *arguments: str, **variables
     return run_fresh(folder, "--ray", cluster.address, *arguments, plugins=(), timeout=HANG_S, **variables)
 
 
-def ended(reports: Path) -> int:
-    """How many cases have ended, by what the controller has on its disk."""
-    return sum(file.read_bytes().count(b'"kind":"case_end"') for file in reports.glob("*/ledger/ray*.jsonl"))
+def running(reports: Path, session: int) -> bool:
+    """Whether the controller has on its disk that a session is within a case."""
+    ledgers = reports.glob(f"*/ledger/ray*-{session}.jsonl")
+    return any(text.count(BEGUN) > text.count(ENDED) for text in (ledger.read_bytes() for ledger in ledgers))
 
 
-def running(reports: Path) -> list[Path]:
-    """The ledgers of workers that are within a case."""
-    ledgers = reports.glob("*/ledger/ray*.jsonl")
-    return [file for file in ledgers if b'"kind":"case_end"' not in file.read_bytes().splitlines()[-1]]
+def status(process: int) -> dict[str, str]:
+    """What the system says of a process, nothing where it has gone."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def wait_until_gone(process: int) -> None:
+    deadline = time.monotonic() + HANG_S
+    while status(process).get("State", "Z").startswith(("R", "S", "D")) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def parent(process: int) -> int:
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
-
-
-def actor_of(ledger: Path) -> int:
-    """The process id of an actor: the parent of the session that writes the ledger."""
-    return parent(int(ledger.stem.rpartition("-")[2]))
+    return int(status(process)["PPid"])
 
 
 def node_of(actor: int, nodes: list[LocalNode]) -> LocalNode:
@@ -149,25 +156,39 @@ def node_of(actor: int, nodes: list[LocalNode]) -> LocalNode:
     return next(node for node in nodes if raylet in [info.process.pid for info in node.all_processes["raylet"]])
 
 
-def lose_a_node_once(
-    count: int, process: subprocess.Popen[str], reports: Path, cluster: LocalCluster, nodes: list[LocalNode]
-) -> str:
-    """Kill a node that runs a case when so many have ended; the run's output."""
+def held(process: subprocess.Popen[str], reports: Path, hold: Path) -> int:
+    """The process of a session that is held within a case, of which the controller knows."""
     deadline = time.monotonic() + HANG_S
     while process.poll() is None and time.monotonic() < deadline:
-        if ended(reports) >= count and (busy := running(reports)):
-            try:
-                node = node_of(actor_of(busy[0]), nodes)
-            except (OSError, StopIteration):  # It ended in between.
-                continue
-            cluster.remove_node(node, allow_graceful=False)
-            return process.communicate(timeout=HANG_S)[0]
+        for name in hold.glob(f"{HELD}*"):
+            session = int(name.name.removeprefix(HELD))
+            if running(reports, session):
+                return session
         time.sleep(0.02)
     process.kill()
     raise AssertionError(process.communicate()[0])
 
 
-def started(cluster: LocalCluster, folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+def lose_a_node(
+    process: subprocess.Popen[str], reports: Path, hold: Path, cluster: LocalCluster, nodes: list[LocalNode]
+) -> str:
+    """Kill a node that runs a case, and let the others go on when its processes are gone; the run's output."""
+    session = held(process, reports, hold)
+    cluster.remove_node(node_of(parent(session), nodes), allow_graceful=False)
+    wait_until_gone(session)
+    (hold / RELEASED).touch()
+    return process.communicate(timeout=HANG_S)[0]
+
+
+def started(
+    cluster: LocalCluster, folder: Path, *arguments: str, hold: Path | None = None, after: int = 2, **variables: str
+) -> subprocess.Popen[str]:
+    """A run whose cases are held, where a folder for it is given, when so many have begun."""
+    if hold is not None:
+        hold.mkdir()
+        plugin = "tests.plugin.cluster.holding"
+        variables |= {FOLDER: str(hold), AFTER: str(after), "PYTEST_PLUGINS": plugin}
+        variables["PYTHONPATH"] = f"{REPOSITORY / 'harness'}:{REPOSITORY}"
     words = command("--ray", cluster.address, *arguments, plugins=())
     return subprocess.Popen(
         words, cwd=folder, env=environment(**variables), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -178,14 +199,13 @@ def test_a_lost_node_costs_nothing_but_time(tmp_path: Path, cluster: LocalCluste
     single = project_in(tmp_path / "single")
     assert run_fresh(single, plugins=()).counts == {"passed": 9}
     folder = project_in(tmp_path / "cluster")
-    process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
-    output = lose_a_node_once(2, process, folder / "reports", cluster, nodes)
+    process = started(cluster, folder, hold=tmp_path / "hold")
+    output = lose_a_node(process, folder / "reports", tmp_path / "hold", cluster, nodes)
     assert process.returncode == 0, output
     run = only_run(folder)
     assert run.finished and not run.missing and not run.damaged
     assert evidence_of(run) == evidence_of(only_run(single))
-    lost = [case for case in run.cases if case.earlier]
-    assert len(lost) <= 1, "only what was running is run again"
+    assert len([case for case in run.cases if case.earlier]) == 1, "only what was running is run again"
 
 
 @pytest.mark.parametrize("audit", ["bias", "faithfulness", "leakage", "needle", "privacy"])
@@ -221,25 +241,26 @@ def test_the_suite_measures_the_same_though_a_node_is_lost_half_way(
     )
     undisturbed = only_run(tmp_path / "single")
     assert undisturbed.finished and len(undisturbed.cases) > 5, single.output
-    process = started(cluster, REPOSITORY, *words("cluster"), LM_AUDIT_CACHE=str(tmp_path / "cache-cluster"))
-    half = len(undisturbed.cases) // 2
-    output = lose_a_node_once(half, process, tmp_path / "cluster" / "reports", cluster, nodes)
+    half = sum(case.last.outcome != "skipped" for case in undisturbed.cases) // 2
+    own_cache, hold = str(tmp_path / "cache-cluster"), tmp_path / "hold"
+    process = started(cluster, REPOSITORY, *words("cluster"), hold=hold, after=half, LM_AUDIT_CACHE=own_cache)
+    output = lose_a_node(process, tmp_path / "cluster" / "reports", hold, cluster, nodes)
     assert process.returncode == single.code, output
     run = only_run(tmp_path / "cluster")
     assert run.finished and not run.missing and not run.damaged
     assert evidence_of(run) == evidence_of(undisturbed)
-    assert len([case for case in run.cases if case.earlier]) <= 1, "only what was running is run again"
+    assert len([case for case in run.cases if case.earlier]) == 1, "only what was running is run again"
 
 
 def test_an_actor_that_is_killed_costs_nothing_but_time(
     tmp_path: Path, cluster: LocalCluster, nodes: list[LocalNode]
 ) -> None:
     folder = project_in(tmp_path / "cluster")
-    process = started(cluster, folder, LM_AUDIT_TOY_PAUSE="1")
-    reports, deadline = folder / "reports", time.monotonic() + HANG_S
-    while (ended(reports) < 2 or not running(reports)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(actor_of(running(reports)[0]), signal.SIGKILL)
+    process = started(cluster, folder, hold=tmp_path / "hold")
+    session = held(process, folder / "reports", tmp_path / "hold")
+    os.kill(parent(session), signal.SIGKILL)
+    wait_until_gone(session)
+    (tmp_path / "hold" / RELEASED).touch()
     output = process.communicate(timeout=HANG_S)[0]
     assert process.returncode == 0, output
     run = only_run(folder)
