@@ -190,6 +190,7 @@ def test_what_is_said_of_a_gate_that_is_refused(tmp_path: Path, text: str, messa
     with pytest.raises(GateError) as refused:
         gates(tmp_path, text)
     assert message in str(refused.value)
+    assert str(refused.value).startswith(f"gates file {tmp_path / 'gates.toml'}, [")
 
 
 def test_limits_that_touch_leave_one_value_and_are_a_band() -> None:

@@ -123,6 +123,29 @@ def test_what_does_not_cover_decides_nothing(estimate: Estimate, reason: str) ->
     assert (verdict.word, reason in verdict.reason) == ("undecided", True), verdict.reason
 
 
+def test_an_obstacle_is_told_in_whole_words() -> None:
+    gate = Gate("m", high=0.5, n_min=20)
+    said = [
+        (Estimate(0.6, n=100), "0.600 is beyond the limit, but it has no interval"),
+        (Estimate(0.6, n=100, note="few items"), "0.600 is beyond the limit, but it has no interval (few items)"),
+        (
+            Estimate(0.4, 0.3, 0.45, n=100, confidence=0.5),
+            "0.40 [0.30, 0.45] is within the limit, but its interval covers in 50 % of cases, and 90 % are the least",
+        ),
+        (
+            Estimate(0.4, 0.3, 0.45, fewest=1),  # exact at any size, and nobody knows whether it is that of the gate
+            "0.40 [0.30, 0.45] is within the limit, but an unknown number of items of 20",
+        ),
+    ]
+    for estimate, reason in said:
+        assert judge(gate, estimate) == Verdict("m", "undecided", "", reason)
+
+
+def test_an_interval_of_ninety_per_cent_decides() -> None:
+    words = [decided(Gate("m", high=0.5), n=100, confidence=level).word for level in (0.9, 0.89)]
+    assert words == ["missed", "undecided"]
+
+
 def test_what_covers_decides_from_the_first_size_on_at_which_it_covers() -> None:
     gate = Gate("m", high=0.5, limit="<= 0.5")
     assert decided(gate, n=8).word == "missed"
@@ -245,6 +268,9 @@ def test_one_metric_may_have_several_limits_and_names_may_nest(tmp_path: Path) -
         ),
         ("[bias.gap]\nmax = 1\nmodels = 'a'", "models = 'a' is not a list"),
         ("[bias.gap]\nmax = 1\ncases = 3", "cases = 3 is not a glob"),
+        ("[needle.cliff]\nmin = -1", r"gates.toml, \[needle.cliff\]: the limit >= -1 is outside of the range"),
+        ("[bias.gap]\nmax = 1\nmodels = ['a', 'a']", r"gates.toml, \[bias.gap\]: models names 'a' twice"),
+        ("[[bias.gap]]\nmax = 1\n[[bias.gap]]\nmax = 2", r"gates.toml, \[bias.gap\]: the limits <= 1 and <= 2"),
         ("max = 1", "stands outside of a table"),
         ("", "holds no gate"),
         ("[bias.gap\nmax = 1", "not TOML"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -155,6 +156,11 @@ class Said:
         self.reports.append(report)
 
     @property
+    def of_no_case(self) -> dict[str, str]:
+        """What failed though no test function of that name was there to run."""
+        return {r.nodeid: str(r.longrepr) for r in self.reports if r.failed and r.when == "setup"}
+
+    @property
     def failures(self) -> dict[str, str]:
         return {r.nodeid.rpartition("::")[2]: str(r.longrepr) for r in self.reports if r.failed}
 
@@ -168,8 +174,8 @@ def only(**variables: str) -> Iterator[None]:
         os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def nested(folder: Path, *arguments: str) -> Said:
-    said = Said(0, [])
+def nested(folder: Path, *arguments: str, plugin: Said | None = None) -> Said:
+    said = plugin or Said(0, [])
     words = ["-p", "lm_audit.plugin", "-p", "lm_audit.plugin.short_options", "-p", "no:faulthandler"]
     words += ["-q", "--import-mode=importlib", "--rootdir", str(folder), "-c", str(folder / "pytest.ini"), str(folder)]
     with only(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
@@ -199,6 +205,11 @@ def test_control(case, evidence):
 @pytest.mark.bias
 def test_control_of_its_own(evidence):
     evidence.record(Evidence("bias", {"bias.gap": GAP}, control=Control("positive", True, "a gap", "0.9")))
+
+@pytest.mark.bias
+@cases([Case("declared", control="negative")])
+def test_control_that_only_measures(case, evidence):
+    evidence.metric("bias.gap", GAP)
 
 @pytest.mark.bias
 @cases([Case("toy", toy=True)])
@@ -268,3 +279,53 @@ def test_a_shard_and_a_call_that_only_collects_blame_no_gate(tmp_path: Path) -> 
     for more in (("--shard", "1/2"), ("--collect-only",)):
         said = nested(tmp_path, "--gates", str(gates), *more)
         assert (said.code, said.failures) == (0, {})
+
+
+@dataclass
+class Removed(Said):
+    """A nested call whose run's ledger is removed when the last case has ended."""
+
+    folder: Path = Path()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_lm_audit_loop_end(self) -> None:
+        (ledger,) = self.folder.glob("reports/*/ledger")
+        ledger.rename(self.folder / "taken away")
+
+
+def told_of_gates(folder: Path, text: str, *arguments: str, plugin: Said | None = None) -> Said:
+    """A call of the toy audit with a gates file of its own."""
+    (folder / "gates.toml").write_text(text)
+    write_project(folder, test_toy=AUDIT)
+    (folder / "conftest.py").unlink()
+    return nested(folder, "--gates", str(folder / "gates.toml"), *arguments, plugin=plugin)
+
+
+def test_a_gate_that_held_nothing_is_an_error_of_the_gates_file_in_the_terminal_and_in_junit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit = tmp_path / "junit.xml"
+    said = told_of_gates(tmp_path, "[bias.gpa]\nmax = 1\n", "-v", f"--junitxml={junit}")
+    name = f"{tmp_path / 'gates.toml'}::[bias.gpa]"
+    problem = "gate on 'bias.gpa': no case recorded a metric of that name; did you mean 'bias.gap'?"
+    assert (said.code, said.of_no_case) == (1, {name: problem})
+    (report,) = (r for r in said.reports if r.nodeid == name)
+    assert (report.location, dict(report.keywords)) == ((name, None, name), {})
+    shown = capsys.readouterr().out
+    assert "3 passed, 1 error" in shown and problem in shown
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert [error.text for error in suite.iter("error")] == [problem]
+
+
+def test_gates_of_a_run_whose_folder_has_gone_are_told_as_not_held(tmp_path: Path) -> None:
+    said = told_of_gates(tmp_path, "[bias.gpa]\nmax = 1\n", plugin=Removed(0, [], tmp_path))
+    ((name, problem),) = said.of_no_case.items()
+    assert name == str(tmp_path / "gates.toml") and said.code == 1
+    assert problem.startswith("StoreError: ") and "ledger" in problem
+
+
+@pytest.mark.parametrize(("undecided", "failing"), [("pass", []), ("fail", ["test_gap[b]"])])
+def test_an_undecided_gate_fails_where_that_is_asked(tmp_path: Path, undecided: str, failing: list[str]) -> None:
+    said = told_of_gates(tmp_path, "[bias.gap]\nmax = 0.5\ncases = 'b'\n", "--undecided", undecided)
+    assert list(said.failures) == failing
