@@ -70,7 +70,7 @@ def opening_of(tokenizer: Any, options: RunOptions) -> str:
 
     if not options.in_template(tokenizer, default="off", own=asked_mode(options), flag="--leakage-mode"):
         return ""
-    return chat_opening(tokenizer, arguments=options.chat_args)
+    return chat_opening(tokenizer, chat_args=options.chat_args)
 
 
 @cases(benchmark_cases, needs=FULL)

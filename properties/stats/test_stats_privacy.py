@@ -109,18 +109,18 @@ def test_likelihood_ratios(observed: float, inside: list[int], outside: list[int
 @example(3.0, 0.001, 0.75)
 @settings(max_examples=25)
 def test_the_sample_size_is_the_smallest_with_the_power(effect: float, alpha: float, power: float) -> None:
-    size = int(present(power_paired_t(effect, alpha=alpha, power=power).value))
-    assert present(power_paired_t(effect, n=size, alpha=alpha).value) >= power - 1e-6
+    size = int(present(power_paired_t(effect, level=alpha, power=power).value))
+    assert present(power_paired_t(effect, n=size, level=alpha).value) >= power - 1e-6
     if size > 2:
-        assert present(power_paired_t(effect, n=size - 1, alpha=alpha).value) < power + 1e-6
-    assert present(power_paired_t(n=size, alpha=alpha, power=power).value) <= effect + 1e-6
+        assert present(power_paired_t(effect, n=size - 1, level=alpha).value) < power + 1e-6
+    assert present(power_paired_t(n=size, level=alpha, power=power).value) <= effect + 1e-6
 
 
 @given(st.floats(0.52, 0.99), st.floats(0.01, 0.2), st.floats(0.5, 0.95))
 @settings(max_examples=25)
 def test_the_group_size_for_an_auc_is_the_smallest(auc: float, alpha: float, power: float) -> None:
-    size = int(present(power_auc(auc, alpha=alpha, power=power).value))
-    assert size == int(present(power_auc(1 - auc, alpha=alpha, power=power).value))
-    assert present(power_auc(auc, n=size, alpha=alpha).value) >= power
+    size = int(present(power_auc(auc, level=alpha, power=power).value))
+    assert size == int(present(power_auc(1 - auc, level=alpha, power=power).value))
+    assert present(power_auc(auc, n=size, level=alpha).value) >= power
     if size > 2:
-        assert present(power_auc(auc, n=size - 1, alpha=alpha).value) < power
+        assert present(power_auc(auc, n=size - 1, level=alpha).value) < power

@@ -34,8 +34,16 @@ def test_every_seed_is_a_keyword_and_0_unless_given() -> None:
     assert len(seeds) > 40
     odd = {name: str(one) for name, one in seeds if one.default != 0 or one.kind is not one.KEYWORD_ONLY}
     assert odd == {}
-    records = [field for one in RECORDS for field in dataclasses.fields(one) if field.name == "seed"]
+    records = [field for one in RECORDS for field in dataclasses.fields(one) if field.name in ("seed", "random_seed")]
     assert all(field.default == 0 for field in records if field.default is not dataclasses.MISSING)
+
+
+def test_what_resamples_takes_a_seed() -> None:
+    """Or, where it goes on with an audit's evidence, the seed of that."""
+    drawing = {name for name, parameter in PARAMETERS if parameter.name == "n_resamples"}
+    assert len(drawing) > 15
+    seeded = {name for name, parameter in PARAMETERS if parameter.name in ("seed", "evidence")}
+    assert drawing - seeded == set()
 
 
 def test_randomness_has_no_other_name() -> None:
@@ -76,6 +84,32 @@ def test_rows_as_they_are_read_are_called_rows_and_files_path_or_source() -> Non
     assert found == set()
     records = {name: p.name for name, p in PARAMETERS if p.annotation == "Iterable[Mapping[str, object]]"}
     assert len(records) >= 6 and set(records.values()) == {"rows"}
+
+
+def test_one_thing_has_one_name() -> None:
+    """What several functions are asked for bears one name in all of them."""
+    # Values of one sample, those of two, a level of significance, what a chat template is given.
+    others = {"x": "a", "y": "b", "data": "values", "sample": "values", "alpha": "level", "arguments": "chat_args",
+              "template_args": "chat_args", "resamples": "n_resamples", "n_boot": "n_resamples",
+              "ci": "confidence", "conf_level": "confidence"}  # fmt: skip
+    assert {name: p.name for name, p in PARAMETERS if p.name in others} == {}
+    arrays = {name: [p.name for n, p in PARAMETERS if n == name and p.annotation == "ArrayLike"] for name in FUNCTIONS}
+    of_groups = {name: names for name, names in arrays.items() if {"members", "controls", "first", "second"} & {*names}}
+    assert of_groups == {}
+    for word, usual in (("level", 0.05), ("confidence", 0.95)):
+        given = [p.default for _, p in PARAMETERS if p.name == word and p.default is not p.empty]
+        assert given and set(given) == {usual}
+
+
+def test_one_word_of_options_has_one_meaning() -> None:
+    """Where functions share a word of few meanings, they share its type."""
+    shared = {"bos": "Bos", "chat": "bool", "lenient": "bool", "cut": "Cut", "opening": "str"}
+    for word, annotation in shared.items():
+        used = {name: str(p.annotation) for name, p in PARAMETERS if p.name == word}
+        assert used and set(used.values()) == {annotation}, word
+    assert {p.default for name, p in PARAMETERS if p.name == "bos"} == {"default"}
+    single = {name: str(p.annotation) for name, p in PARAMETERS if p.name == "path" and p.annotation == "Path"}
+    assert {name for name in single if ".shared." not in name} == set()  # A text names a file as well.
 
 
 def test_progress_is_told_in_one_way() -> None:

@@ -82,7 +82,7 @@ def test_extrapolated_exposure() -> None:
 
 def test_one_run_bounds() -> None:
     for case in golden("one_run_epsilon"):
-        bound = one_run_epsilon(case["m"], case["r"], case["v"], case["delta"], case["p"])
+        bound = one_run_epsilon(case["m"], case["r"], case["v"], case["delta"], 1 - case["p"])
         assert bound.value == near(case["eps_lower"], case["tol"])
         if case["published"] is not None:
             assert bound.value == pytest.approx(case["published"], abs=1e-3)
@@ -111,7 +111,7 @@ def test_likelihood_ratios() -> None:
 
 def test_power_of_t_tests() -> None:
     for case in golden("power_paired_t"):
-        options = {"alpha": case["alpha"], "power": case["power"]}
+        options = {"level": case["alpha"], "power": case["power"]}
         answer = power_paired_t(case["d_z"], **options)
         assert answer.value == case["n_canaries"]
         assert float(present(answer.note).removeprefix("exact root ")) == near(case["n_exact"])
@@ -120,7 +120,7 @@ def test_power_of_t_tests() -> None:
 
 def test_power_of_auc() -> None:
     for case in golden("power_auc"):
-        options = {"alpha": case["alpha"], "power": case["power"]}
+        options = {"level": case["alpha"], "power": case["power"]}
         assert power_auc(case["auc"], **options).value == case["n_per_group"]
         assert power_auc(n=case["n_per_group"], **options).value <= case["auc"]
         assert power_auc(n=case["n_per_group"] - 1, **options).value > case["auc"]
@@ -128,7 +128,7 @@ def test_power_of_auc() -> None:
 
 def test_detectable_effects_that_the_privacy_specification_states() -> None:
     assert power_paired_t(n=50).value == pytest.approx(0.40, abs=0.005)
-    assert power_paired_t(n=50, alpha=0.05 / 11).value == pytest.approx(0.54, abs=0.005)
+    assert power_paired_t(n=50, level=0.05 / 11).value == pytest.approx(0.54, abs=0.005)
     assert [power_paired_t(d).value for d in (0.2, 0.5, 0.8)] == [199, 34, 15]
 
 

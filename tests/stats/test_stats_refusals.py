@@ -13,7 +13,7 @@ from lm_audit.stats.means.order_statistics import median_interval
 def test_groups_that_cannot_tell_an_area_say_so() -> None:
     assert "nothing to detect" in (hs.power_auc(auc=0.5, power=0.8).note or "")
     assert "more than" in (hs.power_auc(auc=0.5 + 1e-7, power=0.8).note or "")
-    assert "cannot show even an AUC of 1" in (hs.power_auc(n=2, alpha=1e-9).note or "")
+    assert "cannot show even an AUC of 1" in (hs.power_auc(n=2, level=1e-9).note or "")
 
 
 def test_a_median_of_bad_few_or_equal_values_has_no_interval() -> None:

@@ -17,6 +17,7 @@ from lm_audit.audits.privacy import (
 from lm_audit.audits.privacy.data.insertion import gaps
 from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
+from lm_audit.models.scoring import Bos
 from tests.shared_data import golden_file
 
 TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
@@ -42,10 +43,8 @@ def expected(item: dict[str, Any], block: str) -> dict[str, Any]:
     return values | {f"top{k}": found["top_hit"][str(k)] for k in (5, 10, 50)}
 
 
-@pytest.mark.parametrize(("bos", "block"), [(None, "no_bos"), ("none", "no_bos"), (1, "with_bos")])
-def test_scores_of_a_real_model(
-    smollm2: LanguageModel, golden: list[dict[str, Any]], bos: str | int | None, block: str
-) -> None:
+@pytest.mark.parametrize(("bos", "block"), [("default", "no_bos"), ("none", "no_bos"), (1, "with_bos")])
+def test_scores_of_a_real_model(smollm2: LanguageModel, golden: list[dict[str, Any]], bos: Bos, block: str) -> None:
     table = score_texts(smollm2, [item["text"] for item in golden], bos=bos)
     for row, item in zip(table.to_dict("records"), golden, strict=True):
         for name, value in expected(item, block).items():

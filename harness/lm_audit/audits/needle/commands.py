@@ -60,7 +60,7 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--template", help="auto (default), chat, base, or a text that holds {task_template}")
     add("--chat-args", action="append", metavar="KEY=VALUE", help="argument of the chat template, its value as JSON")
     add("--no-thinking", dest="thinking", action="store_false", help="close a thought that the chat template opens")
-    add("--random-seed", type=seed_number(), help="seed of everything (default 42)")
+    add("--random-seed", type=seed_number(), help="seed of everything (default 0)")
     add(
         "--remove-newline-tab",
         action="store_true",

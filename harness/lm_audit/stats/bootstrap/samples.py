@@ -30,7 +30,7 @@ FEW = 8
 
 
 def bootstrap_ci(
-    data: ArrayLike,
+    values: ArrayLike,
     statistic: Statistic = "mean",
     *,
     confidence: float = 0.95,
@@ -40,11 +40,11 @@ def bootstrap_ci(
 ) -> Estimate:
     """The statistic of one sample with its bootstrap interval.
 
-    ``data`` has shape (n,); ``statistic`` is "mean", "median" or a callable of the sample. ``method`` is "BCa" or
+    ``values`` has shape (n,); ``statistic`` is "mean", "median" or a callable of the sample. ``method`` is "BCa" or
     "percentile"; without it a mean has the interval of :func:`mean_interval`, a median that of order statistics, and
     anything else BCa's; below 8 values there is none. BCa and percentiles cover 89% to 92% where 10 to 24 values are
     few or skewed. The resamples are ``numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))``.
-    Constant data give a zero-width interval with a note if a method was named, one value gives no interval, NaN or
+    Constant values give a zero-width interval with a note if a method was named, one value gives no interval, NaN or
     infinity give no value. Raises ``UsageError`` for an unknown method or statistic. Source: Efron 1987; agrees with
     ``scipy.stats.bootstrap``.
     """
@@ -53,15 +53,15 @@ def bootstrap_ci(
     chosen = method is not None
     method = resolve_method(method or "BCa")
     function = _one_sample(statistic)
-    values = finite_array(data)
-    if isinstance(values, str):
-        return Estimate.not_estimable(values, n=np.size(data), method=f"{method} bootstrap", confidence=confidence)
-    known = None if chosen else _of_its_own(values, statistic, confidence, n_resamples, seed)
+    array = finite_array(values)
+    if isinstance(array, str):
+        return Estimate.not_estimable(array, n=np.size(values), method=f"{method} bootstrap", confidence=confidence)
+    known = None if chosen else _of_its_own(array, statistic, confidence, n_resamples, seed)
     if known is not None:
         return known
     named = isinstance(statistic, str)
-    exponent = large_exponent(values) if named else 0
-    scaled = np.ldexp(values, -exponent)
+    exponent = large_exponent(array) if named else 0
+    scaled = np.ldexp(array, -exponent)
     with np.errstate(all="ignore"):
         value = float(scaled[0]) if named and np.ptp(scaled) == 0 else as_float(function(scaled))
         if len(scaled) == 1:
@@ -70,7 +70,7 @@ def bootstrap_ci(
         if named and np.ptp(scaled) == 0:
             distribution = np.full(n_resamples, value)
         resampled = Resampled(
-            value, distribution, len(values), "values resampled", lambda: [_jackknife(scaled, statistic)]
+            value, distribution, len(array), "values resampled", lambda: [_jackknife(scaled, statistic)]
         )
         found = rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
     return _remark_few(found) if chosen else _without_width(found)
@@ -86,8 +86,8 @@ def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", 
 
 
 def bootstrap_two_sample(
-    members: ArrayLike,
-    controls: ArrayLike,
+    member_scores: ArrayLike,
+    control_scores: ArrayLike,
     statistic: Statistic,
     *,
     confidence: float = 0.95,
@@ -108,8 +108,8 @@ def bootstrap_two_sample(
     chosen = method is not None
     method = resolve_method(method or "percentile")
     function = _two_sample(statistic)
-    groups = two_groups(members, controls)
-    n = np.size(members) + np.size(controls)
+    groups = two_groups(member_scores, control_scores)
+    n = np.size(member_scores) + np.size(control_scores)
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, n=n, method=f"{method} bootstrap, stratified", confidence=confidence)
     if not chosen and function is mean_difference:

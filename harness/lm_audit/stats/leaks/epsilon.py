@@ -30,18 +30,19 @@ def one_run_p_value(m: int, r: int, v: int, eps: float, delta: float) -> Estimat
     return p_value(_one_run_p(*counts, float(eps), float(delta)), n=counts[0], method=method)
 
 
-def one_run_epsilon(m: int, r: int, v: int, delta: float, p: float = 0.05) -> Estimate:
-    """The largest epsilon that :func:`one_run_p_value` rejects at ``p``: a lower bound at confidence 1 - p.
+def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.95) -> Estimate:
+    """The largest epsilon that :func:`one_run_p_value` rejects at 1 - ``confidence``: a lower bound at that confidence.
 
     ``value`` and ``low`` are the bound; the note gives the largest that r right guesses could have shown.
     """
-    check_share("p", p)
+    check_share("confidence", confidence)
+    level = 1 - confidence
     method, counts, loss = "one-run audit", _guesses(m, r, v), number("delta", delta, low=0, high=1)
     if isinstance(counts, str) or isinstance(loss, str):
-        return _none(first_reason((counts, loss)) or "", method, 1 - p)
-    bound, ceiling = _largest_rejected(*counts, loss, p), _largest_rejected(counts[0], counts[1], counts[1], loss, p)
+        return _none(first_reason((counts, loss)) or "", method, confidence)
+    bound, ceiling = (_largest_rejected(*counts[:2], right, loss, level) for right in (counts[2], counts[1]))
     note = f"{counts[2]} of {counts[1]} guesses right; all right would show {ceiling:.3f}"
-    return _bound(bound, counts[0], 1 - p, method, note)
+    return _bound(bound, counts[0], confidence, method, note)
 
 
 def epsilon_from_rates(

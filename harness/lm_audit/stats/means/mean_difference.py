@@ -34,9 +34,9 @@ class MeanDifference:
 
 
 def studentised_difference(
-    x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
+    a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
 ) -> MeanDifference:
-    """The difference of two means whose groups may differ in size, spread and shape.
+    """Mean of a minus mean of b, two groups which may differ in size, spread and shape.
 
     The difference over Welch's standard error is compared with its bootstrap distribution, each side resampled on its
     own, equal tails (Efron 1979; Hall 1992). Few values hold less of a tail than they were drawn from: each tail has
@@ -47,7 +47,7 @@ def studentised_difference(
     of fewer than 8 values, and groups without any spread, give a difference without interval and no p-value.
     """
     check_share("confidence", confidence)
-    groups, n = two_groups(x, y), np.size(x) + np.size(y)
+    groups, n = two_groups(a, b), np.size(a) + np.size(b)
     if isinstance(groups, str):
         return _without(None, groups, n, confidence)
     exponent = max(math.frexp(float(np.abs(group).max()))[1] for group in groups)

@@ -44,9 +44,9 @@ def average_precision_of(members: Array, controls: Array, axis: int = -1) -> Any
     return np.array([average_precision_of(m, c) for m, c in zip(members, controls, strict=True)])
 
 
-def delong_se(members: ArrayLike, controls: ArrayLike) -> float | None:
+def delong_se(member_scores: ArrayLike, control_scores: ArrayLike) -> float | None:
     """Standard error of the AUC by DeLong, DeLong and Clarke-Pearson 1988; None with fewer than two on a side."""
-    groups = two_groups(members, controls)
+    groups = two_groups(member_scores, control_scores)
     if isinstance(groups, str) or min(map(len, groups)) < 2:
         return None
     return math.sqrt(sum(_delong_parts(*groups)))

@@ -38,18 +38,18 @@ def sign_flip_test(differences: ArrayLike, *, n_resamples: int = 9999, seed: int
     return p_value((1 + reached) / (1 + n_resamples), n=len(values), method=method)
 
 
-def permutation_test(x: ArrayLike, y: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
-    """Two-sided p-value of "x and y come from one distribution", by moving values between them; |mean x - mean y|.
+def permutation_test(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
+    """Two-sided p-value of "a and b come from one distribution", by moving values between them; |mean a - mean b|.
 
-    Exact over all C(n_x + n_y, n_x) splits up to 2**18 of them.
+    Exact over all C(n_a + n_b, n_a) splits up to 2**18 of them.
     """
-    groups = two_groups(x, y)
-    n = np.size(x) + np.size(y)
+    groups = two_groups(a, b)
+    n = np.size(a) + np.size(b)
     if isinstance(groups, str):
         return no_p_value(groups, method="two-sample permutation", n=n)
     size, pooled = len(groups[0]), to_unit(np.concatenate(groups))
     total, slack = float(pooled.sum()), _slack(pooled)
-    # |mean x - mean y| grows with the distance of x's sum from its expectation.
+    # |mean a - mean b| grows with the distance of a's sum from its expectation.
     expected = total * size / n
     observed = abs(float(pooled[:size].sum()) - expected)
     if math.comb(n, size) <= EXACT_LIMIT:

@@ -18,7 +18,7 @@ MOST = 10**9
 
 
 def power_paired_t(
-    effect: float | None = None, *, n: int | None = None, alpha: float = 0.05, power: float | None = None
+    effect: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
     """Sample size, detectable effect or power of the two-sided paired t-test.
 
@@ -26,18 +26,18 @@ def power_paired_t(
     least 2; the note has the exact root. Power defaults to 0.8. Solved by statsmodels ``TTestPower``. Raises
     ``UsageError`` without effect and n, or with all of effect, n and power.
     """
-    return _solve_t("paired t-test", "pairs", "TTestPower", effect, n, alpha, power)
+    return _solve_t("paired t-test", "pairs", "TTestPower", effect, n, level, power)
 
 
 def power_two_sample_t(
-    effect: float | None = None, *, n: int | None = None, alpha: float = 0.05, power: float | None = None
+    effect: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
     """As :func:`power_paired_t` for the two-sample t-test: effect is d_s, n the size of each of two equal groups."""
-    return _solve_t("two-sample t-test", "per group", "TTestIndPower", effect, n, alpha, power)
+    return _solve_t("two-sample t-test", "per group", "TTestIndPower", effect, n, level, power)
 
 
 def power_auc(
-    auc: float | None = None, *, n: int | None = None, alpha: float = 0.05, power: float | None = None
+    auc: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
     """Sample size, detectable AUC or power of the two-sided test of AUC = 1/2 with two groups of n each.
 
@@ -45,46 +45,46 @@ def power_auc(
     Hanley and McNeil's (1982) finite-n variance, that of AUC 1/2 under the null. Power defaults to 0.8.
     """
     wanted = _wanted(auc, n, power)
-    check_share("alpha", alpha)
+    check_share("level", level)
     area = None if auc is None else number("auc", auc, low=0, high=1)
     size = None if n is None else whole("n", n, low=2, high=MOST)
     if isinstance(area, str) or isinstance(size, str):
         return _none(area if isinstance(area, str) else str(size), "Hanley-McNeil")
     if area is not None and size is not None:
-        return _found(_auc_power(area, size, alpha), "Hanley-McNeil", "power", None)
+        return _found(_auc_power(area, size, level), "Hanley-McNeil", "power", None)
     if size is not None:
-        return _detectable_auc(size, alpha, wanted)
+        return _detectable_auc(size, level, wanted)
     if area == 0.5 or area is None:
         return _none("auc is 0.5, there is nothing to detect", "Hanley-McNeil")
-    return _auc_size(area, alpha, wanted)
+    return _auc_size(area, level, wanted)
 
 
-def _auc_size(area: float, alpha: float, wanted: float) -> Estimate:
+def _auc_size(area: float, level: float, wanted: float) -> Estimate:
     low, high = 1, 2
-    while high < MOST and _auc_power(area, high, alpha) < wanted:
+    while high < MOST and _auc_power(area, high, level) < wanted:
         low, high = high, 2 * high
     if high >= MOST:
         return _none(f"auc is {area}, more than {MOST} per group would be needed", "Hanley-McNeil")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _auc_power(area, middle, alpha) < wanted else (low, middle)
+        low, high = (middle, high) if _auc_power(area, middle, level) < wanted else (low, middle)
     return _found(float(high), "Hanley-McNeil", "per group", None)
 
 
-def _detectable_auc(n: int, alpha: float, wanted: float) -> Estimate:
-    if _auc_power(1.0, n, alpha) < wanted:
+def _detectable_auc(n: int, level: float, wanted: float) -> Estimate:
+    if _auc_power(1.0, n, level) < wanted:
         return _none(f"{n} per group cannot show even an AUC of 1", "Hanley-McNeil")
     from scipy.optimize import brentq
 
-    root = brentq(lambda area: _auc_power(area, n, alpha) - wanted, 0.5, 1.0, xtol=1e-12)
+    root = brentq(lambda area: _auc_power(area, n, level) - wanted, 0.5, 1.0, xtol=1e-12)
     return _found(float(root), "Hanley-McNeil", "AUC", None)
 
 
-def _auc_power(area: float, n: int, alpha: float) -> float:
+def _auc_power(area: float, n: int, level: float) -> float:
     """Normal power, written as P(reject); jumps to 0 or 1 where the variance at ``area`` is 0."""
     from scipy.special import ndtr, ndtri
 
-    margin = abs(area - 0.5) - float(-ndtri(alpha / 2)) * math.sqrt(_auc_variance(0.5, n))
+    margin = abs(area - 0.5) - float(-ndtri(level / 2)) * math.sqrt(_auc_variance(0.5, n))
     spread = math.sqrt(_auc_variance(max(area, 1 - area), n))
     return float(ndtr(margin / spread)) if spread > 0 else float(margin >= 0)
 
@@ -96,10 +96,10 @@ def _auc_variance(area: float, n: int) -> float:
 
 
 def _solve_t(
-    method: str, unit: str, solver: str, effect: float | None, n: int | None, alpha: float, power: float | None
+    method: str, unit: str, solver: str, effect: float | None, n: int | None, level: float, power: float | None
 ) -> Estimate:
     wanted = _wanted(effect, n, power)
-    check_share("alpha", alpha)
+    check_share("level", level)
     distance = None if effect is None else number("effect", effect)
     size = None if n is None else whole("n", n, low=2, high=MOST)
     if isinstance(distance, str) or isinstance(size, str):
@@ -109,32 +109,32 @@ def _solve_t(
     test = getattr(library, solver)()
     with np.errstate(all="ignore"):
         if distance is not None and size is not None:
-            return _found(_t_power(test, abs(distance), size, alpha), method, "power", None)
+            return _found(_t_power(test, abs(distance), size, level), method, "power", None)
         if size is not None:
-            return _found(_root(lambda d: _t_power(test, d, size, alpha) - wanted, 0.0, 1.0), method, "d", None)
-        return _size_t(test, abs(distance or 0.0), alpha, wanted, method, unit)
+            return _found(_root(lambda d: _t_power(test, d, size, level) - wanted, 0.0, 1.0), method, "d", None)
+        return _size_t(test, abs(distance or 0.0), level, wanted, method, unit)
 
 
-def _size_t(test: object, distance: float, alpha: float, wanted: float, method: str, unit: str) -> Estimate:
+def _size_t(test: object, distance: float, level: float, wanted: float, method: str, unit: str) -> Estimate:
     if distance < 1e-4:
         return _none(f"effect is {distance:g}: too small, more than {MOST} {unit} would be needed", method)
-    if _t_power(test, distance, 2, alpha) >= wanted:
+    if _t_power(test, distance, 2, level) >= wanted:
         return _found(2.0, method, unit, "two are enough")
-    exact = _exact_size(test, distance, alpha, wanted)
+    exact = _exact_size(test, distance, level, wanted)
     return _found(float(math.ceil(exact - 1e-9)), method, unit, f"exact root {exact!r}")
 
 
-def _exact_size(test: Any, distance: float, alpha: float, wanted: float) -> float:
+def _exact_size(test: Any, distance: float, level: float, wanted: float) -> float:
     # The library's search can stop short without saying so; its answer counts only if it has the power asked for.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exact = float(np.squeeze(test.solve_power(distance, None, alpha, wanted)))
-    if math.isfinite(exact) and abs(_t_power(test, distance, exact, alpha) - wanted) < 1e-6:
+        exact = float(np.squeeze(test.solve_power(distance, None, level, wanted)))
+    if math.isfinite(exact) and abs(_t_power(test, distance, exact, level) - wanted) < 1e-6:
         return exact
-    return _root(lambda size: _t_power(test, distance, size, alpha) - wanted, 2.0, 4.0)
+    return _root(lambda size: _t_power(test, distance, size, level) - wanted, 2.0, 4.0)
 
 
-def _t_power(test: Any, distance: float, size: float, alpha: float) -> float:
+def _t_power(test: Any, distance: float, size: float, level: float) -> float:
     """Power by statsmodels, tail by tail: of its noncentral t, the far tail is asked for from the other side.
 
     As the lower tail it is NaN in a quarter of cases; so it is NaN only where it is 0. The near tail is NaN more than
@@ -142,7 +142,7 @@ def _t_power(test: Any, distance: float, size: float, alpha: float) -> float:
     """
     if distance >= 1e3:
         return 1.0
-    near, far = (float(test.power(d, size, alpha / 2, alternative="larger")) for d in (distance, -distance))
+    near, far = (float(test.power(d, size, level / 2, alternative="larger")) for d in (distance, -distance))
     if not math.isfinite(near):
         return 1.0
     return near + far if math.isfinite(far) else near

@@ -164,9 +164,9 @@ def coverage(attribution: ArrayLike, gold: Collection[int]) -> tuple[float, floa
     return float(near.mean()), float((parts > fair / 2).mean()), float((parts > fair).mean())
 
 
-def rank_correlation(first: ArrayLike, second: ArrayLike) -> float | None:
+def rank_correlation(a: ArrayLike, b: ArrayLike) -> float | None:
     """Spearman correlation with average ranks for ties; ``None`` where one side is constant or has under two values."""
-    left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if len(left) < 2 or np.ptp(left) == 0.0 or np.ptp(right) == 0.0:
         return None
     return float(spearmanr(left, right).statistic)

@@ -130,9 +130,9 @@ def _nearest_boundary(spans: Sequence[tuple[int, int]], begin: int, middle: int,
     return min(clean, key=lambda i: (abs(spans[i][0] - middle), i), default=first)
 
 
-def chat_opening(tokenizer: Tokenizer, request: str = REQUEST, *, arguments: Mapping[str, object] | None = None) -> str:
+def chat_opening(tokenizer: Tokenizer, request: str = REQUEST, *, chat_args: Mapping[str, object] | None = None) -> str:
     """A chat template's text up to where the assistant's answer begins; the probe's prefix then opens that answer.
 
-    ``arguments`` are the template's; raises what :class:`lm_audit.models.text.chat.ChatTemplate` raises.
+    ``chat_args`` are the template's; raises what :class:`lm_audit.models.text.chat.ChatTemplate` raises.
     """
-    return ChatTemplate(tokenizer, arguments).opening([{"role": "user", "content": request}])
+    return ChatTemplate(tokenizer, chat_args).opening([{"role": "user", "content": request}])

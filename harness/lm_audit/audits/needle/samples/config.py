@@ -53,7 +53,7 @@ class NeedleConfig:
     template: str = "auto"
     chat_args: Mapping[str, Any] = field(default_factory=dict)
     thinking: bool = True
-    random_seed: int = 42
+    random_seed: int = 0
     remove_newline_tab: bool = False
     language: str = "en"
     boundary: str = "sentence"

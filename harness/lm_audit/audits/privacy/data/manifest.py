@@ -63,7 +63,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_manifest(manifest: Manifest, path: Path) -> None:
+def write_manifest(manifest: Manifest, path: str | Path) -> None:
     """Write a header line, then one line a canary."""
     header = {
         "kind": "manifest",
@@ -73,11 +73,12 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
         "canaries_sha256": manifest.sha256,
         "files": [vars(file) for file in manifest.files],
     }
-    write_lines(path, [header, *(_to_record(canary) for canary in manifest.canaries)])
+    write_lines(Path(path), [header, *(_to_record(canary) for canary in manifest.canaries)])
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: str | Path) -> Manifest:
     """The manifest as it was written; ``DataError`` names the line and field that breaks the format."""
+    path = Path(path)
     lines = list(json_lines(path))
     if not lines or lines[0][1].get("kind") != "manifest":
         raise DataError("the first line must be a manifest header ({'kind': 'manifest', ...})", file=path, row=1)

@@ -10,7 +10,6 @@ import numpy as np
 
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.families import FAMILIES
-from lm_audit.audits.privacy.measure.token_scores import Bos
 from lm_audit.errors import UsageError
 from lm_audit.stats import exposure_exact
 
@@ -18,12 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring import Bos
 
 MOST_CANDIDATES = 50_000
 
 
 def exact_exposure(
-    model: LanguageModel, canaries: Sequence[Canary], *, positions: int = 2, bos: Bos = None
+    model: LanguageModel, canaries: Sequence[Canary], *, positions: int = 2, bos: Bos = "default"
 ) -> pd.DataFrame:
     """One row a canary: ``rank`` (1 = likeliest, ties against it) of its true text among all those that differ in the
     last ``positions`` characters of the secret, ``space``, ``exposure_exact`` and its ``cap``, log2 of space (bits).
@@ -35,7 +35,7 @@ def exact_exposure(
 
     spaces = [candidates(canary, positions) for canary in canaries]
     requests = [(head, end) for head, ends in spaces for end in ends]
-    found = model.loglikelihood(requests, bos="default" if bos is None else bos)  # type: ignore[arg-type]
+    found = model.loglikelihood(requests, bos=bos)
     totals = [score.total for score in found]
     rows, start = [], 0
     for canary, (_, ends) in zip(canaries, spaces, strict=True):

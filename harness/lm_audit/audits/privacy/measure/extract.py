@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lm_audit.audits.privacy.data.canaries import Canary
-from lm_audit.audits.privacy.measure.token_scores import Bos, TextScores, score_tokens
+from lm_audit.audits.privacy.measure.token_scores import TextScores, score_tokens
 from lm_audit.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring import Bos
 
 Prefix = int | str
 """Number of prefix tokens, ``"half"`` (floor(n / 2)), ``"carrier"``: all tokens before those of the secret, or
@@ -27,7 +28,7 @@ def extraction(
     samples: int = 0,
     temperature: float = 1.0,
     seed: int = 0,
-    bos: Bos = None,
+    bos: Bos = "default",
     scores: Sequence[TextScores] | None = None,
 ) -> pd.DataFrame:
     """A table with one row a canary and prefix length.
@@ -125,6 +126,6 @@ def bos_ids(model: LanguageModel, bos: Bos) -> list[int]:
     """Token ids that ``bos`` puts before a text."""
     from lm_audit.models.scoring.requests import default_bos
 
-    if bos is None or bos == "default":
+    if bos == "default":
         return list(default_bos(model.tokenizer))
     return [] if bos == "none" else [int(bos)]

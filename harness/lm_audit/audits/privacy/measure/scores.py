@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lm_audit.audits.privacy.attribution.directions import RISK, oriented
-from lm_audit.audits.privacy.measure.token_scores import Bos, Floats, TextScores, score_tokens
+from lm_audit.audits.privacy.measure.token_scores import Floats, TextScores, score_tokens
 from lm_audit.errors import UsageError
 from lm_audit.models.text.token_spans import Span
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring import Bos
 
 MIN_K = 0.2
 STD_FLOOR = 1e-8
@@ -29,7 +30,7 @@ def score_texts(
     texts: Sequence[str],
     *,
     spans: Sequence[Span | None] | None = None,
-    bos: Bos = None,
+    bos: Bos = "default",
     reference: LanguageModel | pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """A table with one row a text, in order, all columns from one call of the scoring engine.
@@ -40,7 +41,7 @@ def score_texts(
     the text over that of the lower-cased text), ``mean_entropy_scored`` (nats). With ``spans`` (characters, half
     open) ``span_*`` over the tokens that overlap them; with ``reference``, a model or its table of the same texts,
     ``calibrated_logprob`` and ``span_calibrated_logprob`` (this model minus the reference). ``<name>_score`` is
-    oriented so that higher is more member-like. ``bos``: None as the tokenizer does by default, "none", or a token
+    oriented so that higher is more member-like. ``bos``: "default" as the tokenizer does, "none", or a token
     id; without one the first token is not scored. Raises ``UsageError`` where lengths differ, ``DataError`` for a
     text of one token.
     """

@@ -13,7 +13,7 @@ from lm_audit.audits.privacy.measure.extract import extraction
 from lm_audit.audits.privacy.measure.scores import calibrate, tabulate
 from lm_audit.audits.privacy.measure.source_extraction import given_back
 from lm_audit.audits.privacy.measure.stress import Variant, stress_variants, variant_row
-from lm_audit.audits.privacy.measure.token_scores import Bos, TextScores, score_tokens
+from lm_audit.audits.privacy.measure.token_scores import TextScores, score_tokens
 from lm_audit.errors import DataError
 from lm_audit.shared.number_checks import check_number, check_seed, check_whole
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring import Bos
 
 PRIMARY_SCORE = "span_mean_logprob"
 """The score that membership is judged by: the secret's own tokens; the calibrated one stands beside it."""
@@ -46,7 +47,7 @@ class ScoringOptions:
     source_extraction: bool = True
     stress: bool = True
     seed: int = 0
-    bos: Bos = None
+    bos: Bos = "default"
 
     def __post_init__(self) -> None:
         check_whole("samples", self.samples, 0, 10**6)

@@ -14,9 +14,9 @@ from lm_audit.models.text.token_spans import Encoded, Span, encode_texts
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring import Bos
 
 Floats = NDArray[np.float64]
-Bos = str | int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class TextScores:
         return int(misses[0]) if len(misses) else len(ranks)
 
 
-def score_tokens(model: LanguageModel, texts: Sequence[str], *, bos: Bos = None) -> list[TextScores]:
+def score_tokens(model: LanguageModel, texts: Sequence[str], *, bos: Bos = "default") -> list[TextScores]:
     """One ``TextScores`` a text, in order; every distinct text is scored once. ``bos``: see :func:`score_texts`.
 
     Raises ``DataError`` for a text without any scored token.
@@ -61,7 +61,7 @@ def score_tokens(model: LanguageModel, texts: Sequence[str], *, bos: Bos = None)
     distinct = list(dict.fromkeys(texts))
     encoded = encode_texts(model.tokenizer, distinct)
     requests = [((), item.ids) for item in encoded]
-    answers = model.loglikelihood(requests, bos="default" if bos is None else bos, stats=True)  # type: ignore[arg-type]
+    answers = model.loglikelihood(requests, bos=bos, stats=True)
     scored = {item.text: _aligned(item, answer) for item, answer in zip(encoded, answers, strict=True)}
     return [scored[text] for text in texts]
 
