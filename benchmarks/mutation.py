@@ -74,9 +74,14 @@ GROUPS = {
         ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
         (
             "tests/sources/test_change_values.py",
+            "tests/sources/test_changes_of_rounding.py",
             "tests/sources/test_two_samples.py",
             "tests/sources/test_paired_statistics.py",
         ),
+    ),
+    "remarks": Group(
+        ("report/comparison/remarks.py", "report/conclusions/voids.py"),
+        (*COMPARING, "tests/report/conclusions/test_shared_controls.py"),
     ),
     "directions": Group(
         (

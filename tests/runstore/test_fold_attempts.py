@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,3 +225,107 @@ def test_all_reasons_of_a_void_audit_are_told(tmp_path: Path) -> None:
     ledger.write("plan", cases=plan)
     run = read_run(folder.path)
     assert void_reason(run, "bias", "tiny") == "positive control did not run; negative control did not run"
+
+
+def test_a_worker_that_was_taken_for_dead_may_still_say_how_its_case_ended(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "gw1"))
+    crashed(Ledger(folder.ledger, "controller"), "gw1")
+    writer.end("passed", 2.5)
+    run = read_run(folder.path)
+    (case,) = run.cases
+    assert (case.outcome, case.last.duration_s, case.earlier, run.damaged) == ("passed", 2.5, (), ())
+    writer.end("failed", 2.5)
+    run = read_run(folder.path)
+    assert run.cases[0].outcome == "passed" and "ended before, passed" in run.damaged[0].reason
+
+
+def test_the_code_of_an_attempt_and_the_digests_of_its_rows_come_back(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    writer = begin(folder, ledger, code_version="c0de")
+    writer.rows([{"item": "1"}])
+    writer.end("passed", 1.0)
+    last = read_run(folder.path).cases[0].last
+    ((name, digest),) = last.row_digests.items()
+    assert last.code_version == "c0de"
+    assert (name,) == last.row_files and digest == hashlib.sha256((folder.path / name).read_bytes()).hexdigest()
+    # Older versions wrote no digest.
+    ledger.write("rows", case_id=CASE, attempt=1, file="rows/older.jsonl", n=3)
+    last = read_run(folder.path).cases[0].last
+    assert dict(last.row_digests) == {name: digest} and last.n_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("control", "cause", "void"),
+    [
+        (Control("positive", True, "a gap", "0.9"), "gate", False),  # older versions held controls against gates
+        (Control("positive", True, "a gap", "0.9"), "control", True),
+        (Control("positive", True, "a gap", "0.9"), None, True),
+        (None, "gate", True),
+        (None, None, True),
+    ],
+)
+def test_a_control_that_a_gate_alone_failed_has_shown_what_it_should(
+    tmp_path: Path, control: Control | None, cause: str | None, void: bool
+) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"), control="positive")
+    if control is not None:
+        writer.control(control)
+    writer.end("failed", 1.0, "why", cause=cause)
+    reason = void_reason(read_run(folder.path), "bias", "tiny")
+    assert reason == ("positive control failed: why" if void else None)
+
+
+def test_two_models_under_one_name_are_told_by_the_case_that_met_the_second(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    prints = ("b" * 20, "b" * 20, "a" * 20)
+    for number, fingerprint in enumerate(prints):
+        writer = begin(folder, ledger, f"t.py::x{number}[tiny@cpu]")
+        writer.model(fingerprint=fingerprint)
+        writer.end("passed", 1.0)
+    (void,) = void_audits(read_run(folder.path))
+    assert (void.audit, void.model, void.case_id) == ("bias", "tiny", "t.py::x2[tiny@cpu]")
+    told = ", ".join(("a" * 12, "b" * 12))
+    assert void.reason == f"2 models were measured under the name tiny: fingerprints {told}"
+
+
+@pytest.mark.parametrize("lacking", ["outcome", "verdicts"])
+def test_a_judgement_that_lacks_something_changes_nothing(tmp_path: Path, lacking: str) -> None:
+    folder = new_run(tmp_path)
+    two_attempts(folder)
+    told: dict[str, Any] = {"outcome": "passed", "message": "now met", "cause": None, "verdicts": []}
+    del told[lacking]
+    Ledger(folder.ledger, "controller", session=3).write("judged", case_id=CASE, attempt=0, **told)
+    run = read_run(folder.path)
+    (case,) = run.cases
+    assert (case.outcome, case.last.message, case.last.cause, case.verdicts) == ("failed", "old", "gate", (MISSED,))
+    assert f"{lacking} is missing" in run.damaged[0].reason
+
+
+def test_an_attempt_begins_once_and_says_when_and_whether_on_a_toy(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    before = time.time()
+    for case_id, toy in ((CASE, {"toy": True}), ("b", {"toy": False}), ("c", {})):
+        begin(folder, ledger, case_id, **toy).end("passed", 1.0)
+    begin(folder, ledger, "b", audit="needle")
+    run = read_run(folder.path)
+    assert {case.case_id: (case.toy, case.audit) for case in run.cases} == {
+        CASE: (True, "bias"), "b": (False, "bias"), "c": (False, "bias")
+    }  # fmt: skip
+    assert all(before <= (case.last.started or 0.0) <= time.time() for case in run.cases)
+    (damage,) = run.damaged
+    assert damage.reason == "case_start: ValueError: the attempt began before"
+
+
+def test_first_attempts_of_several_workers_are_numbered_in_their_order(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    for name in ("gw0", "gw1", "gw2"):
+        begin(folder, Ledger(folder.ledger, name)).end("error", 1.0)
+    (case,) = read_run(folder.path).cases
+    assert [(attempt.number, attempt.worker.partition("-")[0]) for attempt in (*case.earlier, case.last)] == [
+        (1, "gw0"), (2, "gw1"), (3, "gw2")
+    ]  # fmt: skip

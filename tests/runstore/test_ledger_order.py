@@ -136,3 +136,21 @@ def test_damage_outside_of_an_attempt_is_none_of_its(tmp_path: Path) -> None:
         file.write(b"garbage\n")
     run = read_run(folder.path)
     assert run.damaged and not run.cases[0].last.incomplete
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_in_a_ledger_without_counts_damage_among_an_attempts_lines_is_its_own(tmp_path: Path, place: int) -> None:
+    """Line 0 belongs to the run, lines 1 to 5 to the attempt."""
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    ledger.write("run_start")
+    writer = begin(folder, ledger)
+    for text in "abc":
+        writer.note(text)
+    writer.end("passed", 1.0)
+    lines = ledger.path.read_bytes().splitlines(keepends=True)
+    end = json.loads(lines[-1])
+    del end["records"]
+    lines[-1] = json.dumps(end).encode() + b"\n"
+    ledger.path.write_bytes(b"".join([*lines[:place], b"garbage\n", *lines[place:]]))
+    assert read_run(folder.path).cases[0].last.incomplete is (2 <= place <= 5)

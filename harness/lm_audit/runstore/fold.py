@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
@@ -19,8 +19,6 @@ from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine
 from lm_audit.runstore.shapes import check_shape
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
-
-_OUTCOMES = get_args(Outcome)
 
 _OF_THE_LEDGER = frozenset({"v", "t", "s", "m", "c", "kind", "case_id", "attempt"})
 """Fields that say where a record stands, not what it tells: times are no part of what is known of a model."""
@@ -66,10 +64,9 @@ class _Open:
     def attempt(self, number: int) -> Attempt:
         """The attempt as a record; without an end it is unfinished."""
         end = self.end or {}
-        outcome = end.get("outcome", "unfinished")
         return Attempt(
             number=number,
-            outcome=cast(Outcome, outcome if outcome in _OUTCOMES else "error"),
+            outcome=cast(Outcome, end.get("outcome", "unfinished")),
             worker=self.worker,
             duration_s=end.get("duration_s"),
             message=str(end.get("message", "")),
@@ -157,7 +154,7 @@ def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], 
     if not left_open and line.session and any(attempt.session == line.session for attempt in own):
         return
     if not left_open:
-        made = _Open(case_id, worker, line.time, order=line.order, session=line.session)
+        made = _Open(case_id, worker, line.time, order=line.order)
         left_open = [attempts.setdefault((line.file, case_id, -line.number), made)]
     left_open[-1].end = line.record
 

@@ -153,7 +153,7 @@ _OF_A_RUN: Mapping[str, Mapping[str, Check]] = {
     "plan": {"cases": lambda value: isinstance(value, list)},
     "run_end": {"interrupted": _truth},
 }
-_NEEDED = {"plan": ("cases",), "case_end": ("outcome",)}
+_NEEDED = {"plan": ("cases",), "case_end": ("outcome",), "judged": ("outcome", "verdicts")}
 """What nobody else would miss."""
 
 
