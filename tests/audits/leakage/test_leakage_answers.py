@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.leakage import load_benchmark, shuffled_orders
-from lm_audit.audits.leakage.items.answers import CONTRADICTION
+from lm_audit.audits.leakage.items.answers.readings import CONTRADICTION
 from lm_audit.audits.leakage.items.columns import parse_mapping
 from lm_audit.audits.leakage.items.labels.of_a_row import without_labels
 from lm_audit.audits.leakage.items.loading import cached_benchmark

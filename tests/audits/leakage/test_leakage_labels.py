@@ -116,7 +116,7 @@ def test_one_option_a_line_has_no_line_end(load: Load, end: str) -> None:
 def test_of_two_answer_columns_the_one_with_more_values_counts(load: Load) -> None:
     rows = [row | {"answer": "A" if k == 3 else None, "label": "B"} for k, row in enumerate(asked(options))]
     assert {item.answer for item in load(rows).items} == {"B"}
-    rows = [row | {"answer": "C" if k != 3 else None, "label": "B"} for k, row in enumerate(asked(options))]
+    rows = [row | {"answer": "C" if k != 3 else None, "label": "C"} for k, row in enumerate(asked(options))]
     assert [item.answer for item in load(rows).items] == ["C", "C", "C", "", "C", "C", "C", "C"]
 
 

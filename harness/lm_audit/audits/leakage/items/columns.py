@@ -7,35 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_audit.audits.leakage.items.answers import LABELS, LETTER, TEXTS, readings
+from lm_audit.audits.leakage.items.answers.marks import MARKED_COLUMNS, marks_of
+from lm_audit.audits.leakage.items.answers.readings import LABELS, LETTER, TEXTS, Readings, of_marks, readings
 from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_characters
+from lm_audit.audits.leakage.items.column_names import (
+    ANSWERS,
+    ANSWERS_IF_READABLE,
+    CONTEXTS,
+    IDS,
+    OPTION_FORMS,
+    OPTION_LISTS,
+    OPTION_LISTS_BESIDE_A_KEY,
+    QUESTIONS,
+)
 from lm_audit.audits.leakage.items.item import LETTERS, Item
 from lm_audit.audits.leakage.items.labels.of_a_set import PlaceLabels
-from lm_audit.audits.leakage.items.option_lists import options_of
+from lm_audit.audits.leakage.items.option_lists import Options, options_of
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.visible import is_blank
 
-QUESTIONS = (
-    "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
-    "problem", "题目", "问题", "题干",
-)  # fmt: skip
-CONTEXTS = ("context", "passage", "article", "premise", "flores_passage", "材料")
-"""What is read before the question: without it, questions such as "What follows?" ask nothing."""
-OPTION_LISTS = (
-    "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
-    "possible_answers", "选项",
-)  # fmt: skip
-OPTION_FORMS = (
-    "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
-    "mc_answer{}", "ending{}", "sol{}", "op{}", "选项{}",
-)  # fmt: skip
-ANSWERS = (
-    "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
-    "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop",
-    "gold_answer", "gold_index", "gold_idx", "correct_index", "correct_idx", "correct_answer_index", "correct_choice",
-    "right_answer", "answer_letter", "答案", "正确答案", "标准答案", "参考答案",
-)  # fmt: skip
-IDS = ("id", "item_id", "question_id", "uid", "编号")
 _FIELDS = ("question", "context", "options", "answer", "id", "subject", "answer-base", "answer-as", "header")
 
 NO_CONTEXT = "none"
@@ -48,7 +38,8 @@ class Columns:
     """The columns of a set. ``options`` is one column that holds a list, or one a letter; ``answer`` may be absent.
 
     ``subject`` names the file of an item where one file holds several subjects, ``context`` a passage that stands
-    before the question, ``labels`` what the options of each place bear in all rows.
+    before the question, ``labels`` what the options of each place bear in all rows, ``rivals`` other columns that may
+    say which option is right, and must not say otherwise.
     """
 
     question: str
@@ -58,15 +49,22 @@ class Columns:
     subject: str | None = None
     context: str | None = None
     labels: PlaceLabels | None = None
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A row as an item without its answer, and all ways in which its answer can be read."""
+    """A row as an item without its answer, and all ways in which its answer can be read.
+
+    ``rivals`` are the same of other columns that may say it too; ``None`` where no option can be read in one. ``right``
+    counts the options that are marked as right, ``None`` where the answer is no row of marks.
+    """
 
     item: Item
-    answers: Mapping[str, str]
+    answers: Readings
     stripped: bool
+    rivals: Mapping[str, Readings | None]
+    right: int | None
 
 
 def parse_mapping(text: str | None) -> dict[str, str]:
@@ -99,12 +97,17 @@ def answer_base(mapping: Mapping[str, str]) -> int | None:
 
 
 def find_columns(
-    names: Sequence[str], mapping: Mapping[str, str], *, file: str, filled: Mapping[str, int] | None = None
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    *,
+    file: str,
+    filled: Mapping[str, int] | None = None,
+    listed: Collection[str] = (),
 ) -> Columns:
     """The columns of a set with these column names; ``DataError`` that says what is missing and what is there.
 
     ``filled`` counts the values that columns hold; of several that could be meant, the first is taken that holds half
-    as many as the fullest.
+    as many as the fullest. ``listed`` are those of which each value is a list.
     """
     known = _known(names)
     for field, column in mapping.items():
@@ -130,7 +133,7 @@ def find_columns(
         return usable[0] if usable else None
 
     question = found("question", QUESTIONS)
-    options = _mapped_options(mapping) or _option_columns(known, values)
+    options = _mapped_options(mapping) or _option_columns(known, values) or _beside_a_key(known, values, listed)
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
@@ -149,7 +152,11 @@ def find_columns(
         raise DataError(
             f"has its answers in {context!r}, which context was mapped to: they would be given away", file=file
         )
-    return Columns(question, options, answer, name, mapping.get("subject"), context)
+    subject = mapping.get("subject")
+    used = {question, context, answer, name, subject, *options}
+    maybe = [one for key in (*answers, *ANSWERS_IF_READABLE, *MARKED_COLUMNS) for one in known.get(key, [])]
+    rivals = () if "answer" in mapping else tuple(one for one in maybe if one not in used)
+    return Columns(question, options, answer, name, subject, context, rivals=rivals)
 
 
 def _refuse_double_use(uses: Sequence[tuple[str, str | None]], file: str) -> None:
@@ -196,6 +203,15 @@ def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str])
     return tuple([name for name in lists if name in filled][:1] or lists[:1])
 
 
+def _beside_a_key(
+    known: Mapping[str, Sequence[str]], values: Mapping[str, int], listed: Collection[str]
+) -> tuple[str, ...]:
+    """A column of lists called "answers" or "choice", where another column says which of them is right."""
+    keys = [one for key in (*ANSWERS, *ANSWERS_IF_READABLE) for one in known.get(key, []) if values.get(one)]
+    lists = [one for name in OPTION_LISTS_BESIDE_A_KEY for one in known.get(name, []) if one in listed]
+    return tuple([one for one in lists if set(keys) - {one}][:1])
+
+
 LONG_TEXT = 80
 """Characters from which on a column that is not read may be a passage."""
 _EXPLAINING = re.compile(
@@ -240,14 +256,41 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
     if _lists_its_options(question, options.texts):
         raise Unusable("the question itself lists the options, so that their order could be copied from it")
     value = row.get(columns.answer) if columns.answer else None
-    if value is None and options.marks:
-        value = list(options.marks)
-    answers = readings(value, options.texts, options.labels)
+    answers = read_answer(columns.answer or "", value, options)
+    rivals = {name: rival_readings(name, row.get(name), options) for name in columns.rivals}
+    marks = marks_of(value, options.texts, options.labels)
+    if options.marks and value is None:
+        answers, marks = of_marks(options.marks), options.marks
+    elif options.marks:
+        rivals[f"the marks in {columns.options[0]}"] = of_marks(options.marks)
     if answers is None:
         last = LETTERS[len(options.texts) - 1]
         raise Unusable(f"the answer is {str(value)!r:.40}, which is none of the options {LETTERS[0]} to {last}")
     asked = f"{context}\n{question}" if context else question
-    return Candidate(Item(name or str(number), subject or file, asked, options.texts), answers, options.stripped)
+    item = Item(name or str(number), subject or file, asked, options.texts)
+    return Candidate(item, answers, options.stripped, rivals, None if marks is None else sum(marks))
+
+
+def read_answer(column: str, value: object, options: Options) -> Readings | None:
+    """All ways to read a cell of an answer column; empty where it says nothing, ``None`` where it says no option.
+
+    Of a column that may as well name the options (``labels``) only marks are read. Raises :class:`Unusable` as
+    :func:`readings` does.
+    """
+    if column.strip().lower() in MARKED_COLUMNS:
+        marks = marks_of(value, options.texts, options.labels)
+        return None if marks is None else of_marks(marks)
+    return readings(value, options.texts, options.labels)
+
+
+def rival_readings(column: str, value: object, options: Options) -> Readings | None:
+    """The same of a column that may hold something else: what is no answer is ``None``, whatever is wrong with it."""
+    if value is None:
+        return {}
+    try:
+        return read_answer(column, value, options)
+    except Unusable:
+        return None
 
 
 def context_of(value: Any) -> str:

@@ -10,7 +10,11 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Literal
 
-from lm_audit.audits.leakage.items.answers import CONTRADICTION, FROM_0, FROM_1, AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.answers.choosing import chosen, unread_answers
+from lm_audit.audits.leakage.items.answers.forms import AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.answers.marks import MarkedRows
+from lm_audit.audits.leakage.items.answers.readings import CONTRADICTION, FROM_0, FROM_1
+from lm_audit.audits.leakage.items.answers.rivals import Rivals
 from lm_audit.audits.leakage.items.benchmark import LISTED, Benchmark, Exclusion
 from lm_audit.audits.leakage.items.cells import Unusable
 from lm_audit.audits.leakage.items.columns import (
@@ -44,6 +48,9 @@ class Reading:
         self._reasons: Counter[str] = Counter()
         self._listed: list[Exclusion] = []
         self._forms = AnswerForms()
+        self._rivals = Rivals()
+        self._marked = MarkedRows()
+        self._unread_answers: dict[str, None] = {}
         self._by_file: Counter[str] = Counter()
         self._unread: dict[tuple[str, frozenset[str]], list[Exclusion]] = {}
         self._unread_counts: Counter[tuple[str, frozenset[str]]] = Counter()
@@ -76,6 +83,8 @@ class Reading:
             if candidate is None:
                 self._exclude(Exclusion(source.file, number, reason))
             else:
+                if "answer" not in self._mapping:  # of what the user named, nothing is in doubt
+                    self._rivals.add(columns.answer or "", candidate, file=source.file, number=number)
                 self._keep(candidate, source.file, number_of_file, number)
 
     def _is_repeat(self, content: str) -> bool:
@@ -106,8 +115,12 @@ class Reading:
             mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
             mapping.setdefault("answer", str(width))
         filled = Counter(name for row in rows for name, value in row.items() if _holds_something(value))
-        columns = find_columns(names, mapping, file=source.file, filled=filled)
+        listed = [name for name in filled if all(_is_list(row.get(name)) for row in rows)]
+        columns = find_columns(names, mapping, file=source.file, filled=filled, listed=listed)
         columns = replace(columns, labels=place_labels([*filter(None, (unlabelled(r, columns.options) for r in rows))]))
+        columns = chosen(rows, columns)
+        if columns.answer is None and (unread := unread_answers(rows, columns)) is not None:
+            self._unread_answers[unread] = None
         if "context" not in mapping and columns.context is None:
             self._unread_texts |= dict.fromkeys(unread_texts(rows, columns))
             if len(rows) >= ENOUGH and 2 * len({str(row.get(columns.question)) for row in rows}) < len(rows):
@@ -124,6 +137,8 @@ class Reading:
             self._on_item(candidate.item)
         self._forms.add(candidate.answers)
         self._stripped += candidate.stripped
+        if candidate.right is not None:
+            self._marked.add(candidate.right, file, number)
         subject, forms = candidate.item.file, frozenset(candidate.answers)
         place = self._by_file[subject]
         self._by_file[subject] += 1
@@ -137,7 +152,13 @@ class Reading:
 
     def result(self, source: str, name: str, files: Sequence[str]) -> Benchmark:
         """The benchmark, its answers read as the set as a whole says."""
-        form = self._forms.decide(answer_base(self._mapping), file=source, main=self._mapping.get("answer-as"))
+        form = self._forms.decide(
+            answer_base(self._mapping),
+            file=source,
+            main=self._mapping.get("answer-as"),
+            beside=self._rivals.base_of(),
+        )
+        differing = list(self._rivals.remarks(form))
         for (subject, forms), count in self._unread_counts.items():
             if form.of(dict.fromkeys(forms, "A")) is None:
                 self._by_file[subject] -= count
@@ -168,7 +189,7 @@ class Reading:
             dict(self._reasons),
             tuple(self._listed),
             {subject: self._by_file[subject] for subject in named},
-            tuple(self._guesses(form)),
+            (*self._guesses(form), *differing),
             tuple(place for _, answer, place in kept if answer is not None),
             self._repeated,
         )
@@ -208,6 +229,9 @@ class Reading:
         note = form.note()
         if note:
             yield note
+        for column in self._unread_answers:
+            yield f"no column of answers is known; {column!r} may be one: `--leakage-columns answer={column}` reads it"
+        yield from self._marked.remarks()
         yield from self._without_effect()
         if self._stripped:
             yield (
@@ -228,6 +252,10 @@ _UNREAD = "the answer cannot be read in the way of the others"
 def _asked(item: Item) -> tuple[str, tuple[str, ...]]:
     """What a model is asked by an item, whatever its id, subject and answer."""
     return item.question, item.options
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 1
 
 
 def _holds_something(value: object) -> bool:

@@ -1,21 +1,20 @@
-"""What an answer column means: letters, labels, numbers from 0 or 1, or the text of an option; decided for a whole set.
+"""All ways to read one answer: as a letter, a label, a number from 0 or 1, the text of an option, marks of the options.
 
 One row alone may be read in several ways: "Bad" as letters or as an option's text, 1 as the first option or the second.
-Every row is therefore kept with all its readings, and the set as a whole decides.
+Every row is therefore kept with all its readings, and the set as a whole decides (:mod:`~.forms`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from lm_audit.audits.hub_rows import structured
+from lm_audit.audits.leakage.items.answers.marks import marks_of
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
-from lm_audit.errors import DataError
 
 LABELS, TEXTS, LETTER, FROM_0, FROM_1 = "labels", "texts", "letters", "numbers from 0", "numbers from 1"
 FORMS = (LABELS, TEXTS, LETTER, FROM_0, FROM_1)
@@ -51,15 +50,14 @@ SECRET = "secret"
 def readings(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
-    ``value`` is a cell, a list of several right answers, or a list that says of each option whether it is right (0 and
-    1, true and false); ``labels`` are the set's own names of the options. Raises :class:`Unusable` for a letter whose
-    words are those of another option, or of none.
+    ``value`` is a cell, a list of several right answers, or a list or mapping that says of each option whether it is
+    right (0 and 1, true and false); ``labels`` are the set's own names of the options. Raises :class:`Unusable` for a
+    letter whose words are those of another option, or of none.
     """
-    marked = (
-        _marked(_parts(value), len(options)) if isinstance(value, list | tuple) or hasattr(value, "tolist") else None
-    )
-    if marked is not None:
-        return dict.fromkeys(FORMS, ",".join(LETTERS[k] for k in marked)) if marked else {}
+    value = _unprinted(value, options)
+    marks = marks_of(value, options, labels)
+    if marks is not None:
+        return of_marks(marks)
     parts = [part for part in _parts(value) if text_of(part).strip()]
     open_parts = [part for part in parts if not _is_hidden(part)]
     found = [_of_part(part, options, labels) for part in open_parts]
@@ -86,11 +84,16 @@ def _parts(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _marked(parts: Sequence[object], count: int) -> list[int] | None:
-    """The options that a list with one mark an option calls right; ``None`` where the list is of another kind."""
-    if count < 2 or len(parts) != count or not all(isinstance(part, int | float) and part in (0, 1) for part in parts):
-        return None
-    return [k for k, part in enumerate(parts) if part]
+def of_marks(marks: Sequence[int]) -> dict[str, str]:
+    """The readings of an answer that marks each option as right (1) or wrong (0): the same whatever the set says."""
+    right = ",".join(LETTERS[k] for k, mark in enumerate(marks) if mark)
+    return dict.fromkeys(FORMS, right) if right else {}
+
+
+def _unprinted(value: object, options: Sequence[str]) -> object:
+    """A list or mapping that a table holds as text ("[0, 1, 0]", "['A', 'C']"), unless it is an option's text."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return value if isinstance(value, str) and _place(value.strip(), options) is not None else structured(value)
 
 
 def _of_part(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
@@ -195,94 +198,3 @@ def _letters(text: str, count: int) -> list[str] | None:
 
 def _number(text: str) -> int | None:
     return int(float(text)) if _NUMBER.fullmatch(text) else None
-
-
-@dataclass
-class AnswerForms:
-    """Counts, row by row, in which ways a set's answers can be read, and decides in the end."""
-
-    _seen: Counter[frozenset[str]] = field(default_factory=Counter)
-    _differing: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def add(self, row: Readings) -> None:
-        """One usable row's readings."""
-        self._seen[frozenset(row)] += 1
-        if len(set(row.values())) > 1:
-            self._differing.update((one, other) for one in row for other in row if row[one] != row[other])
-
-    def decide(self, base: int | None, *, file: str, main: str | None = None) -> AnswerForm:
-        """The form that reads most answers, earlier ones of :data:`FORMS` first, unless the user says which.
-
-        ``base`` (0 or 1) says where numbers count from, ``main`` ("texts", "letters", "labels") what the answers are.
-        Raises ``DataError`` where the answers are numbers that could count from 0 and from 1 alike, or from neither.
-        """
-        answered = {forms: count for forms, count in self._seen.items() if forms and SECRET not in forms}
-        reads = {form: sum(count for forms, count in answered.items() if form in forms) for form in FORMS}
-        best = max(FORMS, key=lambda form: reads[form])
-        numbers = None if base is None else (FROM_0, FROM_1)[base]
-        if main is not None:
-            return AnswerForm(main, numbers)
-        if not answered:
-            return AnswerForm(self._of_secrets(), None)
-        if numbers is not None and best == TEXTS and reads[numbers] == reads[best]:
-            return AnswerForm(numbers, numbers)
-        if best not in (FROM_0, FROM_1):
-            # A stray number among letters or texts is read only where the user says how.
-            others = [form for form in (LETTER, FROM_0, FROM_1) if best == TEXTS and reads[form] == reads[best]]
-            rivals = tuple(form for form in others if self._differing[best, form])
-            return AnswerForm(best, numbers, rivals=rivals)
-        chosen = self._base(answered, base, file)
-        return AnswerForm(chosen, chosen, guessed=base is None)
-
-    def _of_secrets(self) -> str | None:
-        """What -1 is where no answer is anything else: a text or a label if it is one in every row, else no answer."""
-        rows = [forms for forms in self._seen if forms]
-        return next((form for form in (TEXTS, LABELS) if rows and all(form in forms for forms in rows)), None)
-
-    @staticmethod
-    def _base(answered: Mapping[frozenset[str], int], base: int | None, file: str) -> str:
-        if base is not None:
-            return (FROM_0, FROM_1)[base]
-        zero = sum(count for forms, count in answered.items() if FROM_0 in forms and FROM_1 not in forms)
-        last = sum(count for forms, count in answered.items() if FROM_1 in forms and FROM_0 not in forms)
-        if bool(zero) != bool(last):
-            return FROM_1 if last else FROM_0
-        what = (
-            f"{zero} answers are 0 and {last} are the number of options"
-            if zero
-            else "the answers are numbers, none of which is 0 or the number of options"
-        )
-        raise DataError(
-            f"{what}: they may count from 0 or from 1. Say which by --leakage-columns answer-base=0 or answer-base=1",
-            file=file,
-        )
-
-
-@dataclass(frozen=True)
-class AnswerForm:
-    """How a set's answers are read: the main form, and where numbers count from."""
-
-    main: str | None
-    numbers: str | None
-    guessed: bool = False
-    rivals: tuple[str, ...] = ()
-    """Other forms that read every answer too, and otherwise."""
-
-    def of(self, row: Readings) -> str | None:
-        """The answer's letters; "" where there is none, ``None`` where this form cannot read it."""
-        if not row or (SECRET in row and self.main not in row):
-            return ""
-        order = (self.main, LABELS, TEXTS, LETTER, self.numbers)
-        return next((row[form] for form in order if form is not None and form in row), None)
-
-    def note(self) -> str | None:
-        """What was guessed, as one sentence; ``None`` where nothing was."""
-        if self.rivals:
-            changes = {FROM_0: "answer-base=0", FROM_1: "answer-base=1", LETTER: "answer-as=letters"}
-            options = " or ".join(f"`--leakage-columns {changes[form]}`" for form in self.rivals)
-            rivals = " or ".join(self.rivals)
-            return f"answers read as the texts of options, though they could be {rivals}: {options} to change"
-        if not self.guessed or self.main not in (FROM_0, FROM_1):
-            return None
-        here, other = ("0", "1") if self.main == FROM_0 else ("1", "0")
-        return f"answers read as {here}-based numbers: `--leakage-columns answer-base={other}` to change"

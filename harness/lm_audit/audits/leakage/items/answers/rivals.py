@@ -1,0 +1,161 @@
+"""Two columns that both say which option is right: where they differ, the file is refused, or the difference is told.
+
+Each column is read in its own form (letters here, numbers or texts there), which is known only at the end of a set.
+Of every row its two ways of being read are therefore kept, counted where they are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from lm_audit.audits.leakage.items.answers.forms import AnswerForm, AnswerForms
+from lm_audit.audits.leakage.items.answers.readings import FROM_0, FROM_1, LABELS, LETTER, TEXTS, Readings
+from lm_audit.audits.leakage.items.columns import Candidate
+from lm_audit.audits.leakage.items.item import letters_of
+from lm_audit.errors import DataError
+
+_SURELY = re.compile(r"answer|gold|correct_|^the marks|^cop$|答案", re.IGNORECASE)
+"""Names of columns that hold answers whatever stands in them; numbers under "label" may be classes of any kind."""
+
+_BASES = (FROM_0, FROM_1)
+
+
+@dataclass
+class _Same:
+    """Rows whose two answers read alike: how many, and the first of them."""
+
+    file: str
+    row: int
+    count: int = 0
+
+
+@dataclass
+class _Pair:
+    """The rows of one answer column and one rival."""
+
+    forms: AnswerForms = field(default_factory=AnswerForms)
+    seen: dict[tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]], _Same] = field(default_factory=dict)
+    answered: int = 0
+    filled: int = 0
+    readable: int = 0
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """What two columns say of the rows in which both can be read."""
+
+    compared: int
+    differing: int
+    first: _Same | None = None
+    says: str = ""
+    other: str = ""
+
+
+class Rivals:
+    """Counts, row by row, what an answer column and its rivals say."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[str, str], _Pair] = {}
+
+    def add(self, column: str, row: Candidate, *, file: str, number: int) -> None:
+        """One usable row, its answer read from ``column``."""
+        answer = row.answers
+        for name, rival in row.rivals.items():
+            pair = self._pairs.setdefault((column, name), _Pair())
+            pair.answered += bool(answer)
+            pair.filled += rival is None or bool(rival)
+            if not rival:
+                continue
+            pair.readable += 1
+            pair.forms.add(rival)
+            if answer:
+                key = (frozenset(answer.items()), frozenset(rival.items()))
+                pair.seen.setdefault(key, _Same(file, number)).count += 1
+
+    def base_of(self) -> int | None:
+        """Where the answers' numbers count from by what letters or texts beside them say; ``None`` for nobody knows."""
+        fits = [
+            base
+            for base, form in enumerate(_BASES)
+            if any(self._answer_columns())
+            and all(
+                found.compared and not found.differing
+                for pair in self._answer_columns()
+                for found in [_best(AnswerForm(form, form), pair)]
+            )
+        ]
+        return fits[0] if len(fits) == 1 else None
+
+    def _answer_columns(self) -> Iterator[_Pair]:
+        for pair in self._pairs.values():
+            own = _own_form(pair.forms)
+            if own is not None and own.main not in _BASES and 2 * pair.readable >= pair.filled:
+                yield pair
+
+    def remarks(self, form: AnswerForm) -> Iterator[str]:
+        """What is to be told of columns that differ, a sentence each, the answers read as ``form`` says.
+
+        Raises ``DataError`` with file and row where two columns that surely hold answers contradict each other.
+        """
+        for (column, name), pair in self._pairs.items():
+            if 2 * pair.readable < pair.filled:
+                continue  # a text or a number of another kind
+            found = _best(form, pair)
+            if not found.differing or found.first is None:
+                continue
+            other = f"`--leakage-columns answer={name}` to change" if not name.startswith("the marks") else ""
+            told = (
+                f"{_quoted(column)} says {found.says} where {_quoted(name)} says {found.other} (row {found.first.row} "
+                f"of {found.first.file}), and they differ in {found.differing} of {found.compared} rows"
+            )
+            numbers = not any({LABELS, TEXTS, LETTER} & dict(rival).keys() for _, rival in pair.seen)
+            doubtful = numbers and not _SURELY.search(name) and 10 * found.differing > found.compared
+            if doubtful or 2 * pair.filled < pair.answered:
+                yield f"answers are read from {_quoted(column)}: {told}" + (f": {other}" if other else "")
+                continue
+            raise DataError(
+                f"has two answers: {told}. Say which is right by --leakage-columns answer=COLUMN",
+                file=found.first.file,
+                row=found.first.row,
+            )
+
+
+def _quoted(column: str) -> str:
+    return column if column.startswith("the marks") else repr(column)
+
+
+def _own_form(forms: AnswerForms) -> AnswerForm | None:
+    """How a rival is read by itself; numbers that may count from either are told by the answers beside them."""
+    try:
+        return forms.decide(None, file="")
+    except DataError:
+        return None
+
+
+def _best(form: AnswerForm, pair: _Pair) -> _Difference:
+    """The differences of the two, a rival's numbers counted from where they differ less."""
+    own = _own_form(pair.forms)
+    forms = [own] if own is not None and own.main not in _BASES else [AnswerForm(base, base) for base in _BASES]
+    found = [_differences(pair, form.of, one.of) for one in forms]
+    return min(found, key=lambda difference: difference.differing)
+
+
+def _differences(
+    pair: _Pair, read: Callable[[Readings], str | None], read_rival: Callable[[Readings], str | None]
+) -> _Difference:
+    found = _Difference(0, 0)
+    for (answer, rival), same in pair.seen.items():
+        says, other = read(dict(answer)), read_rival(dict(rival))
+        if not says or other == "":
+            continue
+        found = replace(found, compared=found.compared + same.count)
+        one, two = set(letters_of(says)), set(letters_of(other or ""))
+        if two and (one <= two or two <= one):
+            continue
+        first = found.first is None or (same.file, same.row) < (found.first.file, found.first.row)
+        found = replace(found, differing=found.differing + same.count)
+        if first:
+            found = replace(found, first=same, says=says, other=other or "none of the options")
+    return found
