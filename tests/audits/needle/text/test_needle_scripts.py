@@ -114,7 +114,6 @@ def test_what_a_sign_joins_to_more_digits_is_another_number(answer: str) -> None
             "No.1234567",
             "$1234567",
             "#1234567",
-            "1234567%",
             "1234567元",
             "1234567一",
             "一1234567",
@@ -139,6 +138,103 @@ def test_marks_around_a_number_leave_it_what_it_is(answer: str) -> None:
 def test_a_minus_makes_another_number(answer: str) -> None:
     assert score_boundary(answer, ["1234567"]) == 0.0 and "1234567" in answer.translate(FULL_WIDTH)
     assert precision(answer, ["1234567"]) in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("1234567 million", "1234567 Millionen", "1234567 millones", "1234567 млн", "1234567 тысяч", "1234567 लाख"),
+        *("1234567\u00a0thousand", "**1234567 billion**", "1234567-dozen", "1234567 万", "1234567百万", "1234567ล้าน"),
+        *("1234567 triệu", "1234567억", "1234567 مليون", "1234567 ½", "1234567 point 5", "1234567e3", "1234567k"),
+        *("1234567/2", "1/1234567", "1234567 / 2", "1234567\u20442", "1234567÷2", "1234567∶2", "2 / 1234567"),
+        *("1234567:30", "at 1234567:30:00", "from 12:1234567", "是1234567：30", "１２３４５６７／２", "१२३४५६७/२"),
+        *(
+            "1234567*2",
+            "2*1234567",
+            "1234567×10",
+            "10 × 1234567",
+            "1234567 x 2",
+            "1234567^2",
+            "2^1234567",
+            "1234567**2",
+        ),
+        *("1234567+1", "1+1234567", "√1234567", "1234567%", "1234567 %", "１２３４５６７％", "١٢٣٤٥٦٧٪", "1234567‰"),
+        *("1234567 percent", "1234567 Prozent", "百分之1234567", "三分之1234567"),
+    ],
+)
+def test_a_multiple_a_ratio_a_time_or_a_share_is_another_number(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("ลบ1234567", "คือ ลบ 1234567", "минус 1234567", "moins 1234567", "es menos 1234567", "سالب 1234567"),
+        *("माइनस १२३४५६७", "âm 1234567", "-１２３４５６７", "-१२३४५६७", "-١٢٣٤٥٦٧"),
+    ],
+)
+def test_a_minus_in_other_words_and_digits_makes_another_number(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 0.0 and precision(answer, ["1234567"]) in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "1234567/7654321",
+            "7654321/1234567",
+            "1234567:7654321",
+            "1234567 / 7654321",
+            "1234567+7654321",
+            "id/1234567",
+        ),
+        *(
+            "1:1234567\n2:7654321",
+            "  2: 1234567",
+            "key:1234567",
+            "1234567: 30",
+            "答案：1234567",
+            "1234567：这是",
+            "+1234567",
+        ),
+        *(
+            "1234567 miles",
+            "1234567 milk",
+            "1234567 persons",
+            "1234567 x",
+            "1234567만",
+            "1234567조차",
+            "1234567 points",
+        ),
+        *(
+            "**1234567**",
+            "*1234567* 2",
+            "al menos 1234567",
+            "au moins 1234567",
+            "1234567 - two",
+            "1234567. Million",
+            "=1234567",
+        ),
+        *(
+            "1234567 (million)",
+            "1234567\nmillion",
+            "１２３４５６７",
+            "१२३४५६७",
+            "١٢٣٤٥٦٧",
+            "๑๒๓๔๕๖๗",
+            "𝟏𝟐𝟑𝟒𝟓𝟔𝟕",
+            "১২৩৪৫৬৭",
+        ),
+    ],
+)
+def test_lists_units_and_words_leave_a_number_what_it_is(answer: str) -> None:
+    assert score_boundary(answer, ["1234567"]) == 1.0 and settled(f"{answer} !", ["1234567"])
+
+
+@pytest.mark.parametrize("behind", [" ", " m", " milli", "/", ":", "\u00a0", " x", " x ", " per", "*", "ล้า", " p"])
+def test_a_number_that_may_yet_be_another_is_not_settled(behind: str) -> None:
+    assert not settled(f"It is 1234567{behind}", ["1234567"])
+    assert settled(f"It is 1234567{behind} is", ["1234567"])
 
 
 @pytest.mark.parametrize(

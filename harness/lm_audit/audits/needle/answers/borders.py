@@ -10,9 +10,12 @@ What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89`
 ``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
 as a needle has.
 
-A minus directly before the digits makes another number, ``-1234567`` and ``负1234567``. It is none where it joins
-(``code-1234567``), where it stands between two numbers, behind a space before the digits (``- 1234567``), and where two
-lines or more begin with it: then it marks the entries of a list.
+So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567
+million``; of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by itself.
+
+A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ 1234567``. It is none
+where it joins (``code-1234567``), where it stands between two numbers, behind a space before the digits
+(``- 1234567``), and where two lines or more begin with it: then it marks the entries of a list.
 """
 
 from __future__ import annotations
@@ -38,17 +41,39 @@ _UNSPACED = (
 _JOINS = r"[.,'’٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
 _SPACED = r"[0-9][.'’٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
-_TIMES = "[万萬亿億兆]"
-"""Ten thousand times, a hundred million times: written behind digits, they are part of the number."""
+_SPELT = (
+    r"hundreds?|thousands?|(?:m|b|tr)illions?|milliards?|dozens?|lakhs?|crores?|mio|mln|mrd|mn|bn|per\ ?cent|"
+    r"tausend|millionen|milliarden?|billionen|prozent|mille|pour\ ?cent|mil|mill[oó]n(?:es)?|bill[oó]n(?:es)?|"
+    r"por\ ciento|(?:m|b|tr)ilh(?:ão|ões)|mila|milion[ei]|miliard[oi]|per\ cento|тысяч[аи]?|тыс|миллион(?:а|ов)?|"
+    r"миллиард(?:а|ов)?|млн|млрд|процент(?:а|ов)?|ألف|آلاف|مليون|مليار|बिलियन|मिलियन|हज़ार|हजार|लाख|करोड़|प्रतिशत|"
+    r"nghìn|triệu|tỷ|ribu|juta|miliar|milyon|milyar"
+)
+_SIGNS = r"[万萬亿億兆千百]|[백천십]만|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|[%\u2030\u2031\u066a]|パーセント|퍼센트"
+_TIMES = (
+    rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|\ point\ [0-9])"
+)
+"""Ten thousand times, a million times, a hundredth: written behind digits, they are part of the number."""
+
+_LISTS = r"(?:[/:+]|\ [/+]\ )"
+_PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?)"
+"""What makes a ratio, a time, a sum or a product of two numbers; the first of them may as well list numbers."""
+_OF = r"[\u221a-\u221c]|百分之|分之|ร้อยละ\ ?"
+
+_NO_TERM_BEFORE = (
+    rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!(?:\A|\n)[^\p{{L}}\p{{N}}]*[0-9]{{1,3}}:))(?<!{_OF})"
+)
+"""No number before it of which it is a part; one to three digits and a colon at the beginning of a line count it."""
+_NO_TERM_AFTER = rf"(?!(?!{_LISTS}[0-9]{{7}}(?![0-9])){_PARTS}[0-9])"
 
 _MINUS = (
     r"(?<![\p{Lu}\p{Ll}\p{Lt}\p{N}_)\]}\-\u2010-\u2015])[\-\u2011\ufe63]"
-    r"|\b(?:minus|negative)\ |[负負]|マイナス|마이너스\ ?"
+    r"|\b(?:minus|negative|минус|eksi|âm|سالب|ناقص|מינוס)\ |(?<!\b(?:al|lo|au|du|pelo|ao|il)\ )\b(?:moins|menos|meno)\ "
+    r"|[负負]|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
 )
 """Signs and words that make the number behind them another one; a hyphen joins to a letter or number before it."""
 
-_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS})"
-_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES})"
+_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS}){_NO_TERM_BEFORE}"
+_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}"
 
 _BEFORE = {
     True: rf"(?<!{_GLUES}{_ON_IT}){_NO_PART_BEFORE}",
@@ -70,5 +95,17 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
     return regex.compile(before + pattern + after, regex.IGNORECASE)
 
 
-MAY_GROW = re.compile(r"(?:\*{1,3}|[.,'’٫٬点點][0-9]{0,7}|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z")
-"""What may stand behind a number at the end of a text that goes on, so that it may yet be part of another one."""
+_MAY_GROW = re.compile(
+    r"(?:\*{1,3}|[.,'’٫٬点點/:+÷\u2044\u2215\u2236^×][0-9]{0,7}|\ [x/+÷×*]?\ ?|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z"
+)
+
+
+def may_grow(text: str, end: int) -> bool:
+    """Whether a number that ends there may yet be part of another one, as the text goes on."""
+    import regex
+
+    behind = text[end:]
+    return (
+        _MAY_GROW.match(behind) is not None
+        or regex.compile(_TIMES, regex.IGNORECASE).fullmatch(behind, partial=True) is not None
+    )

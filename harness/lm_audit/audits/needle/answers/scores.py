@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from lm_audit.audits.needle.answers.borders import MAY_GROW, NUMBERS, whole
+from lm_audit.audits.needle.answers.borders import NUMBERS, may_grow, whole
 from lm_audit.models.text.thinking import split_reply
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -79,9 +79,7 @@ def precision(prediction: str, references: Sequence[str]) -> float | None:
 def settled(prediction: str, references: Sequence[str]) -> bool:
     """Whether no further text can change the scores: each reference stands there, and something ended it."""
     text = _plain(prediction)
-    return all(
-        any(not MAY_GROW.match(text, found.end()) for found in _whole_word(one).finditer(text)) for one in references
-    )
+    return all(any(not may_grow(text, found.end()) for found in _whole_word(one).finditer(text)) for one in references)
 
 
 def _contains(prediction: str, reference: str) -> bool:
