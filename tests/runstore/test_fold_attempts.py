@@ -305,18 +305,19 @@ def test_a_judgement_that_lacks_something_changes_nothing(tmp_path: Path, lackin
     assert f"{lacking} is missing" in run.damaged[0].reason
 
 
-def test_an_attempt_begins_once_and_says_when_and_whether_on_a_toy(tmp_path: Path) -> None:
+def test_an_attempt_begins_once_and_says_when_how_marked_and_whether_on_a_toy(tmp_path: Path) -> None:
     folder = new_run(tmp_path)
     ledger = Ledger(folder.ledger, "main")
     before = time.time()
-    for case_id, toy in ((CASE, {"toy": True}), ("b", {"toy": False}), ("c", {})):
-        begin(folder, ledger, case_id, **toy).end("passed", 1.0)
+    for case_id, told in ((CASE, {"toy": True, "markers": ["bias", "slow"]}), ("b", {"toy": False}), ("c", {})):
+        begin(folder, ledger, case_id, **told).end("passed", 1.0)
     begin(folder, ledger, "b", audit="needle")
     run = read_run(folder.path)
     assert {case.case_id: (case.toy, case.audit) for case in run.cases} == {
         CASE: (True, "bias"), "b": (False, "bias"), "c": (False, "bias")
     }  # fmt: skip
     assert all(before <= (case.last.started or 0.0) <= time.time() for case in run.cases)
+    assert [case.markers for case in run.cases] == [("bias", "slow"), (), ()]
     (damage,) = run.damaged
     assert damage.reason == "case_start: ValueError: the attempt began before"
 

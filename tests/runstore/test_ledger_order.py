@@ -154,3 +154,14 @@ def test_in_a_ledger_without_counts_damage_among_an_attempts_lines_is_its_own(tm
     lines[-1] = json.dumps(end).encode() + b"\n"
     ledger.path.write_bytes(b"".join([*lines[:place], b"garbage\n", *lines[place:]]))
     assert read_run(folder.path).cases[0].last.incomplete is (2 <= place <= 5)
+
+
+def test_a_second_end_takes_nothing_from_an_attempt_of_a_ledger_without_counts(tmp_path: Path) -> None:
+    folder = new_run(tmp_path)
+    ledger = Ledger(folder.ledger, "main")
+    record(folder, ledger, 0.1)
+    lines = [json.loads(line) for line in ledger.path.read_text().splitlines()]
+    del lines[-1]["records"]
+    ledger.path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, lines[-1] | {"outcome": "error"}]))
+    run = read_run(folder.path)
+    assert len(run.damaged) == 1 and run.cases[0].outcome == "passed" and not run.cases[0].last.incomplete
