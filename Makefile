@@ -19,7 +19,8 @@ TORCH ?= $(PINNED_TORCH)
 TORCH_INDEX ?=
 MODEL ?= smollm2
 WORKERS ?= auto
-TEST_WORKERS ?= 2
+# One more than the two cores that tests are made for: a good tenth of their time they wait for processes of their own.
+TEST_WORKERS ?= 3
 # Where the tests write: thousands of their writes wait for the disk, which memory need not where there is enough of it
 # and programs may be run from it (containers often forbid that).
 TEST_TMP ?= $(or $(TMPDIR),$(shell awk '$$2 == "/dev/shm" && $$4 ~ /noexec/ {exit 1}' /proc/mounts 2>/dev/null && \

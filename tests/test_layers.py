@@ -93,6 +93,26 @@ def test_nobody_imports_in_a_circle() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
+def test_no_folder_holds_more_than_an_eye_takes_in() -> None:
+    """Files and folders of a folder, but for its ``__init__``: what belongs together gets a folder of its own."""
+    folders = {path.parent for path in MODULES.values()}
+    crowded = {
+        str(folder.relative_to(SOURCE)): len(beside)
+        for folder in folders
+        if len(beside := [one for one in MODULES.values() if one.parent == folder and one.stem != "__init__"]
+               + [one for one in folders if one.parent == folder]) > 17
+    }  # fmt: skip
+    assert not crowded
+
+
+def test_modules_bear_names_that_say_what_they_hold() -> None:
+    vague = {
+        "base", "book", "collect", "common", "helpers", "misc", "notes", "opening", "stuff", "things", "tools", "util",
+        "utils", "various",
+    }  # fmt: skip
+    assert not [module for module in MODULES if module.rpartition(".")[2] in vague]
+
+
 def _private_names(module: str) -> Iterator[str]:
     """Names with a leading underscore that a module reads from objects that are not its own."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))

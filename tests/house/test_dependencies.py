@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@cache
 def imported() -> dict[str, str]:
     """Distributions of other people whose modules the package and the audit cases import, with a file that does."""
     homes, found = packages_distributions(), dict[str, str]()

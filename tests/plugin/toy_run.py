@@ -12,9 +12,10 @@ from pathlib import Path
 from tests.plugin.warm_start import WarmStarter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+HARNESS = str(REPOSITORY / "harness")
 READ_AT_IMPORT = ("HF_", "HOME", "LD_", "MKL_", "OMP_", "OPENAI_LOG", "PYTHON", "TORCH", "TRANSFORMERS_", "XDG_")
 READ_BY_CALLS = ("PYTHONPATH",)
-"""What a warm process takes up when it is forked: nothing that lies on this path is loaded before."""
+"""What a warm process takes up when it is forked, if nothing that may lie on another path was loaded before."""
 TIMEOUT_S = 600.0
 """What only a call that hangs takes, on however busy a machine."""
 CONFTEST = 'pytest_plugins = ("lm_audit.plugin", "lm_audit.plugin.short_options")\n'
@@ -49,7 +50,7 @@ def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
     # Compiling the package anew in every process of every call would take longer than most calls.
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    kept |= {"PYTHONPATH": str(REPOSITORY / "harness"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    kept |= {"PYTHONPATH": HARNESS, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     # Other plugins that happen to be installed triple the time that a process takes to start.
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | more
 
@@ -70,13 +71,14 @@ def run_pytest(
     if any(name.startswith(READ_AT_IMPORT) and name not in READ_BY_CALLS for name in variables):
         return run_fresh(folder, *arguments, timeout=timeout, plugins=plugins, **variables)
     words = command(*arguments, plugins=plugins)[3:]
-    return Outcome(*warm_starter().run(words, folder, environment(**variables), timeout))
+    ours = environment(**variables)["PYTHONPATH"].split(os.pathsep)[0] == HARNESS
+    return Outcome(*warm_starter(package=ours).run(words, folder, environment(**variables), timeout))
 
 
 @cache
-def warm_starter() -> WarmStarter:
-    """One for all tests of this process."""
-    return WarmStarter()
+def warm_starter(*, package: bool) -> WarmStarter:
+    """One for all tests of this process; without the package for those that have another first on their path."""
+    return WarmStarter(package=package)
 
 
 def run_fresh(

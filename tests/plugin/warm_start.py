@@ -1,16 +1,20 @@
 """Processes that have their libraries when they start: forked from one that has loaded pytest, torch and transformers.
 
 Importing them takes seconds of every call of pytest on a model, and of every worker of it; hundreds of tests make such
-calls. Nothing of this project is loaded beforehand: each call reads its code, its options and its environment itself.
-What is about a process's own start (threads, devices, signals, what is imported) calls pytest in a fresh one.
+calls. The layers of this package beneath its plugins are loaded, too, unless a call has another path (``package``), and
+the page's templates compiled; nothing of them is called before, so that each call reads its options, its environment
+and its files itself. What is about a process's own start (threads, devices, signals, what is imported) calls pytest in
+a fresh one.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -23,21 +27,30 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-MODEL = REPOSITORY / "harness" / "lm_audit" / "models" / "toy" / "embedded" / "tiny"
+PACKAGE = REPOSITORY / "harness" / "lm_audit"
+MODEL = PACKAGE / "models" / "toy" / "embedded" / "tiny"
 LONGEST = 1 << 20
+LOADED = (
+    "findings", "gates", "models.files", "models.generation", "models.loading", "models.scoring", "models.text",
+    "report.charts", "report.comparison", "report.conclusions", "report.index", "report.page", "report.tables",
+    "report.wording", "report.writing", "runstore", "shared", "sources", "stats",
+)  # fmt: skip
 
 
 class WarmStarter:
-    """The test's side: has one process forked after the other, and reads what each has printed."""
+    """The test's side: has one process forked after the other, and reads what each has printed.
 
-    def __init__(self) -> None:
+    ``package``: whether they have this package as well, which those must not that have another on their path.
+    """
+
+    def __init__(self, *, package: bool = True) -> None:
         self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         kept |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
         with far:
-            words = [sys.executable, __file__, str(far.fileno())]
+            words = [sys.executable, __file__, str(far.fileno()), *(["package"] if package else [])]
             self._process = subprocess.Popen(words, pass_fds=[far.fileno()], env=kept)
 
     def run(self, words: list[str], folder: Path, variables: dict[str, str], timeout: float) -> tuple[int, str]:
@@ -125,11 +138,30 @@ def _load() -> None:
     AutoTokenizer.from_pretrained(MODEL)
     AutoModelForCausalLM.from_pretrained(MODEL)
     progress.enable_progress_bar()
+
+
+def _settle() -> None:
+    """What makes forking safe and cheap."""
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     others = [name for name in names if name != "jemalloc_bg_thd"]  # pyarrow's, which knows of forks.
     assert len(others) == 1, f"a process with threads cannot be forked safely: {names}"
     gc.collect()
     gc.freeze()  # Or the collector would have every forked process copy what it looks through.
+
+
+def _load_package() -> None:
+    """What most calls import of this package, without the plugins, whose assertions pytest rewrites, and its page."""
+    sys.path.insert(0, str(REPOSITORY / "harness"))
+    import lm_audit.report.page.rendering as page
+
+    for layer in LOADED:
+        for module in pkgutil.walk_packages([str(PACKAGE.joinpath(*layer.split(".")))], f"lm_audit.{layer}."):
+            importlib.import_module(module.name)
+    for template in (PACKAGE / "report" / "templates").iterdir():
+        page.environment().get_template(template.name)
+    del sys.path[0]
+    early = [name for name in sys.modules if name.startswith("lm_audit.plugin")]
+    assert not early, f"pytest must import its plugins itself: {early}"
 
 
 def _receive(orders: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
@@ -233,6 +265,9 @@ def main() -> NoReturn:
     orders = socket.socket(fileno=int(sys.argv[1]))
     orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
     _load()
+    if sys.argv[2:] == ["package"]:
+        _load_package()
+    _settle()
     words = _serve_calls(orders)
     if "-n" in words:
         _warm_workers()

@@ -76,7 +76,7 @@ def test_the_bias_audit_runs_where_no_checkout_is(environment: Path) -> None:
     command = environment / "env" / "bin" / "python"
     where = call(command, "-c", "import lm_audit; print(lm_audit.__file__)", cwd=elsewhere).strip()
     assert Path(where).is_relative_to(environment / "env")
-    words = ("-m", "bias", "--model", "tiny", "-q", "-p", "no:cacheprovider")
+    words = ("-m", "bias", "--model", "tiny", "--limit", "8", "-q", "-p", "no:cacheprovider")
     call(command, "-m", "lm_audit.cli", "run", *words, cwd=elsewhere, OMP_NUM_THREADS="1")
     run = next((elsewhere / "reports").glob("*/ledger")).parent
     page = (run / "index.html").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Parts of transformers, accelerate and torch that they do not promise to keep: every use of them goes through here.
 
-Seen to work with transformers 5.24, accelerate 1.15 and torch 2.13. ``make test-latest`` tells whether newer ones still
-have them; what is absent then is an error here, in one place, and not a wrong number elsewhere.
+Seen to work with transformers 5.24, accelerate 1.15 and torch 2.13 to 2.15. ``make test-latest`` tells whether newer
+ones still have them; what is absent then is an error here, in one place, and not a wrong number elsewhere.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_lm_audit_open(config: pytest.Config) -> AuditSession:
     """A worker takes what its controller found; imported here, since a run without audit cases needs none of it."""
-    from lm_audit.plugin.session.opening import new_session, worker_session
+    from lm_audit.plugin.session.from_options import new_session, worker_session
 
     return worker_session(config) if hasattr(config, "workerinput") else new_session(config)
 
@@ -142,7 +142,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker which run it works for, if there will be one."""
-    from lm_audit.plugin.session.opening import for_worker
+    from lm_audit.plugin.session.from_options import for_worker
 
     node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
 

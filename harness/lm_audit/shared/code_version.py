@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import platform
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
@@ -50,10 +51,8 @@ def package_digest(*parts: str) -> str:
     """A hash of this package's sources and data; with ``parts`` (``"models"``, ``"audits/privacy"``) of those alone."""
     found = []
     for folder in {Path(folder).resolve() for folder in lm_audit.__path__}:
-        for path in _files(folder):
-            name = path.relative_to(folder).as_posix()
-            wanted = any(_within(name, part) for part in parts) if parts else True
-            if wanted:
+        for name, path in _files(folder):
+            if not parts or any(_within(name, part) for part in parts):
                 found.append(f"{name} {_file_digest(path)}")
     return _digest(sorted(found))
 
@@ -179,10 +178,15 @@ def _within(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}/")
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and _SKIPPED.isdisjoint(path.relative_to(folder).parts) and path.suffix != ".pyc":
-            yield path
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files below a folder, each with its name from there; every process of every run asks, so paths are texts."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = {*folders} - _SKIPPED
+        within = os.path.relpath(place, folder).replace(os.sep, "/")
+        for name in names:
+            path = os.path.join(place, name)
+            if not name.endswith(".pyc") and name not in _SKIPPED and os.path.isfile(path):
+                yield name if within == "." else f"{within}/{name}", Path(path)
 
 
 @cache

@@ -13,7 +13,7 @@ from pytest_rerunfailures import ClientStatusDB, ServerStatusDB
 
 from lm_audit.plugin.compat import place_for_reruns
 from tests.plugin.acknowledging_audit import Measured, evidence_of, only_run
-from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_fresh, write_project
+from tests.plugin.toy_run import REPOSITORY, Outcome, command, environment, run_pytest, write_project
 
 SOURCE = """
 import contextlib, os, signal, time
@@ -83,13 +83,13 @@ def project_in(folder: Path, source: str = SOURCE) -> Path:
 
 def on_cluster(folder: Path, *arguments: str, more_plugins: tuple[str, ...] = (), **variables: str) -> Outcome:
     words = ("--ray", "auto", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments)
-    return run_fresh(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=600, **PLACES, **variables)
+    return run_pytest(folder, *words, plugins=(*PLUGINS, *more_plugins), timeout=600, **PLACES, **variables)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder = project_in(tmp_path_factory.mktemp("single"))
-    assert run_fresh(folder).counts == {"passed": 9}
+    assert run_pytest(folder).counts == {"passed": 9}
     return evidence_of(only_run(folder))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.plugin.acknowledging_audit import only_run
 from tests.plugin.cluster.test_ray_controller import on_cluster, project_in
-from tests.plugin.toy_run import REPOSITORY, Outcome, run_fresh
+from tests.plugin.toy_run import REPOSITORY, Outcome, run_fresh, run_pytest
 
 SLOW = pytest.mark.slow
 GATES = "[bias.mean]\nmax = 100\n"
@@ -39,7 +39,7 @@ def test_selection_gates_and_exit_codes_are_those_of_one_process(
     tmp_path: Path, words: tuple[str, ...], fails: str, code: int
 ) -> None:
     outcomes: list[tuple[Outcome, Path]] = []
-    for name, run in (("single", run_fresh), ("cluster", on_cluster)):
+    for name, run in (("single", run_pytest), ("cluster", on_cluster)):
         folder = project_in(tmp_path / name)
         (folder / "gates.toml").write_text(GATES, encoding="utf-8")
         (folder / "broken.toml").write_text(BROKEN, encoding="utf-8")
@@ -62,7 +62,7 @@ def test_a_run_of_a_cluster_is_resumed_anywhere(tmp_path: Path, again: tuple[str
     before = only_run(folder)
     stood = sum(case.outcome in ("passed", "failed") for case in before.cases)
     assert 0 < stood < 8
-    run = on_cluster if "--ray" in again else run_fresh
+    run = on_cluster if "--ray" in again else run_pytest
     after = run(folder, "--resume", before.run_id, *(() if "--ray" in again else again))
     assert after.code == 1, "what failed stands as well"
     assert after.counts == {"failed": 1, "resumed": stood - 1, "passed": 9 - stood}

@@ -29,7 +29,7 @@ from lm_audit.plugin.parallel.work import Work
 from lm_audit.plugin.parallel.worker_notes import item_cost
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.resume import stands
-from lm_audit.plugin.session.opening import for_worker
+from lm_audit.plugin.session.from_options import for_worker
 
 _LOCAL_TO_CONTROLLER: dict[str, Any] = {
     "lm_audit_ray": None, "lm_audit_ray_ship": None, "lm_audit_resume": None, "lm_audit_reports": None,
