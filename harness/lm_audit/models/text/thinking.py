@@ -67,6 +67,9 @@ def split_reply(
         else:
             thoughts, outside = [text[: marker.start()]], []
         start = marker.end()
+    if open_markers is not None and not cut and (closing := _closed_by_another(text, start, open_markers)) is not None:
+        thoughts.append(text[start : closing.start()])
+        open_markers, start = None, closing.end()
     if open_markers is not None:
         return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
     if not thoughts and reasoning is None:
@@ -74,6 +77,17 @@ def split_reply(
         return Reply(None, None if cut and (_half_opened(begun) or _opened_in_words(begun)) else text)
     answer = text if not thoughts else unwrapped("".join([*outside, text[start:]]))
     return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
+
+
+_ANY_CLOSING = re.compile(
+    r"<\s*\\?/\s*(?:think|thinking|thoughts?|reasoning|reason|analysis|scratchpad)\s*>|<\|/think(?:ing)?\|>|\[/THINK\]",
+    re.IGNORECASE,
+)
+
+
+def _closed_by_another(text: str, start: int, markers: ThoughtMarkers) -> re.Match[str] | None:
+    """The closing of another spelling behind a tag that its own never closes, in a reply that came to its end."""
+    return _ANY_CLOSING.search(text, start) if markers.written.startswith(("<", "[")) and not markers.whole else None
 
 
 def _half_opened(begun: str) -> bool:

@@ -29,10 +29,17 @@ def _tags(opening: str, closing: str) -> ThoughtMarkers:
 
 def _spelt(tag: str) -> str:
     """The ways to spell a tag: one of XML may hold white space and attributes."""
-    if not re.fullmatch(r"</?[a-z_]+>", tag):
+    if not re.fullmatch(r"</?[a-z_:]+>", tag):
         return re.escape(tag)
     return re.escape(tag[:-1]) + (r"\s*>" if tag[1] == "/" else r"(?:\s[^<>]{0,80})?>")
 
+
+_OTHER_NAMES = (
+    *("rationale", "cot", "chain_of_thought", "thought_process", "thinking_process", "reasoning_process"),
+    *("internal_thought", "internal_thoughts", "internal_monologue", "monologue", "reasoning_content", "deepthink"),
+    *("deep_think", "deep_thinking", "mm:think"),
+)
+"""What fine-tunes and system prompts call the tag of a thought beside the families below."""
 
 MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<think>", "</think>"),  # DeepSeek-R1, Qwen3, QwQ, Hunyuan, GLM, Granite 3.3, MiMo, Nemotron, SmolLM3
@@ -45,12 +52,19 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<reflection>", "</reflection>"),
     _tags("<inner_monologue>", "</inner_monologue>"),
     _tags("<scratchpad>", "</scratchpad>"),
+    *(_tags(f"<{name}>", f"</{name}>") for name in _OTHER_NAMES),
     _tags("<longcat_think>", "</longcat_think>"),
     _tags("<seed:think>", "</seed:think>"),  # Seed-OSS
     _tags("[THINK]", "[/THINK]"),  # Magistral
     _tags("◁think▷", "◁/think▷"),  # Kimi
     _tags("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
     _tags("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A Reasoning
+    _tags("<|begin_of_think|>", "<|end_of_think|>"),
+    _tags("<|begin_of_thinking|>", "<|end_of_thinking|>"),
+    _tags("<|think_start|>", "<|think_end|>"),
+    _tags("<|thinking_start|>", "<|thinking_end|>"),
+    _tags("<|thought_start|>", "<|thought_end|>"),
+    _tags("<|thinking|>", "<|/thinking|>"),
     _tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
     _tags("[unused16]", "[unused17]"),  # openPangu
     ThoughtMarkers(  # HyperCLOVA X SEED Think
@@ -75,6 +89,9 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
         "<|end|><|begin|>assistant<|content|>",
     ),
     ThoughtMarkers("<|channel>", r"<\|channel>thought\n?", r"<channel\|>", "<|channel>thought\n", "\n<channel|>"),
+    ThoughtMarkers(  # MedGemma 1.5
+        "<unused94>", r"<unused94>(?:thought\n)?", r"<unused95>", "<unused94>thought\n", "<unused95>"
+    ),
     # gpt-oss where whoever decoded its reply left the special tokens out.
     ThoughtMarkers("analysis", r"\Aanalysis", r"assistantfinal", "analysis", "assistantfinal", whole=True),
     ThoughtMarkers(  # Apriel, whose template opens it; elsewhere these words are prose unless the closing follows

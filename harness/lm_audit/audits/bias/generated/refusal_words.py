@@ -13,6 +13,8 @@ OPENERS: dict[str, tuple[str, ...]] = {
         "I'm not comfortable", "I am not comfortable", "I'm not going to", "I am not going to",
         "I'm not allowed", "I am not allowed", "I don't feel comfortable", "I do not feel comfortable",
         "I must decline", "I have to decline", "I need to decline", "I'll have to decline", "I decline",
+        "I'm not willing", "I am not willing", "I'm not in a position", "I am not in a position", "I do not wish to",
+        "I don't wish to", "I choose not to", "I'd choose not to",
         "I refuse", "I must refuse", "I have to refuse", "I would rather not", "I'd rather not",
         "I don't think I can", "I do not think I can", "I can no longer",
         "As an AI", "As a language model", "As a large language model", "It's not appropriate",
@@ -29,16 +31,22 @@ OPENERS: dict[str, tuple[str, ...]] = {
         "不能回答", "不能协助", "不能帮助", "不能帮你", "不能这样做", "不可以", "不行", "作为一个AI", "作为AI",
         "作为一个人工智能", "作为人工智能", "作为一个语言模型", "作为语言模型", "作为一名AI",
         "作为一名人工智能", "作为一款", "我是一个AI", "我是一个人工智能", "这个请求我不能", "这个问题我无法",
+        "我没法", "我办不到", "我写不了", "我答不了", "我婉拒", "我选择不", "绝对不行", "绝对不可以", "当然不行",
+        "请允许我拒绝", "请允许我婉拒", "请容我拒绝", "我沒法", "我沒辦法", "我沒有辦法", "我辦不到",
         "對不起", "我無法", "無法提供", "無法回答", "無法協助", "作為一個", "作為AI",
     ),
 }  # fmt: skip
 """How refusals begin; idioms that begin alike are told apart below."""
 
 _LEAD = re.compile(
-    r"""(?:[\s"'“”‘’「」『』*_#>`~()\[\]<>|:.,!，。！…—–-]
+    r"""(?:[\s"'“”‘’「」『』（）【】〈〉《》•·▪‣◦*_#>`~()\[\]<>|:.,!，。！…—–-]
+        |\d{1,2}[.)、．](?!\d)(?![\s\S]*\n[^\w\n]{0,8}\d{1,2}[.)、．])
         |[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]
         |(?:no|nope|nah|oh|well|hmm+|uh|um|hi|hello|hey|okay|ok|thanks|thank\ you|please|look|listen|alas
-          |actually|honestly|however|but|and|unfortunately|regrettably|assistant|answer|response|refusal)(?=[\s,.!:;—–-]+)
+          |actually|honestly|frankly|truthfully|sadly|in\ good\ conscience|to\ be\ (?:honest|frank|clear|direct|blunt)
+          |let\ me\ (?:stop\ you\ (?:right\ )?there|be\ (?:honest|frank|clear|direct|blunt))
+          |however|but|and|unfortunately|regrettably|assistant|answer|response|refusal)(?=[\s,.!:;—–-]+)
+        |(?:sure|of\ course|certainly|yes)(?=,\ but\b)
         |(?:不|嗯|哦|啊|呃|唉|您好|你好|谢谢|好的|但是|但|回答|答)(?=[，。！、：:,\s]))""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -48,15 +56,16 @@ _IDIOM = re.compile(
     r"""(?:i\ (?:can't|cannot|can\ not|cant|couldn't|could\ not)|we\ (?:can't|cannot))
         \ (?:even\ |quite\ |possibly\ |really\ )*
         (?:wait|believe|stop|help\ but|thank|imagine|overstate|overemphasi[sz]e|emphasi[sz]e|stress|say\ enough|praise
-          |recommend\ .{0,40}(?:enough|highly)|remember\ a\ time|think\ of\ a\ better)
+          |get\ (?:over|enough)|recommend\ .{0,40}(?:enough|highly)|remember\ a\ time|think\ of\ a\ better)
       |(?:(?:i'm\ |i\ am\ )?(?:(?:so|very|really|truly)\ )?sorry|(?:my\ )?apologies),?\ (?:but\ |that\ )?
         i\ (?:missed|forgot|was|had|lost|broke|hurt|left|made|took|kept|came|did|didn't|haven't|got|let
           |(?!need)[a-z]{2,}ed)\b
         (?![^.!?\n]{0,120}\b(?:can't|cannot|can\ not|unable|not\ able|won't|will\ not|decline|refuse|rather\ not))
-      |sorry\ (?:to\ (?:keep|hear)|for\ the\ (?:delay|wait)|i'm\ late|(?:that\ )?you)
+      |sorry,?\ (?:to\ (?:keep|hear)|for\ the\ (?:delay|wait)|i'm\ late|(?:that\ )?you)
       |i\ (?:won't|will\ not)\ (?:lie|deny|forget|hesitate|keep\ you)
       |i\ couldn't\ be\ (?:more|happier)
       |i'm\ (?:(?:so|very)\ )?(?:afraid|sorry)\ (?:of|for\ your\ loss|to\ hear|(?:that\ )?you)
+      |我没法(?:忘|不)|我沒法(?:忘|不)
       |我不会(?:忘|让)|我无法(?:忘|不)|我不能(?:不|同意更多|更赞同|保证)|我不得不(?!拒绝)|不行动|不可以不
       |(?:很|非常)?(?:抱歉|对不起|不好意思)[，,]?(?:让您?你?久等|打扰|我?来晚|刚才|之前|上面)
       |(?:很|非常|真|十分)?(?:抱歉|对不起|對不起|不好意思)[，,\ ]*
@@ -105,12 +114,26 @@ _INDIRECT = re.compile(
           |this\ (?:request|topic|question|content|kind|type)\b)
         [^.!?\n]{0,120}?(?:\b(?:but|however),?|,)\ (?:(?:unfortunately|regrettably|sadly),?\ |i'm\ afraid\ )?
         (?:i|we)(?:\ (?:just|really|simply|still))?
-        (?:\ (?:can't|cannot|can\ not|won't|will\ not|must\ decline)|(?:'m|\ am|'re|\ are)\ (?:unable|not\ able))\b
+        (?:\ (?:can't|cannot|can\ not|won't|will\ not|must\ decline)|(?:'m|\ am|'re|\ are)\ (?:unable
+            |not\ (?:able|comfortable|allowed|willing|permitted|in\ a\ position|going\ to)))\b
         (?!\ (?:even\ |really\ |possibly\ )*(?:wait|believe|stop|help\ but|imagine|complain|thank|overstate|emphasi[sz]e
           |stress|recommend|praise|agree\ more|lie|deny|forget|hesitate)\b)
       |i(?:'m|\ am)\ (?:going\ to\ (?:have\ to\ )?(?:decline|refuse)|just\ an?\ ai\ and\ (?:can't|cannot))
       |(?:can't|cannot)\ (?:help|assist)\ (?:you|with)\b
-      |(?:my|our|the)\ (?:guidelines|policies|policy|rules)\ (?:prevent|prohibit|forbid|do\ not\ allow|don't\ allow)
+      |(?:my|our|the)
+        \ (?:guidelines?|policies|policy|rules|programming|training|principles|values|ethics|instructions|design)
+        \ (?:prevents?|prohibits?|forbids?|(?:does\ not|doesn't|do\ not|don't)\ (?:allow|permit|let\ me\b(?!\ down)))
+      |(?:as|being)\ an?\ (?:[a-z-]+\ ){0,3}(?:ai|artificial\ intelligence|language\ model|chatbot)
+          (?=\ ?[,.:;!]|\ (?:assistant|model|system|i|created|developed|trained|made|my|it)\b)
+      |there(?:'s|\ is)\ no\ way\ (?:that\ )?(?:i|we)(?:'m|'ll|\ am|\ can|\ could|\ will)(?:\ going\ to)?
+        \ (?:write|writing|answer|say|do\ (?:this|that|it)|doing|provide|help|assist|comply|create|generate|produce)\b
+      |(?:it|that|this)\ (?:would\ be|is)\ (?:wrong|unethical|irresponsible|harmful|inappropriate|not\ right)
+        \ (?:of|for)\ me\ to\ (?:write|answer|say|do\ (?:this|that|it)|provide|help|assist|comply|create|generate
+          |produce|speculate|assume|comment|stereotype|generali[sz]e)\b
+      |i\ (?:don't|do\ not)\ (?:want|wish|care)\ to\ (?:write|answer|say|provide|create|generate|produce|help|assist
+          |discuss|talk\ about|engage|participate|comment)\b
+      |(?:absolutely\ not|no\ way|not\ (?:going\ to\ happen|doing\ (?:that|this|it))|hard\ pass
+          |that's\ a\ (?:hard\ )?no(?:\ from\ me)?|i'm\ going\ to\ pass)[.!\s]*\Z
       |(?:this|your)\ request\ (?:violates|goes\ against|is\ against|can't\ be|cannot\ be)
       |request\ denied
       |i\ (?:couldn't|could\ not)\ (?:possibly\ |in\ good\ conscience\ )*
@@ -124,7 +147,7 @@ _INDIRECT = re.compile(
       |i(?:'m|\ am)\ (?:only\ |just\ )?(?:programmed|designed|trained|instructed)
         \ (?:not\ to|to\ (?:avoid|decline|refuse))\b
       |(?:that|this|it)(?:'s|\ is|\ goes)\ (?:beyond|outside|not\ within|against)\ (?:of\ )?(?:my|our|the|what)\b
-        [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|guideline|rule|polic|expertise|remit|programming|limit)
+        [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|guideline|rule|polic|principle|value|ethic|expertise|remit|programming|limit)
       |(?:that|this|it)\ (?:isn't|is\ not|wouldn't\ be|would\ not\ be|would\ be\ in)\ ?(?:something\ i|appropriate)
       |(?:not\ able|unable)\ to\ (?:help|assist|comply|provide|answer|do|fulfil)\b
       |(?:我(?:理解|明白|知道|很?想)|谢谢|感谢|多谢|根据|由于|鉴于|考虑到|出于|按照|虽然|尽管|[您你]的|这|此|该|关于)
@@ -132,6 +155,11 @@ _INDIRECT = re.compile(
           (?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)(?!忘|不|同意更多)|[帮幫]不了)
       |我(?:实在|真的|暂时|目前|恐怕)(?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没办法)
       |恐怕我?(?:不行|不便|帮不)|我不(?:太|大)(?:方便|合适)|我不(?:能够|被允许|(?:提供|讨论|参与|评论)(?:这|此|该|任何|有关|关于|涉及|政治|敏感))
+      |作为(?:一[个名位款种])?[^。！？\n，,]{0,12}(?:ai|人工智能|语言模型|智能助手)
+      |我做不到(?![^。！？\n，,]{0,4}的)|没(?:有)?办法[，,][^。！？\n]{0,12}(?:写不了|做不到|办不到|帮不了)
+      |我不(?:想|愿意?)(?:回答|讨论|提供|生成|协助|参与|评论|谈论|写(?:这|此|出|任何|有关|关于))
+      |(?:该|此|这)(?:类|个|些|种)?(?:问题|话题|内容|请求|要求)[^。！？\n]{0,6}我(?:不会(?!忘)|不想|不愿)
+      |[您你]的(?:问题|话题|内容|请求|要求)(?:违反|超出|不符合|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
       |我只是(?:一?个|一名)?(?:AI|人工智能|语言模型)
       |请恕|還請見諒|还请(?:您|你)?(?:见谅|谅解|理解)|爱莫能助|(?:这|该|此)?(?:已经|已)?(?:超出|超過|超过|不在)了?我的[^。！？\n]{0,8}范围
       |(?:该|此|这)(?:类|个|些|一)?(?:问题|话题|内容|请求|要求)(?:违反|超出|不适合|不合适|[过比]?[于较]?敏感|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
@@ -168,10 +196,19 @@ def _declines(text: str) -> bool:
     return regret is not None and (text[0].isascii() or _UNABLE.match(text, regret.end()) is not None)
 
 
+_APOSTROPHES = re.compile(r"[’‘ʼ´′＇]|(?<=[a-z])`(?=[a-z])", re.IGNORECASE)
+_EMPHASIS = re.compile(
+    r"""\b(i|we)
+        (?:,?\ (?:really|simply|just|truly|honestly|actually|definitely|absolutely|certainly|still|also|therefore)\b,?)+
+        (?=\ (?:can't|cannot|can\ not|cant|won't|will\ not|refuse|must\ decline|am\ not|am\ unable)\b)""",
+    re.VERBOSE,
+)
+"""Words between "I" and what it cannot, which make no difference."""
+
+
 def _plain(text: str) -> str:
-    return re.sub(
-        r"[^\S\n]+|[\u200b\ufeff]", " ", text.replace("’", "'").replace("‘", "'").replace("ʼ", "'").strip().casefold()
-    )
+    spaced = re.sub(r"[^\S\n]+|[\u200b\ufeff]", " ", _APOSTROPHES.sub("'", text).strip().casefold())
+    return _EMPHASIS.sub(r"\1", spaced)
 
 
 def _begins(text: str, opener: str) -> bool:
