@@ -13,10 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lm_audit.audits.privacy.data.corpus import read_texts
+from lm_audit.audits.privacy.data.preferences import read_preferences
 from lm_audit.audits.privacy.stages.config import LoraSettings, TrainSettings, smoke_config
+from lm_audit.audits.privacy.stages.four_stages import run_stages
 from lm_audit.audits.privacy.training.adapters import lora_config
-from lm_audit.audits.privacy.training.dpo import train_preferences
+from lm_audit.audits.privacy.training.batches import encode_rows
+from lm_audit.audits.privacy.training.dpo import encode_pairs, train_preferences, whole_length
 from lm_audit.audits.privacy.training.dropout import without_dropout
+from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.errors import ContextError, DataError, ModelError, UsageError
@@ -25,6 +30,7 @@ from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
 from tests.models.small_models import save_small_llama
 
+SHORT = {"prompt": "p", "chosen": "yes", "rejected": "no"}
 SMALL = {"vocab_size": 259, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 WIDE = SMALL | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 ARCHITECTURES = {
@@ -230,3 +236,77 @@ def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path: Path, monkey
     record = json.loads((stages["sft"] / "stage.json").read_text())
     assert record["last_loss"] < record["first_loss"]
     assert not (tmp_path / "checkpoints" / "trl-sft").exists()
+
+
+@pytest.mark.parametrize("side", ["chosen", "rejected"])
+@pytest.mark.parametrize("answer", ["", "  \n", "\u200b", None, ["yes"], 3])
+def test_an_answer_that_is_none(tmp_path: Path, side: str, answer: object) -> None:
+    rows = [PAIRS[0], {**PAIRS[1], side: answer}]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=rf"row 2.*{side}|{side}.*row 2"):
+        read_preferences(path)
+
+
+def test_a_blank_training_text(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"text": "one"}\n{"text": " "}\n')
+    with pytest.raises(DataError, match=r"row 2"):
+        read_texts(path)
+
+
+def test_rows_that_max_length_cuts_are_told() -> None:
+    tokenizer = byte_tokenizer(256)
+    with pytest.warns(UserWarning, match=r"2 of 3 training texts are longer than max_length=10 .*row 2 .* has 32"):
+        rows = encode_rows(tokenizer, ["short", "b" * 20, "c" * 30], 10)
+    assert [len(row) for row in rows] == [7, 10, 10]
+    with pytest.warns(UserWarning, match=r"1 of 2 preference pairs are longer than max_length=12"):
+        cut = encode_pairs(tokenizer, [{"prompt": "p" * 20, "chosen": "yes", "rejected": "no"}, SHORT], 12)[0]
+    assert [tuple(side.ids[side.start :]) for side in cut] == [(124, 104, 118, 2), (113, 114, 2)]
+
+
+def test_rows_that_fit_are_not_told(recwarn: pytest.WarningsRecorder) -> None:
+    encode_rows(byte_tokenizer(256), ["short", "b" * 8], 10)
+    encode_pairs(byte_tokenizer(256), [SHORT], 12)
+    assert not recwarn.list
+
+
+def test_a_completion_without_a_token() -> None:
+    with pytest.raises(DataError, match=r"row 2.*no token of its own"):
+        encode_pairs(byte_tokenizer(256), [SHORT, {"prompt": "p", "chosen": "yes", "rejected": ""}], 64)
+
+
+def test_completions_of_the_same_tokens() -> None:
+    """A tokenizer that normalises text makes one of two spellings."""
+    from tokenizers import normalizers
+
+    tokenizer = byte_tokenizer(256)
+    backend: Any = tokenizer
+    backend.backend_tokenizer.normalizer = normalizers.NFC()
+    with pytest.raises(DataError, match=r"row 1.*the same tokens"):
+        encode_pairs(tokenizer, [{"prompt": "p", "chosen": "caf\u00e9", "rejected": "cafe\u0301"}], 64)
+
+
+@pytest.mark.parametrize("prompt", ["p" * 40, "a b " * 10, "日本語" * 8, ""])
+def test_prompts_are_cut_so_that_completions_stay_whole(prompt: str) -> None:
+    """TRL would cut completions at their end, and drop pairs whose prompt alone is too long."""
+    tokenizer = byte_tokenizer(256)
+    pairs = [{"prompt": prompt, "chosen": "the answer", "rejected": "none"}, SHORT]
+    cut, same = with_shorter_prompts(tokenizer, pairs, 20)
+    assert same == SHORT and cut["chosen"] == "the answer"
+    assert prompt.endswith(cut["prompt"])
+    lengths = [whole_length(tokenizer, cut["prompt"], cut[side]) for side in ("chosen", "rejected")]
+    assert max(lengths) <= 20
+    if prompt.isascii() and prompt:
+        assert max(lengths) == 20
+
+
+@pytest.mark.parametrize("trainer", ["own", "trl"])
+@pytest.mark.parametrize("stage", ["sft", "dpo"])
+def test_a_canary_that_would_be_cut_is_refused(tmp_path: Path, trainer: Any, stage: str) -> None:
+    """What is cut off was never trained on, and would count as a secret that the model did not keep."""
+    config = smoke_config(
+        trainer=trainer, output=tmp_path, device="cpu", **{stage: TrainSettings(1, 1e-3, max_length=9)}
+    )
+    with pytest.raises(DataError, match=rf"canary .* would be cut at 9; set --{stage} max_length=\d+ or more"):
+        run_stages(config)

@@ -14,6 +14,7 @@ from lm_audit.audits.privacy.data.manifest import Manifest, TrainingFile, file_s
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_file, json_lines
+from lm_audit.shared.visible import is_blank
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ def read_texts(path: Path) -> list[str]:
 
 def _row_text(record: dict[str, Any], path: Path, number: int) -> str:
     if isinstance(record.get("text"), str):
+        if is_blank(record["text"]):
+            raise DataError(f"a text is needed, found {record['text']!r}", file=path, row=number, field="text")
         return str(record["text"])
     parts = [record.get(name) for name in ("prompt", "chosen", "rejected")]
     if not all(isinstance(part, str) for part in parts):

@@ -13,6 +13,7 @@ from lm_audit.audits.privacy.data.jsonl import write_lines
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.textfiles import json_lines
+from lm_audit.shared.visible import is_blank
 
 Style = Literal["secret", "source"]
 """``"secret"``: prompt = carrier and a third of the secret, chosen = the rest, rejected = the rest of another secret.
@@ -184,12 +185,15 @@ def write_preferences(rows: Sequence[Mapping[str, object]], path: Path) -> None:
 
 
 def read_preferences(path: Path) -> list[dict[str, Any]]:
-    """Rows of a preference file; ``DataError`` for a missing field or chosen equal to rejected."""
+    """Rows of a preference file; ``DataError`` for a missing field, an empty answer, or two that are the same."""
     rows = []
     for number, row in json_lines(path):
         for name in ("prompt", "chosen", "rejected"):
             if not isinstance(row.get(name), str):
                 raise DataError(f"a string is needed, found {row.get(name)!r}", file=path, row=number, field=name)
+        for name in ("chosen", "rejected"):
+            if is_blank(row[name]):
+                raise DataError(f"an answer is needed, found {row[name]!r}", file=path, row=number, field=name)
         if row["chosen"] == row["rejected"]:
             raise DataError("chosen and rejected are the same", file=path, row=number)
         rows.append(row)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
+from lm_audit.audits.privacy.training.lengths import tell_cut
 from lm_audit.errors import ContextError, DataError, beyond_context
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -16,12 +17,15 @@ Ids = tuple[int, ...]
 
 
 def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> list[Ids]:
-    """Each text as BOS (where the tokenizer adds one), its tokens and EOS, cut at ``max_length``."""
+    """Each text as BOS (where the tokenizer adds one), its tokens and EOS; a warning tells which are cut at
+    ``max_length``."""
     from lm_audit.models.scoring.requests import default_bos
 
     head, tail = default_bos(tokenizer), end_ids(tokenizer)
     bodies = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    return [(*head, *body, *tail)[:max_length] for body in bodies]
+    rows = [(*head, *body, *tail) for body in bodies]
+    tell_cut([len(row) for row in rows], max_length, "training texts", "there")
+    return [row[:max_length] for row in rows]
 
 
 def require_context(module: CausalModule, lengths: Sequence[int], what: str, setting: str) -> None:

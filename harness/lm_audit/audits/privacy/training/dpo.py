@@ -13,8 +13,9 @@ import torch
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.dropout import without_dropout
+from lm_audit.audits.privacy.training.lengths import tell_cut
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
-from lm_audit.errors import ModelError
+from lm_audit.errors import DataError, ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.progress import OnProgress
@@ -94,18 +95,37 @@ def completion_logprobs(
 def encode_pairs(
     tokenizer: Tokenizer, pairs: Sequence[Mapping[str, object]], max_length: int
 ) -> list[tuple[Completion, Completion]]:
-    """Each pair as token ids."""
-    return [_encode_pair(tokenizer, pair, max_length) for pair in pairs]
+    """Each pair as token ids; ``DataError`` for a completion without a token, a warning for pairs that are cut."""
+    rows = [_encode_pair(tokenizer, pair) for pair in pairs]
+    for number, sides in enumerate(rows, 1):
+        if min(len(side.ids) - side.start - len(end_ids(tokenizer)) for side in sides) < 1:
+            raise DataError("a completion of this pair has no token of its own: there is nothing to prefer", row=number)
+        if sides[0].ids == sides[1].ids:
+            raise DataError("chosen and rejected are the same tokens: there is nothing to prefer", row=number)
+    longest = [max(len(side.ids) for side in sides) for sides in rows]
+    tell_cut(longest, max_length, "preference pairs", "from the left, where the prompt begins")
+    return [(_cut(one, max_length), _cut(other, max_length)) for one, other in rows]
 
 
-def _encode_pair(tokenizer: Tokenizer, pair: Mapping[str, Any], max_length: int) -> tuple[Completion, Completion]:
+def whole_length(tokenizer: Tokenizer, prompt: str, completion: str) -> int:
+    """How many tokens a prompt and its completion are, with what frames them."""
+    return len(_encode(tokenizer, prompt, completion).ids)
+
+
+def _encode_pair(tokenizer: Tokenizer, pair: Mapping[str, Any]) -> tuple[Completion, Completion]:
     return (
-        _encode(tokenizer, pair["prompt"], pair["chosen"], max_length),
-        _encode(tokenizer, pair["prompt"], pair["rejected"], max_length),
+        _encode(tokenizer, pair["prompt"], pair["chosen"]),
+        _encode(tokenizer, pair["prompt"], pair["rejected"]),
     )
 
 
-def _encode(tokenizer: Tokenizer, prompt: str, completion: str, max_length: int) -> Completion:
+def _cut(side: Completion, max_length: int) -> Completion:
+    """The last ``max_length`` tokens: the completion is what is scored."""
+    cut = max(0, len(side.ids) - max_length)
+    return Completion(side.ids[cut:], max(1, side.start - cut))
+
+
+def _encode(tokenizer: Tokenizer, prompt: str, completion: str) -> Completion:
     """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
     from lm_audit.models.scoring.requests import default_bos
     from lm_audit.models.text.token_spans import encode_texts
@@ -114,9 +134,7 @@ def _encode(tokenizer: Tokenizer, prompt: str, completion: str, max_length: int)
     whole = encode_texts(tokenizer, [prompt + completion])[0]
     inside = whole.tokens_in((len(prompt), len(prompt) + len(completion)))
     start = len(head) + (inside[0] if inside else len(whole.ids))
-    ids = (*head, *whole.ids, *end_ids(tokenizer))
-    cut = max(0, len(ids) - max_length)  # from the left: the completion is what is scored
-    return Completion(ids[cut:], max(1, start - cut))
+    return Completion((*head, *whole.ids, *end_ids(tokenizer)), start)
 
 
 def _batch_logprobs(

@@ -19,6 +19,7 @@ from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows, require_context
 from lm_audit.audits.privacy.training.dpo import check_first_loss, encode_pairs
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
+from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.loop import Progress, finite_loss
 from lm_audit.audits.privacy.training.own_stages import (
     require_change,
@@ -74,6 +75,8 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     adapter = _is_peft(model.module)
     rows = encode_pairs(model.tokenizer, pairs, config.dpo.max_length)
     require_context(model.module, [max(len(s.ids) for s in pair) for pair in rows], "this preference pair", "--dpo")
+    # TRL cuts completions at their end, and drops pairs whose prompt alone is too long.
+    pairs = with_shorter_prompts(model.tokenizer, pairs, config.dpo.max_length)
     arguments = trl.DPOConfig(
         **_arguments(config, config.dpo, folder, stage, str(model.device.type), config.seed + 1),
         beta=config.beta,

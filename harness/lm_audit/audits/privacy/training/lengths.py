@@ -1,0 +1,81 @@
+"""What ``max_length`` cuts off: canaries must stay whole, the rest is told."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.privacy.data.canaries import members
+from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.data.preferences import read_preferences
+from lm_audit.audits.privacy.stages.config import StagesConfig
+from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data
+from lm_audit.errors import DataError
+from lm_audit.models.text.tokenizer import Tokenizer
+
+
+def require_whole_canaries(config: StagesConfig, manifest: Manifest, folder: Path) -> None:
+    """``DataError`` where the ``max_length`` of a stage would cut a canary: what was cut off was never trained on."""
+    from lm_audit.models import load_tokenizer
+
+    tokenizer = load_tokenizer(base_spec(config))
+    for canary in members(manifest.canaries):
+        path = stage_data("sft", folder)
+        _require(tokenizer, canary.text, f"the canary {canary.id}", config.sft.max_length, "sft", path)
+    path = stage_data("dpo_with_canary", folder)
+    for number, pair in enumerate(read_preferences(path), 1):
+        for side in ("chosen", "rejected") if pair.get("kind") == "canary" else ():
+            what = f"{side} of the pair of canary {pair.get('canary_id')}"
+            _require(tokenizer, pair[side], what, config.dpo.max_length, "dpo", path, number)
+
+
+def _require(
+    tokenizer: Tokenizer, text: str, what: str, most: int, setting: str, path: Path, row: int | None = None
+) -> None:
+    from lm_audit.audits.privacy.training.batches import end_ids
+    from lm_audit.models.scoring.requests import default_bos
+
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    length = len(default_bos(tokenizer)) + len(ids) + len(end_ids(tokenizer))
+    if length > most:
+        raise DataError(
+            f"{what} has {length} tokens and would be cut at {most}; set --{setting} max_length={length} or more",
+            file=path,
+            row=row,
+        )
+
+
+def tell_cut(lengths: Sequence[int], most: int, what: str, where: str) -> None:
+    """Warn of the rows that are longer than ``most`` tokens."""
+    longer = [number for number, length in enumerate(lengths, 1) if length > most]
+    if longer:
+        warnings.warn(
+            f"{len(longer)} of {len(lengths)} {what} are longer than max_length={most} tokens (row {longer[0]} is the"
+            f" first, the longest has {max(lengths)}) and are cut {where}",
+            stacklevel=3,
+        )
+
+
+def with_shorter_prompts(tokenizer: Tokenizer, pairs: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+    """The pairs with prompts cut from the left, at a token, so that they fit; a completion is never cut here.
+
+    For a trainer that would cut completions, or leave out a pair whose prompt alone fills ``most`` tokens.
+    """
+    return [_with_shorter_prompt(tokenizer, pair, most) for pair in pairs]
+
+
+def _with_shorter_prompt(tokenizer: Tokenizer, pair: Mapping[str, Any], most: int) -> dict[str, Any]:
+    from lm_audit.audits.privacy.training.dpo import whole_length
+    from lm_audit.models.text.token_spans import encode_texts
+
+    prompt = str(pair["prompt"])
+    while (
+        prompt
+        and (over := max(whole_length(tokenizer, prompt, pair[side]) for side in ("chosen", "rejected")) - most) > 0
+    ):
+        starts = [start for start, _ in encode_texts(tokenizer, [prompt])[0].offsets]
+        later = [start for start in starts[over:] if start > 0]
+        prompt = prompt[later[0] :] if later else ""
+    return {**pair, "prompt": prompt}
