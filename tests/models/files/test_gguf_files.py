@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from gguf import GGMLQuantizationType, GGUFReader, quants
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
+from lm_audit.models.files.gguf.header import GgufHeader
+from lm_audit.models.files.gguf.kept import check_every_key
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
 from lm_audit.models.generation.stopping import end_ids
 from tests.models.files.small_gguf import llama3_factors, random_llama, write_gguf
@@ -309,6 +312,70 @@ def test_a_setting_that_no_causal_model_can_have_is_refused(
     path = write_gguf(tmp_path / "odd.gguf", random_llama(), more={f"llama.{key}": value})
     with pytest.raises(ModelError, match=r"odd\.gguf (states|scales)"):
         load_model(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("no_such_setting", 1),
+        ("attention.new_scale", 0.5),
+        ("rope.scaling.alpha", 1000.0),
+        ("attention.temperature_length", 8192),
+        ("interleave_moe_layer_step", 2),
+        ("expert_gating_func", 2),
+        ("attention.sliding_window", 32),
+        ("rope.freq_base_swa", 500.0),
+        ("swin_norm", True),
+        ("classifier", "labels"),
+    ],
+)
+def test_a_setting_that_nobody_knows_is_refused(tmp_path: Path, own_cache: Path, key: str, value: Any) -> None:
+    """What is not known to be harmless counts as a part of the model."""
+    path = write_gguf(tmp_path / "odd.gguf", random_llama(), more={f"llama.{key}": value})
+    with pytest.raises(ModelError, match=rf"odd\.gguf states what the conversion cannot keep: llama\.{key} = "):
+        load_model(path, device="cpu")
+
+
+def test_settings_that_change_nothing_and_those_of_others(tmp_path: Path, own_cache: Path) -> None:
+    """As files of llama.cpp have them: kinds of layout and pooling, scales of one, windows as long as the context."""
+    more = {
+        "llama.tensor_data_layout": "Meta AI original pth",
+        "llama.pooling_type": 3,
+        "llama.logit_scale": 1.0,
+        "llama.attention.causal": True,
+        "llama.attention.sliding_window": 64,
+        "llama.rope.scaling.finetuned": False,
+        "llama.rope.scaling.original_context_length": 64,
+        "llama.expert_gating_func": 1,
+        "llama.vocab_size": random_llama().config.vocab_size,
+        "general.quantization_version": 2,
+        "quantize.imatrix.entries_count": 128,
+        "mistral.attention.sliding_window": 16,
+    }
+    module = random_llama()
+    assert_same(write_gguf(tmp_path / "plain.gguf", module, more=more), module)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "held"),
+    [
+        ("final_logit_softcapping", 30.0, {"final_logit_softcapping": 30.0}),
+        ("final_logit_softcapping", 30.0, {"final_logit_softcapping": 20.0}),
+        ("attention.sliding_window", 16, {"sliding_window": 16}),
+        ("expert_weights_norm", True, {"norm_topk_prob": False}),
+        ("expert_gating_func", 2, {"scoring_func": "sigmoid"}),
+        ("expert_gating_func", 2, {"scoring_func": 2}),
+        ("attention.sliding_window_pattern", 2, {"layer_types": ["sliding_attention", "full_attention"] * 2}),
+        ("attention.sliding_window_pattern", [1, 0], {"layer_types": ["sliding_attention", "full_attention"]}),
+        ("full_attention_interval", 2, {"layer_types": ["linear_attention", "full_attention"] * 2}),
+        ("rope.freq_base_swa", 10000.0, {"rope_parameters": {"sliding_attention": {"rope_theta": 10000.0}}}),
+    ],
+)
+def test_a_setting_is_held_where_the_configuration_has_its_value(key: str, value: Any, held: dict[str, Any]) -> None:
+    metadata = {"general.architecture": "gemma2", "gemma2.context_length": 64, f"gemma2.{key}": value}
+    good = next(iter(held.values())) != 20.0 and held != {"norm_topk_prob": False}
+    with contextlib.nullcontext() if good else pytest.raises(ModelError, match=rf"gemma2\.{key}"):
+        check_every_key(SimpleNamespace(**held), GgufHeader(metadata, {}), Path("a.gguf"))
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf")])

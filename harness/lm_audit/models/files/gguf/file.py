@@ -19,7 +19,7 @@ from lm_audit.models.loading.identity.digests import file_digest
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_CONVERSION = 3
+_CONVERSION = 4
 """Raise when a conversion gives other files than before."""
 
 _BYTE_LEVEL = "gpt2"

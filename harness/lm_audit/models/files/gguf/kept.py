@@ -22,6 +22,134 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Key -> where a configuration may have its value; the shapes of tensors tell the other sizes."""
 
+_SHAPES = frozenset(
+    [
+        *("vocab_size", "context_length", "embedding_length", "block_count", "feed_forward_length", "expert_count"),
+        *("expert_feed_forward_length", "expert_shared_feed_forward_length", "attention.head_count_kv"),
+        *("attention.key_length", "attention.value_length", "attention.q_lora_rank", "attention.kv_lora_rank"),
+        *("ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank", "ssm.group_count"),
+        *("shortconv.l_cache", "attention.key_length_swa", "attention.value_length_swa"),
+    ]
+)
+"""Sizes: a model made with others would not take the tensors."""
+
+_READ = frozenset(
+    [
+        *("rope.freq_base", "rope.dimension_count", "rope.scale_linear", "rope.scaling.type", "rope.scaling.factor"),
+        *("rope.scaling.attn_factor", "rope.scaling.original_context_length", "rope.scaling.yarn_attn_factor"),
+        *("rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"),
+    ]
+)
+"""What the rotary settings are made of, or refused for, elsewhere."""
+
+_SAY_NOTHING = frozenset(
+    [
+        *("tensor_data_layout", "pooling_type", "rope.scaling.finetuned", "rope.dimension_sections"),
+        *("nextn_predict_layers", "embedding_length_out"),
+    ]
+)
+"""What has no part in the logits of a text: how vectors are pooled, axes of pictures, a head for drafts."""
+
+_NEUTRAL: dict[str, tuple[float, ...]] = {
+    "logit_scale": (0.0, 1.0),
+    "residual_scale": (0.0, 1.0),
+    "embedding_scale": (0.0, 1.0),
+    "attention.scale": (0.0,),
+    "attention.output_scale": (0.0, 1.0),
+    "attention.clamp_kqv": (0.0,),
+    "attention.max_alibi_bias": (0.0,),
+    "attention.sliding_window": (0.0,),
+    "attention.temperature_length": (0.0,),
+    "attention.temperature_scale": (0.0,),
+    "attention.shared_kv_layers": (0.0,),
+    "attn_logit_softcapping": (0.0,),
+    "final_logit_softcapping": (0.0,),
+    "router_logit_softcapping": (0.0,),
+    "expert_weights_scale": (0.0, 1.0),
+    "expert_group_count": (0.0, 1.0),
+    "expert_group_used_count": (0.0, 1.0),
+    "expert_shared_count": (0.0,),
+    "leading_dense_block_count": (0.0,),
+    "interleave_moe_layer_step": (0.0, 1.0),
+    "moe_every_n_layers": (0.0, 1.0),
+    "attention.causal": (1.0,),
+    "rope.scaling.alpha": (0.0,),
+    "rope.scaling.yarn_ext_factor": (1.0,),
+    "rope.scaling.yarn_log_multiplier": (0.0,),
+    "ssm.dt_b_c_rms": (0.0,),
+    "swin_norm": (0.0,),
+}
+"""Key -> the values at which it changes nothing."""
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "logit_scale": ("logit_scale", "logits_scaling"),
+    "residual_scale": ("residual_multiplier",),
+    "embedding_scale": ("embedding_multiplier",),
+    "attention.scale": ("attention_multiplier",),
+    "attention.sliding_window": ("sliding_window",),
+    "attention.clamp_kqv": ("clip_qkv",),
+    "attn_logit_softcapping": ("attn_logit_softcapping",),
+    "final_logit_softcapping": ("final_logit_softcapping",),
+    "router_logit_softcapping": ("router_logit_softcapping",),
+    "expert_weights_scale": ("routed_scaling_factor",),
+    "expert_weights_norm": ("norm_topk_prob",),
+    "expert_shared_count": ("n_shared_experts", "num_shared_experts"),
+    "expert_group_count": ("n_group",),
+    "expert_group_used_count": ("topk_group",),
+    "leading_dense_block_count": ("first_k_dense_replace",),
+}
+"""Key -> where a configuration may have its value, if it has that setting."""
+
+_GATES = {1: "softmax", 2: "sigmoid"}
+"""``expert_gating_func`` as ``scoring_func``; most architectures have the first and no such setting."""
+
+
+def check_every_key(config: Any, header: GgufHeader, path: Path) -> None:
+    """``ModelError`` naming each setting of the model in the file that ``config``, as it was converted, does not hold.
+
+    What is not known here counts as one of these, unless its value changes nothing.
+    """
+    prefix = f"{header.architecture}."
+    lost = [
+        f"{key} = {value!r:.20}"
+        for key, value in header.metadata.items()
+        if key.startswith(prefix) and not _is_held(key.removeprefix(prefix), value, config, header)
+    ]
+    if lost:
+        raise ModelError(f"{path} states what the conversion cannot keep: {listed(sorted(lost))}")
+
+
+def _is_held(key: str, value: Any, config: Any, header: GgufHeader) -> bool:
+    if key in _SHAPES or key in _READ or key in _FIELDS or key in _SAY_NOTHING:
+        return True
+    if _is_number(value) and any(_same(value, neutral) for neutral in _NEUTRAL.get(key, ())):
+        return True
+    if key == "expert_gating_func":
+        # The conversion of MiniMax M2 hands on the number; its class gates so whatever the configuration says.
+        return getattr(config, "scoring_func", "softmax") in (_GATES.get(value), value)
+    if key == "attention.sliding_window" and _is_number(value) and value >= int(header.of_model("context_length")):
+        return True
+    if key in ("attention.sliding_window_pattern", "full_attention_interval"):
+        return _is_pattern(value, getattr(config, "layer_types", None))
+    if key in ("rope.freq_base_swa", "rope.dimension_count_swa"):
+        stated = [rope.get("rope_theta") for rope in rope_kinds(config)] if "base" in key else _rotary_widths(config)
+        return any(_is_number(one) and _same(value, one) for one in stated)
+    held = [getattr(config, name, None) for name in _ATTRIBUTES.get(key, ())]
+    return _is_number(value) and any(_is_number(one) and _same(value, one) for one in held)
+
+
+def _is_pattern(value: Any, layers: object) -> bool:
+    """Whether the layers of a configuration see all but in those places where a file says so.
+
+    A number means that every n-th layer sees all; a list has a mark for each layer that does not.
+    """
+    if not isinstance(layers, list):
+        return False
+    windowed = [kind != "full_attention" for kind in layers]
+    if isinstance(value, list):
+        return [bool(mark) for mark in value] == windowed
+    return _is_number(value) and value > 0 and [(i + 1) % value != 0 for i in range(len(layers))] == windowed
+
 
 def check_kept(config: Any, header: GgufHeader, path: Path) -> None:
     """``ModelError`` naming each number of the file for which ``config``, as it was converted, has another one."""

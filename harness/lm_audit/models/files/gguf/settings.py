@@ -11,29 +11,11 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.files.gguf.header import GgufHeader
-from lm_audit.models.files.gguf.kept import check_kept
+from lm_audit.models.files.gguf.kept import check_every_key, check_kept
 from lm_audit.models.files.json_file import listed
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 _BIAS = re.compile(r"blk\.\d+\.(?P<part>attn_[qkv]|attn_output|ffn_gate|ffn_up|ffn_down)\.bias")
-
-# Key -> the value at which it changes nothing.
-_EFFECTS: dict[str, float] = {
-    "logit_scale": 1.0,
-    "residual_scale": 1.0,
-    "embedding_scale": 1.0,
-    "attention.scale": 0.0,
-    "attention.clamp_kqv": 0.0,
-    "attention.max_alibi_bias": 0.0,
-    "attention.sliding_window": 0.0,
-    "attn_logit_softcapping": 0.0,
-    "final_logit_softcapping": 0.0,
-    "router_logit_softcapping": 0.0,
-    "expert_weights_scale": 1.0,
-    "attention.causal": 1.0,
-    "rope.scaling.yarn_ext_factor": 1.0,
-    "rope.scaling.yarn_log_multiplier": 0.0,
-}
 
 _NEEDED = ("context_length", "embedding_length", "block_count")
 _EPSILONS = ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
@@ -50,7 +32,6 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
     """
     check_header(header, path)
     _check_head_size(config, header, path)
-    _check_effects(header, path)
     _check_biases(header, path)
     parts = {match["part"] for name in header.tensors if (match := _BIAS.fullmatch(name))}
     for attribute, wanted in (("attention_bias", "attn_"), ("mlp_bias", "ffn_")):
@@ -61,20 +42,9 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
         config.rope_parameters = {**rope, "rope_theta": _theta(config)}
         if "original_max_position_embeddings" in rope and hasattr(config, "original_max_position_embeddings"):
             config.original_max_position_embeddings = rope["original_max_position_embeddings"]
+    check_every_key(config, header, path)
     check_kept(config, header, path)
     return config
-
-
-def _check_effects(header: GgufHeader, path: Path) -> None:
-    from transformers import integrations
-
-    untyped: Any = integrations
-    known = set(untyped.GGUF_CONFIG_MAPPING.get(header.architecture, {}))
-    left = {key: header.of_model(key) for key in _EFFECTS if key not in known}
-    told = sorted(key for key, value in left.items() if value is not None and value != _EFFECTS[key])
-    if told:
-        names = [f"{header.architecture}.{key} = {left[key]!r:.20}" for key in told]
-        raise ModelError(f"{path} states what the conversion cannot keep: {listed(names)}")
 
 
 def _check_needed(header: GgufHeader, path: Path) -> None:
