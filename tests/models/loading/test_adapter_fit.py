@@ -87,6 +87,72 @@ def test_merged_equals_side_by_side(
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_an_adapter_of_blocks_has_no_rank(llama_folder: Path, tmp_path: Path) -> None:
+    """OFT states the size of its blocks and a rank of 0; it was refused for that."""
+    from peft import OFTConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    module = AutoModelForCausalLM.from_pretrained(llama_folder)
+    wrapped = get_peft_model(module, OFTConfig(oft_block_size=4, target_modules=["q_proj"], task_type="CAUSAL_LM"))
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in wrapped.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    wrapped.save_pretrained(str(tmp_path / "adapter"))
+    edit_json(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=str(llama_folder))
+
+    model = load_model(tmp_path / "adapter", device="cpu")
+
+    with torch.no_grad():
+        torch.testing.assert_close(model.module(IDS).logits, wrapped.eval()(IDS).logits, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)
+def test_numbers_without_a_scale(llama_folder: Path, tmp_path: Path, dtype: torch.dtype) -> None:
+    """PEFT would take whole numbers for the weights themselves."""
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    change_weights(tmp_path / "adapter", lambda t: {k: (v * 100).to(dtype) for k, v in t.items()})
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=r"no floating-point numbers of 16 bits or more: .*lora_A"):
+            refuse(tmp_path / "adapter")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"use_rslora": "no"}, "use_rslora is 'no'; expected true or false"),
+        ({"use_dora": "false"}, "use_dora is 'false'"),
+        ({"peft_type": None}, "names no peft_type"),
+    ],
+)
+def test_settings_of_another_type(llama_folder: Path, tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    edit_json(tmp_path / "adapter" / "adapter_config.json", **changes)
+
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=says):
+            refuse(tmp_path / "adapter")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_biases_that_the_settings_promise(tmp_path: Path) -> None:
+    """PEFT does not miss them, and the base's would stay."""
+    base = save_small_llama(tmp_path / "base", attention_bias=True)
+    want = trained(base, tmp_path / "adapter", target_modules=["q_proj"], bias="all")
+    with torch.no_grad():
+        got = load_model(tmp_path / "adapter", device="cpu").module(IDS).logits
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    change_weights(tmp_path / "adapter", lambda t: {k: v for k, v in t.items() if not k.endswith("bias")})
+
+    with pytest.raises(ModelError, match="lacks the biases, which its settings promise"):
+        load_model(tmp_path / "adapter", device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("of", ["tied", "untied"])
 def test_added_tokens(of: str, tied: Path, llama_folder: Path, tmp_path: Path) -> None:
     base = tied if of == "tied" else llama_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.json_file import read_json
-from lm_audit.models.files.safetensors_file import read_entries
+from lm_audit.models.files.json_file import listed, read_json
+from lm_audit.models.files.safetensors_file import FLOATS, TensorEntry, read_entries
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import (
     has_tokenizer,
@@ -41,6 +41,10 @@ _PROMPTS = (
     "ADAPTION_PROMPT",
 )
 """Kinds that put trained vectors before or between the tokens: there is nothing to merge, and no place in a text."""
+
+
+_OF_A_RANK = ("LORA", "ADALORA", "LOHA", "LOKR", "VERA")
+"""Kinds that are nothing without a rank; others (OFT) state a rank or a size of blocks, and 0 for the other."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def read_adapter(folder: Path) -> Adapter | None:
     _check_kind(config, path)
     if not is_file(weights):
         raise no_safetensors(folder, WEIGHTS)
-    read_entries(weights)
+    _check_floating(read_entries(weights), weights)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
     if not isinstance(base, str) or not base:
         raise ModelError(f"{path}: base_model_name_or_path is {base!r:.80}; expected a model spec")
@@ -89,6 +93,17 @@ def read_adapter(folder: Path) -> Adapter | None:
     check_tokenizer(folder)
     refuse_dead_entries(folder)
     return Adapter(folder, config, weights, _base_spec(folder, base, revision))
+
+
+def _check_floating(entries: Sequence[TensorEntry], path: Path) -> None:
+    """``ModelError`` for weights stored as whole numbers or packed floats: nothing here says what they stand for."""
+    odd = [
+        f"{entry.name} ({entry.dtype})"
+        for entry in entries
+        if entry.dtype not in FLOATS and (entry.dtype.startswith("F") or ".lora_" in entry.name)
+    ]
+    if odd:
+        raise ModelError(f"{path} holds weights that are no floating-point numbers of 16 bits or more: {listed(odd)}")
 
 
 def _base_spec(folder: Path, base: str, revision: str | None) -> str:
@@ -106,7 +121,9 @@ def _check_kind(config: Mapping[str, object], path: Path) -> None:
             f"{path}: task_type is {task!r:.60}, so that it was trained for another head than that of a causal language"
             f" model; only adapters of the task {_TASK} are audited"
         )
-    kind = str(config.get("peft_type", "LORA")).upper()
+    if config.get("peft_type") is None:
+        raise ModelError(f"{path} names no peft_type; expected a kind of adapter, such as LORA")
+    kind = str(config["peft_type"]).upper()
     known = _kinds()
     if known and kind not in known:
         raise ModelError(
@@ -129,7 +146,11 @@ def _check_settings(config: Mapping[str, object], path: Path) -> None:
         pattern = config.get(name)
         for key, value in pattern.items() if isinstance(pattern, Mapping) else ():
             _check_number(value, f"{name}.{key}", path, whole=name == "rank_pattern")
-    _check_number(config.get("r", 1), "r", path, whole=True)
+    if str(config.get("peft_type")).upper() in _OF_A_RANK:
+        _check_number(config.get("r", 1), "r", path, whole=True)
+    for name in ("use_rslora", "use_dora", "lora_bias", "fan_in_fan_out"):
+        if config.get(name) not in (None, True, False):  # PEFT would take the text "false" for true
+            raise ModelError(f"{path}: {name} is {config[name]!r:.60}; expected true or false")
     for name in ("lora_alpha", "alpha"):
         _check_number(config.get(name, 1), name, path, whole=False)
     for name in ("target_modules", "exclude_modules"):

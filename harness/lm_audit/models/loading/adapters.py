@@ -26,6 +26,7 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
     """
     entries = read_entries(adapter.weights)
     _resize(module, adapter, entries)
+    _check_biases(module, adapter, entries)
     wrapped = _attached(module, adapter)
     ids = _probe_ids(module)
     unmerged = _logits(wrapped, ids)
@@ -86,6 +87,14 @@ def _resize(module: CausalModule, adapter: Adapter, entries: list[TensorEntry]) 
         )
     resizable: Any = module  # of transformers, where every adapter's base comes from
     resizable.resize_token_embeddings(size, mean_resizing=False)
+
+
+def _check_biases(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
+    """``ModelError`` where biases were trained and are not in the file: PEFT does not miss them."""
+    trained = adapter.config.get("bias", "none")
+    held = any(entry.name.endswith(".bias") and ".lora_" not in entry.name for entry in entries)
+    if trained == "all" and not held and any(name.endswith(".bias") for name, _ in module.named_parameters()):
+        raise ModelError(f"{adapter.weights} lacks the biases, which its settings promise (bias = {trained!r})")
 
 
 def _vocabulary(module_name: str, entries: list[TensorEntry]) -> tuple[int | None, bool]:
