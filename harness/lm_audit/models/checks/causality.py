@@ -54,7 +54,9 @@ def prove_causal(module: CausalModule, name: str) -> None:
 def _probe_ids(module: CausalModule) -> list[int]:
     """Eight ids from the middle of the vocabulary, where no special token is likely to be."""
     config = module.config.get_text_config()
-    special = {getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "unk", "sep", "cls", "mask")}
+    stated = [getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "unk", "sep", "cls", "mask")]
+    # Several tokens end a text of many models (Llama 3.1, Gemma 3), whose config lists them.
+    special = {number for value in stated for number in (value if isinstance(value, list | tuple) else [value])}
     size = int(module.get_input_embeddings().num_embeddings)
     start = size // 3
     plain = [number for number in range(start, min(size, start + 64)) if number not in special]

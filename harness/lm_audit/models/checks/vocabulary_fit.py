@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from lm_audit.errors import ModelError
@@ -26,4 +28,27 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> None:
         raise ModelError(
             f"model {name}: its tokenizer has {len(needed)} tokens beyond its {rows} embeddings, as of another model: "
             f"{listed([f'{token!r:.40} ({number})' for token, number in sorted(needed.items(), key=lambda x: x[1])])}"
+        )
+
+
+def tell_ends(tokenizer: Tokenizer, ends: Iterable[int], rows: int, name: str) -> None:
+    """Warn of tokens that end a text of model ``name`` and cannot come, or that ordinary text is made of.
+
+    A ``generation_config.json`` of another model has such: texts would go on to their limit, or end at a letter.
+    """
+    beyond = sorted(number for number in ends if not 0 <= number < rows)
+    if beyond:
+        warnings.warn(
+            f"model {name}: its configs end texts at the tokens {listed([str(one) for one in beyond])}; its embeddings"
+            f" end at {rows - 1}, so that these never come",
+            stacklevel=2,
+        )
+    added: dict[str, Any] = getattr(tokenizer, "get_added_vocab", dict)()
+    marks = {*added.values(), *getattr(tokenizer, "all_special_ids", ())}
+    plain = sorted(number for number in ends if 0 <= number < rows and number not in marks)
+    if plain and marks:
+        tokens = [f"{number} ({tokenizer.convert_ids_to_tokens(number)!r:.40})" for number in plain]
+        warnings.warn(
+            f"model {name}: its configs end texts at {listed(tokens)}, which its tokenizer has for ordinary text",
+            stacklevel=2,
         )

@@ -15,7 +15,7 @@ from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.quantised import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
-from lm_audit.models.files.weight_files import has_tokenizer, refuse_dead_entries, weight_files
+from lm_audit.models.files.weight_files import has_tokenizer, left_out, refuse_dead_entries, weight_files
 from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.textfiles import is_file
 
@@ -63,6 +63,11 @@ class Checkpoint:
         return is_file(self.folder / CONFIG)
 
     @property
+    def left_weights(self) -> tuple[str, ...]:
+        """Files beside the model that look like weights of it and are not read."""
+        return left_out(self.folder, self.weights)
+
+    @property
     def quantised(self) -> bool:
         """Whether the weights are packed in a way that only transformers' own loader can undo."""
         return bool(self.config.get("quantization_config"))
@@ -86,7 +91,7 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     config = read_config(folder, trust_remote_code=trust_remote_code)
     check_quantised(config, folder)
     refuse_dead_entries(folder)
-    weights, entries = weight_files(folder)
+    weights, entries = weight_files(folder, config.get("transformers_weights"))
     check_plausible(config, entries, folder)
     _check_floating(config, entries, folder)
     if not has_tokenizer(folder):
@@ -101,6 +106,7 @@ def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ..
     transformers would take packed or rounded numbers (FP8, FP4) for the weights themselves.
     """
     if config.get("quantization_config"):
+        _check_scales(config, entries, folder)
         return
     odd = [
         f"{e.name} ({e.dtype})"
@@ -113,3 +119,23 @@ def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ..
             f" quantization_config that says"
             f" what they stand for: {listed(odd)}"
         )
+
+
+def _check_scales(config: Mapping[str, object], entries: tuple[TensorEntry, ...], folder: Path) -> None:
+    """``ModelError`` for weights of the method "fp8" without their scale: transformers would take a scale of 1."""
+    settings = config.get("quantization_config")
+    if not isinstance(settings, Mapping) or settings.get("quant_method") != "fp8":
+        return
+    names = {entry.name for entry in entries}
+    lacking = [
+        entry.name
+        for entry in entries
+        if entry.dtype.startswith("F8") and "scale" not in entry.name and not _scales_of(entry.name) & names
+    ]
+    if lacking:
+        raise ModelError(f"{folder}: weights in FP8 without their scales: {listed(lacking)}")
+
+
+def _scales_of(name: str) -> set[str]:
+    stems = {name, name.removesuffix(".weight")}
+    return {f"{stem}{joint}{ending}" for stem in stems for joint in "._" for ending in ("scale_inv", "scale")}

@@ -42,12 +42,24 @@ def _check_length(value: Any, path: Path) -> None:
         raise ModelError(f"{path}: model_max_length is {value!r:.60}; expected a number above 0")
 
 
+def _refuse_shared_ids(content: Mapping[str, object], path: Path) -> None:
+    """``ModelError`` where two pieces of text are one token: one of them would be read as the other."""
+    model = content.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else None
+    if not isinstance(vocabulary, Mapping):
+        return
+    owners: dict[object, str] = {}
+    for token, number in vocabulary.items():
+        if isinstance(number, int) and owners.setdefault(number, token) != token:
+            raise ModelError(f"{path}: {owners[number]!r:.40} and {token!r:.40} are both the token {number}")
+
+
 @once_unchanged
 def _check_readable(path: Path) -> None:
     """Read the file as transformers will."""
     from tokenizers import Tokenizer
 
-    read_json(path)
+    _refuse_shared_ids(read_json(path), path)
     try:
         Tokenizer.from_file(str(path))
     except (KeyboardInterrupt, SystemExit, MemoryError):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import listed, read_json
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+from lm_audit.models.loading.identity.digests import weights_digest
 from lm_audit.shared.textfiles import is_file
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
+_SHARD = re.compile(r"(pytorch_)?model\b.*\.safetensors$")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _TOKENIZER_FILES = (
     "tokenizer.json",
@@ -61,31 +65,82 @@ def has_whole_model(folder: Path) -> bool:
     return any(is_file(folder / name) for name in (WHOLE, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json"))
 
 
-def weight_files(folder: Path) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
-    """The safetensors files of the model in ``folder`` and all their tensors.
+def weight_files(folder: Path, named: object = None) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
+    """The safetensors files of the model in ``folder`` and all their tensors, as transformers chooses them.
 
-    Raises ``ModelError`` where there are none, a shard is absent, or the index and the shards contradict each other.
+    ``named``: the file or index that the config names itself (``transformers_weights``). Raises ``ModelError`` where
+    there are none, a shard is absent, the index and the shards contradict each other, or a second model lies beside.
     """
+    if named is not None:
+        name = _plain_name(named, folder / "config.json")
+        if not is_file(folder / name):
+            raise ModelError(f"{folder / 'config.json'}: transformers_weights names {name}, which is not there")
+        return _sharded(folder, name) if name.endswith(".index.json") else _whole(folder / name)
     if is_file(folder / WHOLE):
-        return (folder / WHOLE,), tuple(read_entries(folder / WHOLE))
+        found = _whole(folder / WHOLE)
+        _refuse_another(folder, found)
+        return found
     if not is_file(folder / INDEX):
         raise no_safetensors(folder, WHOLE)
-    places = shard_map(folder)
+    return _sharded(folder, INDEX)
+
+
+def left_out(folder: Path, taken: Sequence[Path]) -> tuple[str, ...]:
+    """Names of files of ``folder`` that look like weights of the model and are none of those ``taken``."""
+    names = {path.name for path in taken}
+    return tuple(sorted(path.name for path in folder.iterdir() if _SHARD.match(path.name) and path.name not in names))
+
+
+def _whole(path: Path) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
+    return (path,), tuple(read_entries(path))
+
+
+def _sharded(folder: Path, index: str) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
+    places = shard_map(folder, index)
     missing = sorted(name for name in set(places.values()) if not is_file(folder / name))
     if missing or not places:
-        raise ModelError(f"{folder / INDEX} names files that are not there: {listed(missing) or 'it names none'}")
+        raise ModelError(f"{folder / index} names files that are not there: {listed(missing) or 'it names none'}")
     files = tuple(folder / name for name in sorted(set(places.values())))
     held = [(file, entry) for file in files for entry in read_entries(file)]
-    _check_places(folder / INDEX, places, held)
+    _check_places(folder / index, places, held)
     return files, tuple(entry for _, entry in held)
 
 
-def shard_map(folder: Path) -> dict[str, str]:
+def _plain_name(named: object, path: Path) -> str:
+    endings = (".safetensors", ".safetensors.index.json")
+    if not isinstance(named, str) or Path(named).name != named or "\0" in named or not named.endswith(endings):
+        raise ModelError(
+            f"{path}: transformers_weights is {named!r:.80}; expected the name of a safetensors file, or of an index of"
+            " such, beside it"
+        )
+    return named
+
+
+def _refuse_another(folder: Path, whole: tuple[tuple[Path, ...], tuple[TensorEntry, ...]]) -> None:
+    """``ModelError`` where shards of another model lie beside a whole one, which transformers would take in silence."""
+    if not is_file(folder / INDEX):
+        return
+    names = set(shard_map(folder).values())
+    if names <= {WHOLE} or not all(is_file(folder / name) for name in names):
+        return
+    files, entries = _sharded(folder, INDEX)
+    if _shapes(entries) != _shapes(whole[1]) or weights_digest(files) != weights_digest(whole[0]):
+        raise ModelError(
+            f"{folder} holds two models: the weights in {WHOLE} are not those of the shards that {INDEX} names; take"
+            " one of them out of the folder"
+        )
+
+
+def _shapes(entries: Iterable[TensorEntry]) -> set[tuple[str, str, tuple[int, ...]]]:
+    return {(entry.name, entry.dtype, entry.shape) for entry in entries}
+
+
+def shard_map(folder: Path, index: str = INDEX) -> dict[str, str]:
     """Tensor name -> file name, from the index of a sharded checkpoint; ``ModelError`` where that is damaged."""
-    path = folder / INDEX
-    index = read_json(path)
-    places = index.get("weight_map")
-    if not isinstance(index.get("metadata"), dict):  # transformers reads it
+    path = folder / index
+    values = read_json(path)
+    places = values.get("weight_map")
+    if not isinstance(values.get("metadata"), dict):  # transformers reads it
         raise ModelError(f"{path} has no metadata; expected an object, be it empty")
     if not isinstance(places, dict):
         raise ModelError(f"{path}: weight_map is a {type(places).__name__}; expected tensor names and their files")

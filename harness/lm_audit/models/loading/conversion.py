@@ -79,5 +79,6 @@ def _small_files(checkpoint: Checkpoint) -> list[Path]:
 def _copy_small_files(checkpoint: Checkpoint, dtype: str, folder: Path) -> None:
     for path in _small_files(checkpoint):
         shutil.copyfile(path, folder / path.name)
-    config = {key: value for key, value in checkpoint.config.items() if key != "torch_dtype"} | {"dtype": dtype}
+    gone = ("torch_dtype", "transformers_weights")
+    config = {key: value for key, value in checkpoint.config.items() if key not in gone} | {"dtype": dtype}
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")

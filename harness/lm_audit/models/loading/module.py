@@ -14,7 +14,8 @@ import torch
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
-from lm_audit.models.checks.vocabulary_fit import check_vocabulary
+from lm_audit.models.checks.unread_settings import tell_unread
+from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
 from lm_audit.models.compat import unread_rotations
 from lm_audit.models.context import text_config
@@ -24,7 +25,12 @@ from lm_audit.models.files.class_names import unknown_classes
 from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.devices import torch_dtype
-from lm_audit.models.loading.identity.digests import code_digest, nonfinite_tensors, weights_digest
+from lm_audit.models.loading.identity.digests import (
+    code_digest,
+    nonfinite_tensors,
+    weights_digest,
+    zero_tensors,
+)
 from lm_audit.models.loading.placement import DeviceMap, placement, places
 from lm_audit.models.loading.quiet import quiet_transformers
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -61,6 +67,11 @@ def load_module(
             " (to audit it, name a folder that holds the adapter alone)",
             stacklevel=2,
         )
+    if left := checkpoint.left_weights:
+        warnings.warn(
+            f"{checkpoint.folder}: {listed(left)} beside the model's weights are not read",
+            stacklevel=2,
+        )
     with _without_adapter(folder) as plain:
         module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code, where)
     module = module.eval().requires_grad_(False)
@@ -72,6 +83,13 @@ def load_module(
         warnings.warn(
             f"{checkpoint.folder / 'config.json'} names the class {stray}, which transformers does not know:"
             f" {type(module).__name__} is taken, by its model_type {checkpoint.config['model_type']!r}",
+            stacklevel=2,
+        )
+    tell_unread(checkpoint.config, module, str(checkpoint.folder / "config.json"))
+    if empty := [tensor for file in checkpoint.weights for tensor in zero_tensors(file)]:
+        warnings.warn(
+            f"{_where(name, checkpoint.folder)}: nothing but zeros in {listed(empty)}, as in a file that was not"
+            " written to its end",
             stacklevel=2,
         )
     files = [*checkpoint.weights, *([adapter.weights] if adapter else [])]
@@ -122,6 +140,7 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
 def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> LanguageModel:
     """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
     from lm_audit.models.files.quantised import quantised_by
+    from lm_audit.models.generation.stopping import end_ids
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.loading.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest
 
@@ -133,6 +152,7 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
         weights += f" {code_digest(source.checkpoint.folder)}"
     fingerprint = combine_fingerprint(weights, settings_digest(module), tokenizer_digest(tokenizer))
     model = LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+    tell_ends(tokenizer, end_ids(model), module.get_input_embeddings().num_embeddings, source.spec.text)
     model.quantised_by = quantised_by(source.checkpoint.config)
     return model
 

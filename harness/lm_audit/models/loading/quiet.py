@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 _TOLD = re.compile(
-    r"\b(weights?|tied?|tying|checkpoint|parameters? .*initiali[sz]ed|tensors?)\b|`rope_parameters`",
+    r"\b(weights?|tied?|tying|checkpoint|parameters? .*initiali[sz]ed|tensors?)\b"
+    r"|Unrecognized keys in `rope_parameters`|`rope_parameters`'s \w+ field",
     re.IGNORECASE,
 )
 """What concerns weights, and rotary settings that are passed over or make no sense."""

@@ -53,8 +53,17 @@ def tensor_digests(path: Path) -> list[str]:
 
 
 def nonfinite_tensors(path: Path) -> list[str]:
-    """Names of the tensors of a safetensors file that hold NaN or Inf; found while they are hashed, and remembered."""
-    found: list[str] = json.loads(_remembered("nonfinite", path, lambda: json.dumps(_find_nonfinite(path))))
+    """Names of the tensors of a safetensors file that hold NaN or Inf; remembered."""
+    return _odd_tensors(path)["nonfinite"]
+
+
+def zero_tensors(path: Path) -> list[str]:
+    """Names of the matrices of a safetensors file that hold nothing but zeros; remembered."""
+    return _odd_tensors(path)["zero"]
+
+
+def _odd_tensors(path: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(_remembered("odd", path, lambda: json.dumps(_find_odd(path))))
     return found
 
 
@@ -81,9 +90,25 @@ def _hash_span(descriptor: int, entry: TensorEntry) -> str:
     return digest.hexdigest()
 
 
-def _find_nonfinite(path: Path) -> list[str]:
+def _find_odd(path: Path) -> dict[str, list[str]]:
     with path.open("rb") as file:
-        return [entry.name for entry in read_entries(path) if _has_nonfinite(file.fileno(), entry)]
+        entries = read_entries(path)
+        return {
+            "nonfinite": [entry.name for entry in entries if _has_nonfinite(file.fileno(), entry)],
+            "zero": [entry.name for entry in entries if _is_zero_matrix(file.fileno(), entry)],
+        }
+
+
+def _is_zero_matrix(descriptor: int, entry: TensorEntry) -> bool:
+    """Whether a matrix holds only zeros; biases and scales often do."""
+    if entry.dtype not in _EXPONENTS or len(entry.shape) < 2 or entry.numel == 0 or "bias" in entry.name:
+        return False
+    kind, _ = _EXPONENTS[entry.dtype]
+    for start in range(entry.start, entry.stop, _BLOCK):
+        values = np.frombuffer(os.pread(descriptor, min(_BLOCK, entry.stop - start), start), dtype=kind)
+        if bool((values << 1).any()):  # without the sign: -0 is 0 too
+            return False
+    return True
 
 
 def _has_nonfinite(descriptor: int, entry: TensorEntry) -> bool:

@@ -29,6 +29,7 @@ _VOLATILE = frozenset(
         "dtype",
         "torch_dtype",
         "transformers_version",
+        "transformers_weights",
         "use_cache",
         "id2label",
         "label2id",

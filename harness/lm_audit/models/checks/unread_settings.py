@@ -1,0 +1,84 @@
+"""Settings of a config.json that the class of its model does not read: misspelt ones, and those of another make."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.context import text_config
+from lm_audit.models.files.json_file import listed
+from lm_audit.models.loading.quiet import quiet_transformers
+
+_LIKE = 0.85
+_OF_EFFECT: dict[str, tuple[object, ...]] = {
+    "sliding_window": (0,),
+    "final_logit_softcapping": (0,),
+    "attn_logit_softcapping": (0,),
+    "logit_scale": (1,),
+    "logits_scaling": (1,),
+    "embedding_multiplier": (1,),
+    "residual_multiplier": (1,),
+    "attention_multiplier": (1,),
+    "scale_emb": (1,),
+    "scale_depth": (1,),
+    "clip_qkv": (0,),
+    "alibi": (False,),
+    "qk_norm": (False,),
+    "use_qk_norm": (False,),
+    "query_pre_attn_scalar": (),
+    "attention_chunk_size": (0,),
+    "parallel_attn": (False,),
+    "use_parallel_residual": (False,),
+}
+"""Settings that change every answer of the makes that know them, and the values at which they change none."""
+
+
+def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> None:
+    """Warn of settings in ``config`` (as the file at ``where`` states it) that are no field of the model's own class.
+
+    Of those only such as change answers elsewhere, and those that look like a field that is not stated.
+    """
+    made: Any = text_config(module.config)
+    if not dataclasses.is_dataclass(made) or config.get("auto_map"):
+        return
+    part = config.get("text_config")
+    stated = part if made is not module.config and isinstance(part, Mapping) else config
+    fields = {field.name for field in dataclasses.fields(made)}
+    known = fields | set(getattr(made, "attribute_map", {})) | _base_names(made)
+    stray = [key for key, value in stated.items() if key not in known and value is not None]
+    unread = [f"{key} = {stated[key]!r:.40}" for key in stray if _has_effect(key, stated)]
+    if unread:
+        warnings.warn(
+            f"{where} states {listed(unread)}, which {type(module).__name__} does not know: is it of another make?",
+            stacklevel=3,
+        )
+    absent = sorted(name for name in fields - set(stated) if not name.startswith("_"))
+    for key in stray:
+        like = [] if key in _OF_EFFECT else get_close_matches(key, absent, 1, _LIKE)
+        if like and not str(key).endswith(like[0]) and getattr(made, like[0], None) != stated[key]:
+            warnings.warn(
+                f"{where} states {key!r:.60}, which {type(module).__name__} does not know; {like[0]} is not stated and"
+                f" is {getattr(made, like[0], None)!r:.40}: is that meant?",
+                stacklevel=3,
+            )
+
+
+def _has_effect(key: str, stated: Mapping[str, Any]) -> bool:
+    if key not in _OF_EFFECT or stated[key] in _OF_EFFECT[key]:
+        return False
+    return key != "sliding_window" or bool(stated.get("use_sliding_window", True))
+
+
+def _base_names(made: Any) -> set[str]:
+    """What a configuration has beside its fields: properties, what it sets itself, and what all have in common."""
+    from transformers import PreTrainedConfig
+
+    names = set(dir(type(made))) | set(PreTrainedConfig().to_dict())
+    with suppress(Exception), quiet_transformers():  # a configuration may have no defaults
+        names |= set(type(made)().to_dict())
+    return names

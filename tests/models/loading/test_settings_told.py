@@ -1,0 +1,166 @@
+"""What a folder states and its model does not take up, or what looks like damage, is told when it loads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
+
+from lm_audit.errors import ModelError
+from lm_audit.models import check_spec, load_model
+from lm_audit.models.checks.unread_settings import tell_unread
+from tests.models.small_models import edit_json
+
+
+@pytest.fixture
+def folder(llama_folder: Path, tmp_path: Path) -> Path:
+    """A copy of a good model folder, to be spoilt."""
+    return shutil.copytree(llama_folder, tmp_path / "spoilt")
+
+
+def told(folder: Path) -> list[str]:
+    """The warnings with which a folder loads."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        load_model(folder, device="cpu")
+    return [str(one.message) for one in heard if not issubclass(one.category, FutureWarning | DeprecationWarning)]
+
+
+def edit_weights(folder: Path, change: Any) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: change(name, value) for name, value in weights.items()}, folder / "model.safetensors")
+
+
+def test_a_good_folder_tells_nothing(folder: Path) -> None:
+    assert told(folder) == []
+
+
+def test_a_config_may_list_several_ends(folder: Path) -> None:
+    """As those of Llama 3.1 and Gemma 3 do; such a folder could not be loaded."""
+    edit_json(folder / "config.json", eos_token_id=[2, 1])
+
+    assert told(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "ends", "says"),
+    [
+        ("generation_config.json", 128009, "end texts at the tokens 128009; its embeddings end at 258"),
+        ("generation_config.json", [2, 300, 301], "at the tokens 300, 301; its embeddings end at 258"),
+        ("config.json", [2, 5000], "at the tokens 5000"),
+        ("config.json", 40, r"end texts at 40 \('.'\), which its tokenizer has for ordinary text"),
+        ("generation_config.json", 41, "at 41 .* ordinary text"),
+    ],
+)
+def test_ends_of_another_model(folder: Path, file: str, ends: Any, says: str) -> None:
+    path = folder / file
+    path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | {"eos_token_id": ends}))
+
+    with pytest.warns(UserWarning, match=says):
+        load_model(folder, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"sliding_window": 4}, "states sliding_window = 4, which LlamaForCausalLM does not know"),
+        ({"logit_scale": 0.1, "final_logit_softcapping": 5.0}, "logit_scale = 0.1, final_logit_softcapping = 5.0"),
+        ({"rms_norm_epsilon": 1e-2, "rms_norm_eps": None}, "'rms_norm_epsilon', .*; rms_norm_eps is not stated"),
+        ({"attention_biass": True, "attention_bias": None}, "'attention_biass', .*; attention_bias is not stated"),
+    ],
+    ids=str,
+)
+def test_settings_that_the_class_does_not_know(folder: Path, changes: dict[str, Any], says: str) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+
+    with pytest.warns(UserWarning, match=says):
+        load_model(folder, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sliding_window": None, "pretraining_tp": 1, "logit_scale": 1.0, "use_qk_norm": False},
+        {"sliding_window": 4096, "use_sliding_window": False},
+        {"my_own_note": "made on a Tuesday", "torch_dtype": "float32", "quantization": None},
+        {"rms_norm_epsilon": 1e-2},
+    ],
+    ids=str,
+)
+def test_settings_that_change_nothing(folder: Path, changes: dict[str, Any]) -> None:
+    edit_json(folder / "config.json", **changes)
+
+    assert told(folder) == []
+
+
+def test_matrices_of_zeros(folder: Path) -> None:
+    edit_weights(folder, lambda name, value: value * -0.0 if "k_proj" in name else value)
+
+    with pytest.warns(UserWarning, match=r"nothing but zeros in model\.layers\.0\.self_attn\.k_proj\.weight, .*1"):
+        load_model(folder, device="cpu")
+
+
+def test_fp8_without_its_scales(folder: Path) -> None:
+    """transformers would take a scale of 1."""
+    edit_weights(folder, lambda name, value: value.to(torch.float8_e4m3fn) if "k_proj" in name else value)
+    settings = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
+    edit_json(folder / "config.json", quantization_config=settings)
+
+    with pytest.raises(ModelError, match=r"FP8 without their scales: model\.layers\.0\.self_attn\.k_proj\.weight"):
+        check_spec(folder)
+    weights = load_file(folder / "model.safetensors")
+    scales = {f"{name}_scale_inv": torch.ones(1, 1) for name in weights if "k_proj" in name}
+    save_file(weights | scales, folder / "model.safetensors")
+    check_spec(folder)
+
+
+def test_two_pieces_of_text_that_are_one_token(folder: Path) -> None:
+    content = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"]
+    first, second = list(vocabulary)[100:102]
+    vocabulary[second] = vocabulary[first]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+    with pytest.raises(ModelError, match=rf"tokenizer\.json: .* are both the token {vocabulary[first]}"):
+        check_spec(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [
+        ("gpt_neox", {"rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": True}),
+        ("phi", {"partial_rotary_factor": 0.4, "qk_layernorm": False, "rope_theta": 10000.0}),
+        (
+            "stablelm",
+            {"rope_pct": 0.25, "norm_eps": 1e-5, "rotary_scaling_factor": 1.0, "use_parallel_residual": False},
+        ),
+        ("qwen2", {"sliding_window": 131072, "use_sliding_window": False, "use_mrope": False}),
+        ("gemma2", {"hidden_act": "gelu_pytorch_tanh", "sliding_window_size": 4096, "cache_implementation": "hybrid"}),
+        ("gemma3_text", {"rope_local_base_freq": 10000, "sliding_window_pattern": 6, "final_logit_softcapping": None}),
+        ("gpt2", {"n_ctx": 1024, "summary_type": "cls_index", "task_specific_params": {}}),
+        ("gpt_oss", {"experts_per_token": 4, "initial_context_length": 4096, "sliding_window": 128}),
+        ("cohere", {"logit_scale": 0.0625, "use_qk_norm": False, "model_max_length": 131072}),
+        ("falcon", {"alibi": False, "multi_query": True, "parallel_attn": True, "n_head": 8}),
+        ("granite", {"attention_multiplier": 0.0156, "embedding_multiplier": 12.0, "logits_scaling": 8.0}),
+        ("opt", {"activation_dropout": 0.0, "prefix": "</s>", "_remove_final_layer_norm": False}),
+    ],
+)
+def test_settings_that_published_models_have(
+    kind: str, stated: dict[str, Any], recwarn: pytest.WarningsRecorder
+) -> None:
+    config = AutoConfig.for_model(kind, **stated)
+    module: Any = SimpleNamespace(config=config)
+
+    tell_unread({"model_type": kind, **stated}, module, "config.json")
+
+    assert [str(one.message) for one in recwarn.list if one.category is UserWarning] == []
