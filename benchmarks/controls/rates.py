@@ -24,7 +24,7 @@ from designs import Design
 
 from lm_audit.stats import clopper_pearson
 
-AUDITS = ("privacy", "leakage", "bias", "needle", "faithfulness")
+AUDITS = ("privacy", "leakage", "bias", "needle", "faithfulness", "reporting")
 PORTION = 250
 """Runs of one task, each with a seed of its own."""
 

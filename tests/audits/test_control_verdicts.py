@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 
 from lm_audit.audits.faithfulness.controls.deletion_control import SCORES, judged
 from lm_audit.audits.faithfulness.controls.known_sources import few, most
+from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.controls.expected import negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Half, Planted, made_up_items
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf
@@ -22,7 +23,6 @@ from lm_audit.audits.privacy.measure.blind import blind_baseline
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.toy.criterion import TrainingRecord
-from lm_audit.stats import mean_interval
 from lm_audit.stats.estimate import Estimate
 
 N = 24
@@ -37,7 +37,8 @@ def p_value(p: float) -> Estimate:
 
 
 def effect(values: np.ndarray[Any, Any], p: float) -> Effect:
-    return Effect(mean_interval(values, n_resamples=199, seed=0), p_value(p), p_value(p), p_value(0.1))
+    mean = mean_of(values, ["made-up"] * N, unit="nats a byte", seed=0, chance=0.0, kind="differences")
+    return Effect(mean, p_value(p), p_value(p), p_value(0.1))
 
 
 def half(p: float, values: np.ndarray[Any, Any], before: float, first: int) -> Half:
@@ -47,6 +48,7 @@ def half(p: float, values: np.ndarray[Any, Any], before: float, first: int) -> H
     return Half(items, effect(values, p), effect(untouched, before), values, untouched, p, p, 0.0002, 0.01, published)
 
 
+FOUND_BY = {"seen": 1e-5, "unseen": 0.5}
 SOUND = Planted(
     half(1e-5, EFFECTS, 0.4, 0), half(0.5, 0.01 * RNG.normal(size=N), 0.6, N), RECORD,
     completion_p=1e-5, membership_p=1e-6,
@@ -126,7 +128,7 @@ def test_scores_that_a_plain_pass_does_not_give_and_questions_all_alike_fail_bot
     exactly = np.r_[EFFECTS[: N // 2], np.full(N - N // 2, EFFECTS[0])]
     unknown = np.where(np.arange(N) < N // 2 - 1, EFFECTS, np.nan)
     for values, passed in ((few, False), (exactly, True), (unknown, False)):
-        verdict = control(judge(with_half(side, differences=values)))
+        verdict = control(judge(with_half(side, differences=values, effect=effect(values, FOUND_BY[side]))))
         assert ("different effects of 24 questions" in verdict.observed) is not passed
         assert passed or not verdict.passed
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lm_audit.audits.bias.benchmarks import public_controls
 from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
 from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
 from lm_audit.audits.bias.benchmarks.public_controls import public_control
@@ -22,6 +23,7 @@ from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.benchmarks.wino import answered as wino_answered
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid.controls import cases as grid_controls
+from lm_audit.audits.bias.grid.controls import planted
 from lm_audit.audits.bias.grid.controls.cases import control_evidence
 from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.bias.grid.measurement import measure_grid
@@ -32,6 +34,7 @@ from lm_audit.stats import Estimate, crossed_contrast
 from lm_audit.stats.bootstrap import clustered
 from lm_audit.stats.means import crossed, two_way
 from lm_audit.stats.means import disparity as disparity_test
+from tests.audits.reporting_faults import CHANCES, COUNTS, WIDTHS
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 TEMPLATES = tomllib.loads((FIXTURES / "nonce_en.toml").read_text())["templates"]
@@ -325,6 +328,66 @@ def test_a_p_value_that_is_not_that_of_the_cells_is_noticed(
     monkeypatch.setattr(grid_controls, "all_contrasts", made)
     verdict = run("meaningless-names", tiny)
     assert not verdict.passed and "its cells give" in verdict.observed
+
+
+def _grid_changed(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """What was measured of the grid, put through ``change``."""
+
+    def put(monkeypatch: pytest.MonkeyPatch) -> None:
+        honest = measure_grid
+        monkeypatch.setattr(grid_controls, "measure_grid", lambda *words, **options: change(honest(*words, **options)))
+
+    return put
+
+
+def _one_draw_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed of the names is ignored: every template gets the same two."""
+    honest = planted.nonce_names
+    monkeypatch.setattr(planted, "nonce_names", lambda n, *, seed: honest(2, seed=seed) * (n // 2))
+
+
+def _public_rows(change: Callable[[list[Any]], list[Any]]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The rows of a public set, put through ``change`` before they are scored."""
+
+    def put(monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("crows_pairs", "stereoset", "winobias"):
+            honest = getattr(public_controls, name)
+            monkeypatch.setattr(
+                public_controls, name, lambda model, rows, _=honest, **options: _(model, change(rows), **options)
+            )
+
+    return put
+
+
+GRID = ("planted-preference", "meaningless-names")
+REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
+    **{fault: (apply, CONTROLS) for fault, apply in (WIDTHS | CHANCES | COUNTS).items()},
+    "cells shifted by one template": (
+        _grid_changed(lambda found: replace(found, logprobs=np.roll(found.logprobs, 1, axis=0))),
+        GRID,
+    ),
+    "one draw of names for all templates": (_one_draw_for_all, ("meaningless-names",)),
+    "one side's cells are the other's": (
+        _grid_changed(lambda found: replace(found, logprobs=found.logprobs[:, [0] * found.logprobs.shape[1]])),
+        GRID,
+    ),
+    "half of the rows not scored": (_public_rows(lambda rows: rows[::2]), ("made-rows",)),
+    "rows shifted by one": (_public_rows(lambda rows: [*rows[1:], *rows[:1]]), ("made-rows",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "control"), [(fault, name) for fault, (_, guards) in REPORTED.items() for name in guards]
+)
+def test_faults_between_cells_and_report_are_noticed(
+    fault: str, control: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    REPORTED[fault][0](monkeypatch)
+    try:
+        passed = run(control, tiny).passed
+    except ValueError:  # Rows that do not fit each other: an error on the way is noticed, too.
+        passed = False
+    assert not passed
 
 
 def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,6 +28,7 @@ from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
+from tests.audits.reporting_faults import CHANCES, COUNTS, WIDTHS
 from tests.present import present
 
 SCORE = LanguageModel.loglikelihood
@@ -140,6 +141,11 @@ def cheating(cls: type[Orders], features: int, gold: Sequence[int], rng: np.rand
 
 MAKE_ORDERS = Orders.of
 
+
+def one_draw_for_all(cls: type[Orders], features: int, gold: Sequence[int], rng: np.random.Generator) -> Orders:
+    return MAKE_ORDERS(features, gold, np.random.default_rng(0))
+
+
 INSTRUMENT: dict[str, tuple[Fault, set[str]]] = {
     "scorer: off by one token": (asked(lambda prefix, target: (prefix[:-1], target)), {"planted", "random"}),
     "scorer: prompt ignored": (asked(lambda prefix, target: (prefix[:1], target)), {"planted", "randomised", "random"}),
@@ -169,6 +175,7 @@ INSTRUMENT: dict[str, tuple[Fault, set[str]]] = {
     "deletion: off by one token": ((deletion.DeletionTest, "_states", one_token_late), {"random"}),
     "deletion: overwrites nothing": ((Perturbations, "totals", overwrites_nothing), {"random"}),
     "random attributions that know the answer": ((Orders, "of", classmethod(cheating)), {"random"}),
+    "one draw for all samples": ((Orders, "of", classmethod(one_draw_for_all)), {"random"}),
     "weights are not randomised": ((controls, "randomised", lambda model, layers, seed: model), {"randomised"}),
     "correlation: constant": (correlation(lambda value: 0.0), {"randomised"}),
     "correlation: one": (correlation(lambda value: 1.0), {"randomised"}),
@@ -194,6 +201,12 @@ BOOKKEEPING: dict[str, tuple[Mixed, set[str]]] = {
 }
 
 
+REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
+    **{fault: (apply, set(CONTROLS)) for fault, apply in (WIDTHS | COUNTS).items()},
+    "chance levels 0.1 up": (CHANCES["chance levels 0.1 up"], {"planted", "randomised"}),
+}
+
+
 def cells(table: Mapping[str, tuple[Fault | Mixed, set[str]]]) -> list[pytest.ParameterSet]:
     return [
         pytest.param(*cell, control, id=f"{name}-{control}")
@@ -214,6 +227,14 @@ def test_a_broken_instrument_is_noticed(
 ) -> None:
     where, name, broken = fault
     monkeypatch.setattr(where, name, broken)
+    assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
+
+
+@pytest.mark.parametrize(("fault", "control"), [(f, c) for f, (_, guards) in REPORTED.items() for c in sorted(guards)])
+def test_a_report_that_is_not_of_the_rows_is_noticed(
+    fault: str, control: str, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    REPORTED[fault][0](monkeypatch)
     assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
 
 

@@ -15,11 +15,14 @@ from lm_audit.audits.leakage import published_place_test
 from lm_audit.audits.leakage.controls import planted as planting
 from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
+from lm_audit.audits.leakage.half_option import completion
 from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
+from lm_audit.audits.leakage.orders import permutations
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.criterion import TrainingRecord
 from lm_audit.models.toy.tiny_model import tiny_model
+from tests.audits.reporting_faults import REPORTING
 
 KNOWN: dict[bytes, Any] = {}
 
@@ -199,6 +202,8 @@ BOOKS: dict[str, tuple[Callable[..., QuestionScores], bool, bool]] = {
     "metric of the sign reversed": (values_changed(lambda values, _: -values), True, False),
     "all items identical": (values_changed(lambda values, _: np.repeat(values[:1], len(values), axis=0)), True, True),
     "published order favoured": (values_changed(favoured), False, True),
+    "conditions shifted by one": (values_changed(lambda values, _: np.roll(values, 1, axis=1)), True, False),
+    "direction turned round": (values_changed(lambda values, _: values.max() - values), True, False),
 }
 
 
@@ -209,6 +214,54 @@ def test_faults_of_the_bookkeeping(trained: Trained, monkeypatch: pytest.MonkeyP
     positive, negative = passed(trained.measured())
     assert not (positive and by_positive) and not (negative and by_negative)
     assert not (positive and negative)
+
+
+# Faults between rows and report; those of a measurement that the audit makes of fewer or of other items.
+
+
+def _on_half_of_the_items(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        honest = getattr(planting, name)
+
+        def broken(model: Any, benchmark: Any, **options: Any) -> Any:
+            return honest(model, replace(benchmark, items=benchmark.items[::2]), **options)
+
+        patch.setattr(planting, name, broken)
+
+    return apply
+
+
+def _one_order_for_all(patch: pytest.MonkeyPatch) -> None:
+    """The seed of an item's own orders knows nothing of the item."""
+    patch.setattr(permutations, "item_rng", lambda item, seed: np.random.default_rng(seed))
+
+
+def _near_copies_turned_round(patch: pytest.MonkeyPatch) -> None:
+    honest = completion._row
+
+    def row(*words: Any) -> dict[str, Any]:
+        found = honest(*words)
+        return {**found, "near_copy": None if found["near_copy"] is None else not found["near_copy"]}
+
+    patch.setattr(completion, "_row", row)
+
+
+REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], bool, bool]] = {
+    **{fault: (apply, True, True) for fault, apply in REPORTING.items()},
+    "half of the questions ranked": (_on_half_of_the_items("option_order"), True, True),
+    "half of the questions completed": (_on_half_of_the_items("completions"), True, False),
+    "threshold of near copies turned round": (_near_copies_turned_round, True, False),
+    "half of the texts scored": (_on_half_of_the_items("text_likelihood"), True, False),
+    "one order for all questions": (_one_order_for_all, True, True),
+}
+
+
+@pytest.mark.parametrize("fault", REPORTED)
+def test_faults_of_the_report(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    apply, by_positive, by_negative = REPORTED[fault]
+    apply(monkeypatch)
+    positive, negative = passed(trained.measured())
+    assert not (positive and by_positive) and not (negative and by_negative)
 
 
 def test_halves_swapped(trained: Trained) -> None:

@@ -120,7 +120,9 @@ def test_the_planted_model_must_give_the_values_the_probability_it_was_built_to_
 
     answer = Answer("1", "eos", value_logprob=4 * (math.log(planted.SURE) + off), value_tokens=4, value_greedy=True)
     monkeypatch.setattr(planted, "planted_model", lambda: None)
-    monkeypatch.setattr(controls, "answered", lambda model, samples: [scored(50.0, 1.0, answer)])
+    monkeypatch.setattr(
+        controls, "answered", lambda model, samples: [scored(d, 1.0, answer) for d in controls.STUB_DEPTHS]
+    )
     control = controls.planted_control(0).control
     assert control is not None and control.passed is (off == 0.0)
-    assert "lowest score 1 of 1 samples" in control.observed
+    assert "lowest score 1 of 5 samples" in control.observed

@@ -12,6 +12,7 @@ import pytest
 import lm_audit.audits.needle.answers.evaluation as evaluation
 import lm_audit.audits.needle.controls.stubs as controls
 import lm_audit.audits.needle.grid.cells as cells
+import lm_audit.audits.needle.grid.cliff as cliff
 import lm_audit.audits.needle.haystack.fitting as fitting
 import lm_audit.audits.needle.samples.building as building
 import lm_audit.models.generation.prefix_reader as prefix_reader
@@ -24,6 +25,7 @@ from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from tests.audits.reporting_faults import COUNTS, WIDTHS
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 
@@ -125,6 +127,37 @@ def _length_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(building, "Fitter", lambda *given: sound(*given[:4], given[4] - 200, given[5]))
 
 
+def _scored(change: Callable[[list[Any]], list[Any]]) -> Fault:
+    """What the answers were found to hold, put through ``change``."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(controls, "answered", lambda model, samples: change(evaluation.answered(model, samples)))
+
+    return apply
+
+
+def _shifted(patch: pytest.MonkeyPatch) -> None:
+    """Each sample gets the scores of the one before."""
+
+    def answered(model: Any, samples: Any) -> Any:
+        found = evaluation.answered(model, samples)
+        moved = [found[-1], *found[:-1]]
+        return [replace(one, scores=other.scores) for one, other in zip(found, moved, strict=True)]
+
+    patch.setattr(controls, "answered", answered)
+
+
+def _threshold_turned(patch: pytest.MonkeyPatch) -> None:
+    """Lengths count while their accuracy is below the threshold."""
+
+    def leading(lengths: list[int], accuracy: Any, threshold: float, bound: str) -> int | None:
+        below = [length for length in lengths if (getattr(accuracy[length], bound) or 0.0) < threshold]
+        return below[-1] if below else None
+
+    patch.setattr(cliff, "_leading", leading)
+
+
+ALL = set(CONTROLS)
 FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
     "metric constant 0": (_scorers(lambda _: lambda *_: 0.0), {"reader", "middle", "planted", "planted-middle"}),
     "metric constant 1": (_scorers(lambda _: lambda *_: 1.0), {"middle", "planted-middle", "no-needle"}),
@@ -146,7 +179,17 @@ FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
     "always at the start": (_depth_ignored(0), {"middle", "planted-middle"}),
     "always in the middle": (_depth_ignored(50), {"middle", "planted-middle"}),
     "length not kept": (_length_ignored, {"reader"}),
+    "half of the samples lost": (_scored(lambda scored: scored[::2]), ALL),
+    "one side of the middle lost": (
+        _scored(lambda scored: [one for one in scored if one.depth >= 50]),
+        ALL - {"no-needle"},
+    ),
+    "samples counted twice": (_scored(lambda scored: [*scored, *scored]), ALL),
+    "scores shifted by one sample": (_shifted, {"middle", "planted-middle"}),
+    "threshold turned round": (_threshold_turned, {"reader", "middle"}),
+    **{fault: (apply, ALL) for fault, apply in (WIDTHS | COUNTS).items()},
 }
+"""Fault -> its guards. No metric of this audit has a chance level that could be wrong."""
 
 
 def passes(control: str, seed: int = 0) -> bool:

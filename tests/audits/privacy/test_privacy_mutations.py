@@ -17,11 +17,12 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from lm_audit.audits.privacy.audit import evidence_of, score_stages
+from lm_audit.audits.privacy.audit import blind_evidence, evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
 from lm_audit.audits.privacy.controls.trained_controls import PlantedMemory
 from lm_audit.audits.privacy.data.manifest import Manifest
+from lm_audit.audits.privacy.measure import membership
 from lm_audit.audits.privacy.measure import stage_scores as stagescores
 from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, separation
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
@@ -29,7 +30,9 @@ from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
+from lm_audit.stats import tpr_at_fpr
 from tests.audits.privacy.test_privacy_audit import scores_of
+from tests.audits.reporting_faults import CHANCES, COUNTS, REPORTING, WIDTHS
 from tests.present import present
 from tests.report.browser.first_screen import clean, told
 
@@ -156,6 +159,20 @@ def everything_extracted(table: pd.DataFrame, rng: np.random.Generator) -> pd.Da
     return table.assign(extracted_third=True)
 
 
+def half_of_the_twins_lost(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    twins = table[table["role"] == "control"]
+    return pd.concat([table[table["role"] == "member"], twins.iloc[::2]], ignore_index=True)
+
+
+def members_counted_twice(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return pd.concat([table, table[table["role"] == "member"]], ignore_index=True)
+
+
+def scores_shifted_by_one(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Each canary gets the score of the one before."""
+    return table.assign(span_mean_logprob=np.roll(table["span_mean_logprob"], 1))
+
+
 TABLE: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = {
     "labels shuffled": shuffled_labels,
     "label leaks into the score": leaked_label,
@@ -163,6 +180,9 @@ TABLE: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = 
     "metric's sign reversed": reversed_column,
     "extraction never": nothing_extracted,
     "extraction always": everything_extracted,
+    "half of the twins lost": half_of_the_twins_lost,
+    "members counted twice": members_counted_twice,
+    "scores shifted by one": scores_shifted_by_one,
 }
 
 TRAINED = {"often-repeated", "never-trained"}
@@ -174,6 +194,12 @@ NOTICED_BY = {
     "metric's sign reversed": TRAINED,
     "extraction never": {"often-repeated"},
     "extraction always": {"often-repeated"},
+    "half of the twins lost": {*TRAINED, "blind-baseline"},
+    "members counted twice": {*TRAINED, "blind-baseline"},
+    "scores shifted by one": TRAINED,
+    "threshold turned round": TRAINED,
+    **{fault: {*TRAINED, "blind-baseline"} for fault in (*WIDTHS, *CHANCES)},
+    **{fault: {*TRAINED, "blind-baseline", "known-scores"} for fault in COUNTS},
 }
 """Fault -> the controls that are its guards."""
 
@@ -181,7 +207,8 @@ NOTICED_BY = {
 def blind(memory: PlantedMemory) -> bool:
     """The base model's scores of members and twins, by the memory's unplanted canaries."""
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended]
-    return blind_baseline(trained_controls._scores(memory.model, [*pretended, *memory.twins])).verdict != "refuse"
+    manifest = Manifest((*pretended, *memory.twins), seed=0)
+    return present(blind_evidence(trained_controls._scores(memory.model, manifest.canaries), manifest).control).passed
 
 
 CONTROLS: dict[str, Callable[[PlantedMemory], bool]] = {
@@ -217,8 +244,25 @@ def test_faults_of_the_table_are_noticed(
     assert not CONTROLS[control](memory)
 
 
+@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in REPORTING for c in sorted(NOTICED_BY[f])])
+def test_faults_of_the_report_are_noticed(
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
+) -> None:
+    REPORTING[fault](monkeypatch)
+    assert not CONTROLS[control](memory)
+
+
+@pytest.mark.parametrize("control", sorted(NOTICED_BY["threshold turned round"]))
+def test_a_threshold_that_is_turned_round_is_noticed(
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, control: str
+) -> None:
+    """A member counts as told where it lies below the threshold of the lowest twins."""
+    monkeypatch.setattr(membership, "tpr_at_fpr", lambda members, twins, fpr: tpr_at_fpr(-members, -twins, fpr))
+    assert not CONTROLS[control](memory)
+
+
 def test_every_fault_has_a_guard_and_every_control_guards() -> None:
-    assert set(NOTICED_BY) == set(SCORER) | set(TABLE)
+    assert set(NOTICED_BY) == set(SCORER) | set(TABLE) | set(REPORTING) | {"threshold turned round"}
     assert set().union(*NOTICED_BY.values()) == set(CONTROLS)
 
 

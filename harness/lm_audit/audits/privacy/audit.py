@@ -17,13 +17,14 @@ from lm_audit.audits.privacy.data.manifest import Manifest, read_manifest
 from lm_audit.audits.privacy.data.prepare import comparison_documents
 from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_findings
 from lm_audit.audits.privacy.evidence.metric_sources import INSTABILITY, did_source, stage_source
-from lm_audit.audits.privacy.measure.blind import BlindBaseline, blind_baseline
+from lm_audit.audits.privacy.measure.blind import blind_baseline
 from lm_audit.audits.privacy.measure.membership import epsilon_bound, exposure_by_tier, exposures, membership
 from lm_audit.audits.privacy.measure.source_columns import source_metrics
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, StageScores, score_stage
 from lm_audit.audits.privacy.stages.four_stages import OnMessage
 from lm_audit.audits.privacy.stages.stage_inputs import stage_spec
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
+from lm_audit.audits.second_opinion import held_by_its_rows
 from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.shared.former_names import former_arguments
@@ -112,13 +113,15 @@ def load_stage(source: StageSource, device: str) -> LanguageModel:
 def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: ScoringOptions) -> Evidence:
     """The evidence made of the stages' scores."""
     evidence = Evidence("privacy", parameters=_parameters(scored, manifest, options))
-    blind = blind_baseline(scored["base"])
-    _record_blind(evidence, blind)
+    blind = blind_evidence(scored["base"], manifest)
+    evidence.metric("privacy.blind_baseline", blind.metrics["privacy.blind_baseline"], stage_source("base", "roc_auc"))
+    evidence.control = blind.control
+    evidence.notes += blind.notes
     for scores in scored.values():
         evidence.extend_rows(stage_rows(scores))
         for name, estimate in stage_metrics(scores, manifest, options.seed).items():
             evidence.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
-    if blind.verdict != "refuse":
+    if blind.control is not None and blind.control.passed:
         _record_attribution(evidence)
     for stage in scored:
         evidence.finding(*stage_findings(evidence, stage, f"privacy.{stage}."))
@@ -227,8 +230,11 @@ def _plain(value: float | None, name: str, n: int) -> Estimate:
     return Estimate(value, n=n, confidence=None, method=method, better=better(name))
 
 
-def _record_blind(evidence: Evidence, blind: BlindBaseline) -> None:
-    evidence.metric("privacy.blind_baseline", blind.auc, stage_source("base", "roc_auc"))
+def blind_evidence(base: StageScores, manifest: Manifest) -> Evidence:
+    """The blind baseline as a negative control: what the untouched base model says of members and twins."""
+    blind = blind_baseline(base)
+    evidence = Evidence("privacy", rows=stage_rows(base))
+    evidence.metric("privacy.blind_baseline", blind.auc, stage_source(base.stage, "roc_auc"))
     evidence.control = Control(
         "negative",
         passed=blind.verdict != "refuse",
@@ -237,6 +243,8 @@ def _record_blind(evidence: Evidence, blind: BlindBaseline) -> None:
     )
     if blind.verdict == "warn":
         evidence.notes.append(f"Blind baseline: {blind.reason}")
+    asked = [({"role": "member"}, len(manifest.members)), ({"role": "control"}, len(manifest.controls))]
+    return held_by_its_rows(evidence, counts=asked)
 
 
 def _record_attribution(evidence: Evidence) -> None:

@@ -19,6 +19,7 @@ from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
 from lm_audit.audits.bias.benchmarks.wino.coreference import CLOZE
 from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats, plain_ids, plain_texts
+from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.checks.agreement import nats_a_token
 from lm_audit.stats import Estimate
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 Made = Mapping[str, Sequence[Any]]
+
+DIFFERENCES = ("_bias", "_diff", "_gap")
+"""Parts of the names of metrics that compare two shares or two scores."""
 
 
 class _Findings:
@@ -53,6 +57,19 @@ class _Findings:
         found = evidence.metrics[name].value if name in evidence.metrics else None
         if found is None or not abs(found - known) <= 1e-6 * (1 + abs(known)):
             self.faults.append(f"{name} is {found}, its rows give {known:.4g}")
+
+    def reported(self, evidence: Evidence, rows: int, even: float) -> bool:
+        """Every number of a set's evidence, which must follow from ``rows`` rows by another route.
+
+        ``even``: the share that each answer has where all are alike; differences between shares have 0. Whether there
+        are as many rows as were asked for, so that they can be compared one by one.
+        """
+        self.compared += len(evidence.metrics)
+        levels = {name: 0.0 if any(word in name for word in DIFFERENCES) else even for name in evidence.metrics}
+        told = {name for name, estimate in evidence.metrics.items() if estimate.chance is not None}
+        chances = {name: level for name, level in levels.items() if name in told}
+        self.faults += misreported(evidence, chances=chances, counts=[({}, rows)])
+        return len(evidence.rows) == rows
 
 
 def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Evidence:
@@ -101,6 +118,8 @@ def _crows(model: LanguageModel, pairs: Sequence[Sequence[str]], findings: _Find
         )
         known.append((totals[number, more], totals[number, 1 - more]))
     evidence = crows_pairs(model, rows, seed=seed)
+    if not findings.reported(evidence, len(rows), 100 / 2):
+        return
     lengths = [len(one) for one in scores]
     for side, name in enumerate(("more", "less")):
         found = [row[f"total_{name}"] / row[f"tokens_{name}"] for row in evidence.rows]
@@ -130,6 +149,8 @@ def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings
         sentences = [{"sentence": text, "gold_label": labels[i]} for i, text in enumerate(item["candidates"])]
         rows.append({"target": f"t{number}", "bias_type": "x", "context": item["context"], "sentences": sentences})
     evidence = stereoset(model, rows, seed=seed)
+    if not findings.reported(evidence, len(rows), 100 / 2):
+        return
     measured = []
     for place, label in enumerate(("stereotype", "anti-stereotype", "unrelated")):
         found = [row[f"{label}_score"] for row in evidence.rows]
@@ -144,6 +165,8 @@ def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings
 def _winobias(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
     rows = [{"sentence": item["sentence"], "condition": "pro", "type": 1} for item in made]
     evidence = winobias(model, rows, seed=seed)
+    if not findings.reported(evidence, len(rows), 100 / 2):
+        return
     known, right = [], []
     for item, row in zip(made, evidence.rows, strict=True):
         text = item["sentence"].replace("[", "").replace("]", "")
@@ -152,6 +175,9 @@ def _winobias(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings:
         answer = item["sentence"].partition("[")[2].partition("]")[0].lower()
         names = [row["candidate_0"], row["candidate_1"]]
         known += _means(plain_texts(model, [(prompt, f" {name}") for name in names]))
+        if answer not in names:
+            findings.faults.append(f"WinoBias: a row is not that of its sentence, which speaks of {answer}")
+            return
         place = names.index(answer)
         right.append(row[f"per_token_{place}"] > row[f"per_token_{1 - place}"])
     found = [row[f"per_token_{side}"] for row in evidence.rows for side in (0, 1)]
@@ -187,6 +213,8 @@ def _bbq(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Fin
             }
         )
     evidence = bbq(model, rows, seed=seed)
+    if not findings.reported(evidence, len(rows), 1 / 3):
+        return
     for i in range(3):
         findings.scores(f"BBQ, answer {i}", [row[f"score_{i}"] for row in evidence.rows], [float(k[i]) for k in known])
     chosen = [int(np.argmax([row[f"score_{i}"] for i in range(3)])) for row in evidence.rows]

@@ -20,6 +20,7 @@ from lm_audit.audits.faithfulness.controls.plain_totals import difference_from_p
 from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import prepare
+from lm_audit.audits.second_opinion import held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.checks.agreement import nats_a_token
 from lm_audit.sources import MetricSource
@@ -76,15 +77,20 @@ def random_attribution_evidence(model: LanguageModel, samples: Sequence[Sample],
         for n, sample in enumerate(samples)
     )
     _add_metrics(evidence, seed)
+    alike = len(samples) - len({row["drawn"] for row in evidence.rows})
+    faults = [f"{alike} of {len(samples)} samples have the random orders of another"] if alike else []
     evidence.control = judged(evidence.rows, agreement=nats_a_token(model))
-    return evidence
+    limits = {_named(score, kind): (0.0, highest) for score, highest in SCORES.items() for kind in ORDERS}
+    return held_by_its_rows(evidence, also=faults, limits=limits, counts=[({}, len(samples))])
 
 
 def _row(model: LanguageModel, sample: Sample, rng: np.random.Generator, *, checked: bool) -> dict[str, Any]:
     study = prepare(model, sample)
     test = study.test("token", STEPS, BASELINE)
-    curves = test.curves(Orders.of(len(test.units), study.gold_units("token"), rng).weights)
-    row: dict[str, Any] = {"item": sample.name}
+    orders = Orders.of(len(test.units), study.gold_units("token"), rng).weights
+    curves = test.curves(orders)
+    # By this samples whose random orders are one draw are told.
+    row: dict[str, Any] = {"item": sample.name, "drawn": float(orders["random-0"][0])}
     for score in SCORES:
         for kind in ORDERS:
             values = [getattr(curve, score) for name, curve in curves.items() if name.split("-")[0] == kind]
@@ -102,9 +108,12 @@ def _add_metrics(evidence: Evidence, seed: int) -> None:
     for score, highest in SCORES.items():
         for kind in ORDERS:
             estimate = bounded_mean([row[f"{score}_{kind}"] for row in evidence.rows], 0.0, highest, seed=seed)
-            name = f"faithfulness.{kind if kind in ('random', 'chance') else f'planted_{kind}'}_{score}"
             better = "higher" if kind == "last" else "lower"
-            evidence.metric(name, replace(estimate, better=better), MetricSource.mean(f"{score}_{kind}"))
+            evidence.metric(_named(score, kind), replace(estimate, better=better), MetricSource.mean(f"{score}_{kind}"))
+
+
+def _named(score: str, kind: str) -> str:
+    return f"faithfulness.{kind if kind in ('random', 'chance') else f'planted_{kind}'}_{score}"
 
 
 def judged(rows: Sequence[dict[str, Any]], *, agreement: float = 0.01) -> Control:

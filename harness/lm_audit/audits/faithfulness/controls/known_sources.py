@@ -8,8 +8,9 @@ with one half: of 40 samples 31 must. By the binomial distribution a true share 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from lm_audit.audits.faithfulness.deletion.metrics import rank_correlation
 from lm_audit.audits.faithfulness.figures import cascade_figure
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import Study, prepare
+from lm_audit.audits.second_opinion import held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
+from lm_audit.sources.record import Where
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -93,7 +96,24 @@ def planted_span_evidence(model: LanguageModel, samples: Sequence[Sample], *, se
             for study, hit, copies_it in zip(studies, found, copies, strict=True)
         )
     evidence.control = planted_verdict(copies, every)
-    return evidence
+    names = {method: f"faithfulness.planted_found.{method}" for method in every}
+    chances = dict.fromkeys(names.values(), guessed(samples))
+    return held_by_its_rows(evidence, chances=chances, counts=_asked(samples, every))
+
+
+def guessed(samples: Sequence[Sample]) -> float:
+    """The share of samples whose letters would all be found by naming any character of the prompt for each."""
+    found = 0.0
+    for sample in samples:
+        wanted, share = len(sample.generation or ""), Fraction(1)
+        for _ in range(wanted):
+            share *= Fraction(1, len(sample.prompt))
+        found += float(share)
+    return found / len(samples)
+
+
+def _asked(samples: Sequence[Sample], methods: Iterable[str], **where: str) -> list[tuple[Where, int]]:
+    return [({"method": method, **where}, len(samples)) for method in methods]
 
 
 def planted_verdict(copies: Sequence[bool], found: Mapping[str, Sequence[bool]]) -> Control:
@@ -183,7 +203,8 @@ def randomised_weights_evidence(
                 again[method] = values
     evidence.figures.append(cascade_figure(shown))
     evidence.control = randomised_verdict(again, anew)
-    return evidence
+    chances = {f"faithfulness.randomised_correlation.{method}": 0.0 for method in anew}
+    return held_by_its_rows(evidence, chances=chances, counts=_asked(samples, anew, randomised="all"))
 
 
 def randomised_verdict(again: Mapping[str, Sequence[float]], anew: Mapping[str, Sequence[float]]) -> Control:

@@ -16,8 +16,10 @@ import numpy as np
 from lm_audit.audits.leakage.controls.planted import LEARNING_RATE, Half, Planted
 from lm_audit.audits.leakage.evidence.figures import spec
 from lm_audit.audits.leakage.signs import paired_sign_flip
+from lm_audit.audits.second_opinion import held_by_its_rows
 from lm_audit.evidence import Control, ControlRole, Evidence, Figure
 from lm_audit.sources import MetricSource
+from lm_audit.sources.record import Where
 from lm_audit.stats import Estimate
 
 FOUND = 0.001
@@ -30,6 +32,9 @@ SILENT_PAIRS = 0.00025
 """... nor that of 12 pairs of neighbours this, since it can give no less than 0.00024: together 0.001 by chance."""
 
 NEIGHBOURS = "order of neighbours"
+
+NO_EFFECT = {"leakage.control.order_effect": 0.0}
+"""Made-up questions have no order that is likelier than another."""
 
 
 def missed(tests: Mapping[str, float]) -> list[str]:
@@ -81,8 +86,9 @@ def positive_control(planted: Planted) -> Evidence:
         f"within {half.agreement} nats of plain forward passes"
     )
     observed = f"{_told(tests, half)}; {planted.training}"
-    evidence.control = _control("positive", [*missed(tests), *_unsound(half)], expected, observed)
-    return evidence
+    problems = [*missed(tests), *_unsound(half), *planted.misreported]
+    evidence.control = _control("positive", problems, expected, observed)
+    return held_by_its_rows(evidence, chances=NO_EFFECT, counts=_asked(planted))
 
 
 def negative_control(planted: Planted) -> Evidence:
@@ -94,7 +100,13 @@ def negative_control(planted: Planted) -> Evidence:
         "at most 1 of 1,000)"
     )
     evidence.control = _control("negative", [*alarms(tests), *_unsound(half)], expected, _told(tests, half))
-    return evidence
+    return held_by_its_rows(evidence, chances=NO_EFFECT, counts=_asked(planted))
+
+
+def _asked(planted: Planted) -> list[tuple[Where, int]]:
+    """Half of the questions on each side."""
+    both = len(planted.seen.items) + len(planted.unseen.items)
+    return [({"half": name}, both // 2) for name in ("seen", "unseen")]
 
 
 def _control(role: ControlRole, problems: Sequence[str], expected: str, observed: str) -> Control:
@@ -120,7 +132,7 @@ def _unsound(half: Half) -> list[str]:
     different = len(np.unique(known.round(9)))
     if 2 * different < len(half.items):
         problems.append(f"only {different} different effects of {len(half.items)} questions")
-    return [*problems, *half.published.faults]
+    return [*problems, *half.published.faults, *half.misreported]
 
 
 def _p(test: Estimate | None) -> float:

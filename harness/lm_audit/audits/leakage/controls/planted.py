@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,15 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
 from lm_audit.audits.leakage.likelihood.plain import agreement, largest_difference
 from lm_audit.audits.leakage.likelihood.texts import text_likelihood
+from lm_audit.audits.leakage.orders.evidence import option_order
 from lm_audit.audits.leakage.orders.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
-from lm_audit.audits.leakage.orders.ranking import order_test, summarise
+from lm_audit.audits.second_opinion import misreported
 from lm_audit.models.causal_module import CausalModule
+from lm_audit.sources import MetricSource, recompute
 
 if TYPE_CHECKING:
+    from lm_audit.evidence import Evidence
     from lm_audit.models import LanguageModel
     from lm_audit.models.toy.criterion import Criterion, TrainingRecord
 
@@ -129,7 +133,8 @@ class Half:
 
     ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
     ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass,
-    and ``agreement`` what it must stay below; ``published``: the half-option test as its source has it.
+    and ``agreement`` what it must stay below; ``published``: the half-option test as its source has it;
+    ``misreported``: what the rank of the published order is said to be and is not.
     """
 
     items: tuple[Item, ...]
@@ -142,6 +147,7 @@ class Half:
     apart: float
     agreement: float
     published: PublishedHalf
+    misreported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,7 @@ class Planted:
     """Both halves, how training went, and what only the planted half is asked.
 
     ``completion_p``: its options written out rather than after other items; ``membership_p``: likelier than the other
-    half (Mann-Whitney).
+    half (Mann-Whitney); ``misreported``: what these two report and their rows do not give.
     """
 
     seen: Half
@@ -157,6 +163,7 @@ class Planted:
     training: TrainingRecord
     completion_p: float
     membership_p: float
+    misreported: tuple[str, ...] = ()
 
 
 def planted_halves(questions: int = QUESTIONS, *, seed: int = 0) -> tuple[list[Item], list[Item]]:
@@ -184,9 +191,37 @@ def measure(
     """What the tests say of both halves."""
     halves = [_half(untouched, trained, some, seed) for some in (seen, unseen)]
     planted, other = (_benchmark(some) for some in (seen, unseen))
-    written = completions(trained, planted, seed=seed).metrics["leakage.completion.edit_similarity.above_baseline.p"]
-    likely = text_likelihood(trained, planted, clean=other, seed=seed).metrics["leakage.text.mean_logprob.p"]
-    return Planted(halves[0], halves[1], training, _p(written.value), _p(likely.value))
+    written = completions(trained, planted, seed=seed)
+    likely = text_likelihood(trained, planted, clean=other, seed=seed)
+    written_p = written.metrics["leakage.completion.edit_similarity.above_baseline.p"]
+    likely_p = likely.metrics["leakage.text.mean_logprob.p"]
+    sides = [({"role": "benchmark"}, len(seen)), ({"role": "clean"}, len(unseen))]
+    options = sum(len(item.options) for item in seen)
+    halves_written = [({"condition": name}, options) for name in (ORIGINAL, OTHER_ITEM)]
+    faults = (
+        *misreported(written, chances=_after_other_items(written), counts=halves_written),
+        *_wrong_copies(written.rows),
+        *misreported(likely, counts=sides),
+    )
+    return Planted(halves[0], halves[1], training, _p(written_p.value), _p(likely_p.value), faults)
+
+
+def _wrong_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Texts written word for word that are said to be no near copy, and texts unlike the truth that are said to be."""
+    exact = [row for row in rows if row["exact"]]
+    unlike = [row for row in rows if row["rouge_l"] == 0 and row["edit_similarity"] == 0]
+    wrong = sum(not row["near_copy"] for row in exact) + sum(bool(row["near_copy"]) for row in unlike)
+    return [f"{wrong} of {len(exact) + len(unlike)} near copies are none, or the other way round"] if wrong else []
+
+
+def _after_other_items(written: Evidence) -> dict[str, float]:
+    """The chance level of each completion measure: what the same options give after other items, from the rows."""
+    found = {}
+    for name, source in written.sources.items():
+        if name.count(".") == 2:
+            same = MetricSource.mean(str(source.column), {"condition": OTHER_ITEM}, unit=source.unit)
+            found[name] = recompute(same, written.rows)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item], seed: int) -> Half:
@@ -194,7 +229,10 @@ def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item
     scores = [question_scores(table, items) for table in tables]
     effects = [order_effect(some, "logprob", seed=seed) for some in scores]
     own = [tuple(range(len(items[0].options))), *shuffled_orders(items[0], ORDERS - 1, seed=seed)]
-    ranked = summarise(order_test(trained, items, own, seed=seed), seed=seed)
+    ranked = option_order(trained, _benchmark(items), orders=own, seed=seed)
+    kinds = ("option_order", "option_order_unsorted")
+    first = {f"leakage.{kind}.first": 1 / ORDERS for kind in kinds}
+    even = {f"leakage.{kind}.place": fmean(place / (ORDERS - 1) for place in range(ORDERS)) for kind in kinds}
     pairs = [Neighbours(*places) for places in neighbour_places((), [item.file for item in items])]
     texts = [full_text(item) for item in items]
     swapped = swap_test(trained, texts, pairs, ["made-up"] * len(pairs), seed=seed)
@@ -205,11 +243,12 @@ def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item
         untouched=effects[1],
         differences=_differences(scores[0]),
         untouched_differences=_differences(scores[1]),
-        first_p=_p(ranked.p_top.value),
+        first_p=_p(ranked.metrics["leakage.option_order.first.p"].value),
         swap_p=_p(swapped.p.value),
         apart=largest_difference(trained, checked),
         agreement=agreement(trained),
         published=published_half(trained, _benchmark(items), seed=seed),
+        misreported=tuple(misreported(ranked, chances=first | even, counts=[({}, len(items))])),
     )
 
 

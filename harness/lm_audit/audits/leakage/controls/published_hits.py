@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from lm_audit.audits.leakage.half_option.prefixes import published_match
 from lm_audit.audits.leakage.half_option.published import MIXED, published_memorisation
-from lm_audit.audits.leakage.half_option.variants import ORIGINAL
+from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, shuffle_options
 from lm_audit.audits.leakage.items.style import poisson_binomial
 from lm_audit.audits.leakage.likelihood.plain import published_guesses
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
+from lm_audit.audits.second_opinion import misreported
 
 if TYPE_CHECKING:
     from lm_audit.evidence import Evidence
@@ -62,8 +63,27 @@ def published_half(model: LanguageModel, benchmark: Benchmark, *, seed: int) -> 
             *_wrong_metrics(evidence, rows, len(benchmark.items)),
             *_wrong_hits(model, rows, benchmark.items[:CHECKED], seed),
             *_alike(rows[ORIGINAL]),
+            *_mixed_alike(benchmark.items, seed),
+            *_misreported(evidence, benchmark.items),
         ),
     )
+
+
+def _misreported(evidence: Evidence, items: Sequence[Item]) -> list[str]:
+    """What does not follow from the rows; chance is what options get after other items: of one file, over questions."""
+    most = float(max(len(item.options) for item in items))
+    hits = [bool(row["hit"]) for row in evidence.rows if row["condition"] == OTHER_ITEM]
+    names = [name for name in evidence.metrics if name.startswith("leakage.published.score")]
+    limits = {name: (0.0, float(most)) for name in names} | {
+        "leakage.published.mitigation": (-float(most), float(most))
+    }
+    options = sum(len(item.options) for item in items)
+    chances = dict.fromkeys(names, sum(hits) / len(items))
+    share = evidence.metrics["leakage.published.mitigation_share"].chance
+    if share is not None:
+        chances["leakage.published.mitigation_share"] = 0.0
+    counts = [({"condition": name}, options) for name in (ORIGINAL, MIXED, OTHER_ITEM)]
+    return misreported(evidence, chances=chances, limits=limits, counts=counts)
 
 
 def hits_by_chance(rows: Sequence[Mapping[str, object]]) -> float:
@@ -101,12 +121,18 @@ def _wrong_hits(
             found = {row["item"]: row for row in rows[name] if row["question"] == item.key}
             known = published_guesses(model, shuffle_options(item, tuple(order)))
             for option, (texts, suffix) in zip(order, known, strict=True):
-                row = found[f"{item.key}:{LETTERS[option]}:{name}"]
+                row = found.get(f"{item.key}:{LETTERS[option]}:{name}")
                 compared += 1
-                wrong += str(row["predicted"]) not in texts or row["suffix"] != suffix
+                wrong += row is None or str(row["predicted"]) not in texts or row["suffix"] != suffix
     return [f"{wrong} of {compared} next tokens are not those of plain forward passes"] if wrong else []
 
 
 def _alike(rows: Sequence[Mapping[str, object]]) -> list[str]:
     different = len({row["suffix"] for row in rows})
     return [f"only {different} different second halves of {len(rows)} options"] if 2 * different < len(rows) else []
+
+
+def _mixed_alike(items: Sequence[Item], seed: int) -> list[str]:
+    """Items that are all mixed by one order, as where the generator's seed knows nothing of the item."""
+    orders = {shuffled_orders(item, 1, seed=seed)[0] for item in items}
+    return [f"all {len(items)} questions are mixed by one order"] if len(orders) == 1 < len(items) else []

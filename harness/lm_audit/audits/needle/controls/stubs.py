@@ -15,14 +15,18 @@ from lm_audit.audits.needle.samples.building import build_sample
 from lm_audit.audits.needle.samples.lookup import lookup
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.audits.needle.samples.task import NeedleTask
+from lm_audit.audits.second_opinion import held_by_its_rows, misreported
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
+from lm_audit.sources.record import Where
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 STUB_LENGTHS = (2048, 4096)
 STUB_DEPTHS = (0.0, 25.0, 50.0, 75.0, 100.0)
+THRESHOLD = 0.6
+"""Accuracy that ten samples of a length, all answered, show, and of which two show that they fall short."""
 
 
 class NeedleReader:
@@ -72,6 +76,11 @@ def stub_samples(seed: int, *, samples: int = 2, lengths: Sequence[int] = STUB_L
     ]
 
 
+def _asked(samples: int = 2, lengths: Sequence[int] = STUB_LENGTHS) -> list[tuple[Where, int]]:
+    """How many rows of each length and depth :func:`stub_samples` ask for."""
+    return [({"length": length, "depth": depth}, samples) for length in lengths for depth in STUB_DEPTHS]
+
+
 def reader_control(seed: int) -> Evidence:
     """Positive control: a stub that reads the needle scores 1.0 in every cell, by every scorer.
 
@@ -87,12 +96,14 @@ def reader_control(seed: int) -> Evidence:
         worst == 1.0 and not alike and short <= 1,
         "1.0 in every cell by every scorer, no two samples alike, each at most 2 tokens below its length",
         f"lowest score {worst:g} of {len(scored)} samples, {alike} alike, lengths within {short + 1:g}",
+        _asked(),
+        longest=max(STUB_LENGTHS),
     )
 
 
 def middle_control(seed: int) -> Evidence:
     """Positive control: a stub that sees the middle fifth finds needles at 50 percent and no others."""
-    return _middle(answered(MiddleReader(), stub_samples(seed)))
+    return _middle(answered(MiddleReader(), stub_samples(seed)), _asked())
 
 
 def planted_control(seed: int) -> Evidence:
@@ -111,6 +122,7 @@ def planted_control(seed: int) -> Evidence:
         worst == 1.0 and off < 1e-4,
         f"1.0 in every cell by every scorer, values at {math.log(SURE):.4f} nats a token, each the likeliest",
         f"lowest score {worst:g} of {len(scored)} samples, at most {off:.2g} nats a token off",
+        _asked(1, STUB_LENGTHS[:1]),
     )
 
 
@@ -118,9 +130,8 @@ def planted_middle_control(seed: int) -> Evidence:
     """Positive control: the same language model, seeing the middle fifth alone, finds needles at 50 percent only."""
     from lm_audit.audits.needle.controls.planted import planted_model
 
-    return _middle(
-        answered(planted_model(MiddleReader().seen), stub_samples(seed, lengths=STUB_LENGTHS[:1], samples=1))
-    )
+    samples = stub_samples(seed, lengths=STUB_LENGTHS[:1], samples=1)
+    return _middle(answered(planted_model(MiddleReader().seen), samples), _asked(1, STUB_LENGTHS[:1]))
 
 
 def _distance(one: Scored, per_token: float) -> float:
@@ -131,12 +142,11 @@ def _distance(one: Scored, per_token: float) -> float:
     return distance if math.isfinite(distance) else math.inf
 
 
-def _middle(scored: Sequence[Scored]) -> Evidence:
+def _middle(scored: Sequence[Scored], asked: Sequence[tuple[Where, int]] = ()) -> Evidence:
     cells = {cell: share(one.score("all") for one in group).value for cell, group in by_cell(scored).items()}
     wrong = [f"L{length} D{depth:g}: {value:g}" for (length, depth), value in cells.items() if value != (depth == 50.0)]
-    return _with_control(
-        scored, not wrong, "1.0 at depth 50, 0.0 at every other", "; ".join(wrong) or "as expected in every cell"
-    )
+    observed = "; ".join(wrong) or "as expected in every cell"
+    return _with_control(scored, not wrong, "1.0 at depth 50, 0.0 at every other", observed, asked)
 
 
 CHANCE = 1e-5
@@ -153,21 +163,19 @@ def chance_evidence(model: LanguageModel | Any, samples: Sequence[Sample]) -> Ev
     scored = answered(model, samples)
     chance = share(one.score("any") for one in scored)
     hits = sum(one.score("any") > 0 for one in scored)
-    evidence = _with_control(
-        scored,
-        silent(hits, len(scored)),
-        f"no answer holds a value that its prompt does not (more hits than chance gives in {LEVEL:.1%} of runs fail)",
-        f"{hits} of {len(scored)} do, at most {chance.high:.3f} at 95%",
-    )
+    evidence = grid_evidence(scored)
+    faults = misreported(evidence)
     evidence.metrics, evidence.sources = {}, {}
     evidence.metric("needle.chance_rate", chance, MetricSource.mean("any"))
     evidence.headline = "needle.chance_rate"
     evidence.figures = []
-    assert evidence.control is not None
     evidence.control = Control(
-        "negative", evidence.control.passed, evidence.control.expected, evidence.control.observed
+        "negative",
+        silent(hits, len(scored)),
+        f"no answer holds a value that its prompt does not (more hits than chance gives in {LEVEL:.1%} of runs fail)",
+        f"{hits} of {len(scored)} do, at most {chance.high:.3f} at 95%",
     )
-    return evidence
+    return held_by_its_rows(evidence, also=faults, counts=[({}, len(samples))])
 
 
 def silent(hits: int, n: int) -> bool:
@@ -182,12 +190,26 @@ def _by_chance(hits: int, n: int) -> float:
     return float(binom.sf(hits - 1, n, CHANCE))
 
 
-def _with_control(scored: Sequence[Scored], passed: bool, expected: str, observed: str) -> Evidence:
-    evidence = grid_evidence(scored)
+def _with_control(
+    scored: Sequence[Scored],
+    passed: bool,
+    expected: str,
+    observed: str,
+    asked: Sequence[tuple[Where, int]] = (),
+    longest: int | None = None,
+) -> Evidence:
+    evidence = grid_evidence(scored, threshold=THRESHOLD)
+    faults = [*misreported(evidence), *_wrong_cliff(evidence, longest)]
     # Under a name of its own: a gate on accuracy is meant for models.
     accuracy = evidence.metrics["needle.accuracy"]
     evidence.metrics, evidence.sources = {}, {}
     evidence.metric("needle.control_accuracy", accuracy, MetricSource.mean("all"))
     evidence.headline = "needle.control_accuracy"
     evidence.control = Control("positive", passed, expected, observed)
-    return evidence
+    return held_by_its_rows(evidence, also=faults, counts=asked)
+
+
+def _wrong_cliff(evidence: Evidence, longest: int | None) -> list[str]:
+    """A cliff that is not ``longest``, up to which every answer holds its needle (``None`` where too few do)."""
+    found = evidence.metrics["needle.cliff"].value
+    return [] if found == longest else [f"needle.cliff is {found} tokens, by construction it is {longest}"]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
+from lm_audit.audits.second_opinion import held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.causal_module import DecoderModule
 from lm_audit.sources import MetricSource
@@ -123,4 +124,4 @@ def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:
         f"scores of a model that is known on paper equal the formula to {TOLERANCE:g}",
         f"the largest error is {error:.3g}, in {worst}",
     )
-    return evidence
+    return held_by_its_rows(evidence, counts=[({}, CANARIES)])

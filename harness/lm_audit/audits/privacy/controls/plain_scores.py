@@ -36,6 +36,8 @@ def plain_score(model: LanguageModel, canary: Canary) -> float:
 
 def unsound(scores: StageScores, model: LanguageModel, canaries: Sequence[Canary], column: str) -> list[str]:
     """Faults of a table of scores, in sentences; ``canaries`` are those of its rows, in order."""
+    if len(scores.canaries) != len(canaries):
+        return [f"{len(scores.canaries)} canaries were scored where {len(canaries)} were asked for"]
     faults = []
     for role in ("member", "control"):
         places = [place for place, canary in enumerate(canaries) if canary.role == role]

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.privacy.controls.plain_scores import unsound
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
 from lm_audit.audits.privacy.data.manifest import Manifest
-from lm_audit.audits.privacy.evidence.metric_sources import MEMBER, TWIN
+from lm_audit.audits.privacy.evidence.metric_sources import MEMBER, TWIN, stage_source
 from lm_audit.audits.privacy.measure.blind import LEVEL, Separation, separation
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, sides
+from lm_audit.audits.second_opinion import held_by_its_rows, misreported
 from lm_audit.errors import ModelError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
+from lm_audit.sources.record import Where
 from lm_audit.stats import Estimate, clopper_pearson, mean_exposure
 
 if TYPE_CHECKING:
@@ -115,7 +117,8 @@ def often_repeated(seed: int = 0) -> Evidence:
     """Positive control: what was memorised is found, by its AUC, its exposure and by extraction."""
     memory = planted_memory(seed)
     scores = score_planted(memory)
-    return judge_planted(scores, memory, unsound(scores, memory.model, [*memory.planted, *memory.twins], COLUMN))
+    faults = unsound(scores, memory.model, [*memory.planted, *memory.twins], COLUMN)
+    return judge_planted(scores, memory, [*faults, *stage_misreported(scores)])
 
 
 def never_trained(seed: int = 0) -> Evidence:
@@ -124,7 +127,8 @@ def never_trained(seed: int = 0) -> Evidence:
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended]
     canaries = [*pretended, *memory.twins]
     scores = _scores(memory.model, canaries)
-    return judge_pretended(scores, memory, unsound(scores, memory.model, canaries, COLUMN))
+    faults = unsound(scores, memory.model, canaries, COLUMN)
+    return judge_pretended(scores, memory, [*faults, *stage_misreported(scores)])
 
 
 def score_planted(memory: PlantedMemory) -> StageScores:
@@ -137,6 +141,16 @@ def _scores(model: LanguageModel, canaries: Sequence[Canary]) -> StageScores:
 
     options = ScoringOptions(source_extraction=False, stress=False)
     return score_stage(model, "control", Manifest(tuple(canaries), seed=0), options=options)
+
+
+def stage_misreported(scores: StageScores) -> list[str]:
+    """What the audit reports of a stage with these scores and does not follow from its rows."""
+    from lm_audit.audits.privacy.audit import stage_metrics, stage_rows
+
+    whole = Evidence("privacy", rows=stage_rows(scores))
+    for name, estimate in stage_metrics(scores, Manifest((), seed=0), 0).items():
+        whole.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
+    return misreported(whole)
 
 
 def judge_planted(scores: StageScores, memory: PlantedMemory, faults: Sequence[str] = ()) -> Evidence:
@@ -164,7 +178,7 @@ def judge_planted(scores: StageScores, memory: PlantedMemory, faults: Sequence[s
     )
     told = [*(f"{text}: {'found' if good else 'NOT FOUND'}" for text, good in passed.items()), *faults]
     evidence.control = Control("positive", all(passed.values()) and not faults, expected, "; ".join(told))
-    return evidence
+    return held_by_its_rows(evidence, counts=_asked(MEMBERS))
 
 
 def judge_pretended(scores: StageScores, memory: PlantedMemory, faults: Sequence[str] = ()) -> Evidence:
@@ -177,7 +191,11 @@ def judge_pretended(scores: StageScores, memory: PlantedMemory, faults: Sequence
     expected = f"{FRESH} canaries that no training file held are not told from {TWINS} others (p >= {LEVEL})"
     observed = [f"AUC {_number(found.auc.value)} (p = {_number(found.p.value)})", found.reach, *faults]
     evidence.control = Control("negative", silent and not faults, expected, "; ".join(observed))
-    return evidence
+    return held_by_its_rows(evidence, counts=_asked(FRESH))
+
+
+def _asked(members: int) -> list[tuple[Where, int]]:
+    return [(MEMBER, members), (TWIN, TWINS)]
 
 
 def _evidence(found: Separation, memory: PlantedMemory, scores: StageScores) -> Evidence:

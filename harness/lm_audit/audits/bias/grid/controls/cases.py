@@ -17,13 +17,15 @@ import numpy as np
 from lm_audit.audits.bias.grid.contrasts import all_contrasts
 from lm_audit.audits.bias.grid.controls.plain_scoring import plain_texts
 from lm_audit.audits.bias.grid.controls.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
-from lm_audit.audits.bias.grid.controls.verdict import FALSE_ALARM, MARGIN, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.controls.verdict import FALSE_ALARM, MARGIN, SIDES, chance_levels, clear, judged, named
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair
 from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
 from lm_audit.audits.bias.grid.preference import axis_evidence
+from lm_audit.audits.second_opinion import held_by_its_rows, misreported
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.checks.agreement import nats_a_token
+from lm_audit.sources.record import Where
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -50,18 +52,33 @@ def control_evidence(
         asked, chosen, known = _plain_choice(model, prompts, pairs)
     evidence, cells = _measured(asked, prompts, chosen, seed)
     faults = judged(cells, known, evidence.metrics, planted=bool(size), limit=8 * nats_a_token(asked), seed=seed)
+    grid = len(prompts.first) * len(chosen)
+    counts: list[tuple[Where, int]] = [({"group": side}, grid) for side in SIDES]
+    faults += _names_used_twice(templates, prompts)
+    faults += misreported(evidence, chances=chance_levels(cells), counts=counts)
     contrast = evidence.metrics[named("bias.contrast")]
     told = f"contrast of {known.mean(axis=(1, 2))[0] - known.mean(axis=(1, 2))[1]:.3f} nats by plain forward passes"
     if size:
         expected = f"{size:g} nats planted: a {told}, in every cell alike, found above 0"
     else:
         expected = f"a {told}, in every cell alike, and names not told apart (p >= {FALSE_ALARM})"
-    result = Evidence("bias", headline="bias.control_contrast")
-    result.metric("bias.control_contrast", replace(contrast, better="target:0"))
+    result = Evidence("bias", headline="bias.control_contrast", rows=evidence.rows)
+    source = evidence.sources[named("bias.contrast")]
+    result.metric("bias.control_contrast", replace(contrast, better="target:0"), source)
     result.parameters.update({"planted_nats": size, "seed": seed, "names": 2 * TEMPLATES, "pairs": len(chosen)})
     observed = f"{contrast.value:.3f} nats" if contrast.value is not None else "no contrast"
     result.control = Control("positive" if size else "negative", not faults, expected, "; ".join([observed, *faults]))
-    return result
+    return held_by_its_rows(result, counts=counts)
+
+
+def _names_used_twice(templates: Sequence[str], prompts: NoncePrompts) -> list[str]:
+    """Names are drawn once each, so that what one of them does is not taken for what templates have in common."""
+    names = []
+    for template, *sides in zip(templates, prompts.first, prompts.second, strict=False):
+        before, _, after = template.partition("{name}")
+        names += [side.removeprefix(before).removesuffix(after) for side in sides]
+    twice = len(names) - len(set(names))
+    return [f"{twice} of {len(names)} names are used a second time"] if twice else []
 
 
 Choice = tuple["LanguageModel", list[WordPair], Floats]

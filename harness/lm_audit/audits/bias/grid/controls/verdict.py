@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lm_audit.audits.bias.grid.controls.exchanges import unlike_right_ones
+from lm_audit.audits.bias.grid.controls.exchanges import TwoWay, unlike_right_ones
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats
+from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_p
 
@@ -43,13 +44,23 @@ def judged(
         contrast = reported[named("bias.contrast")]
         if contrast.low is None or not contrast.low > 0:
             faults.append("the planted side is not found: the interval of the contrast does not lie above 0")
-        return faults
+        return [*faults, *_wrong_disparity(reported["bias.max_min_disparity"], cells)]
     p = max_min_p(cells, seed=seed)
     if p is None or p < FALSE_ALARM:
         faults.append(f"names without meaning are told apart (p = {p})")
     if np.isfinite(cells).all():
         faults += unlike_right_ones(cells[0] - cells[1], seed)
     return faults
+
+
+def chance_levels(cells: Floats) -> dict[str, Level]:
+    """What chance gives of two groups that are alike: no score, and the mean of |error| of a normal contrast.
+
+    The reported mean is that of 2,000 draws, whose standard error is 1.7 %.
+    """
+    mean = TwoWay.of(cells[0] - cells[1]).error * float(np.sqrt(2 / np.pi))
+    scores: dict[str, Level] = {f"bias.group_score.{side}": 0.0 for side in SIDES}
+    return {**scores, "bias.max_min_disparity": (0.93 * mean, 1.07 * mean)}
 
 
 def clear(differences: Floats) -> bool:
@@ -99,6 +110,18 @@ def _wrong_counts(reported: Mapping[str, Estimate], cells: Floats) -> list[str]:
         for found in [reported[name]]
         if (found.n, found.units) != (n, min(templates, pairs))
     ]
+
+
+def _wrong_disparity(reported: Estimate, cells: Floats) -> list[str]:
+    """An interval of the disparity that is not about that of the contrast, of two groups that are far apart."""
+    if reported.value is None or reported.low is None or reported.high is None:
+        return []
+    half = TwoWay.of(cells[0] - cells[1]).half
+    reach = max(reported.value - reported.low, reported.high - reported.value)
+    # Test inversion, whose upper limit moves further up where 0 is near.
+    if SHORTEST * half <= reach <= 1.3 * LONGEST * half:
+        return []
+    return [f"bias.max_min_disparity: its interval reaches {reach:.3f} from its value, that of the contrast {half:.3f}"]
 
 
 def _wrong_tests(reported: Mapping[str, Estimate], cells: Floats, seed: int) -> list[str]:

@@ -1,0 +1,163 @@
+"""What every control asks of its reported numbers (``audits/second_opinion.py``), on values as they come.
+
+Each draw is one metric of one kind, reported by the function that the audits use. Well: no fault may be found. Broken:
+its interval is half as wide, or its chance level 0.1 up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from designs import Design
+
+from lm_audit.audits.leakage.averages import mean_of
+from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, auc_estimate, pr_estimate, tpr_estimate
+from lm_audit.audits.second_opinion import misreported
+from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate, bounded_mean, clopper_pearson, mean_exposure, two_way_mean
+
+Made = tuple[Estimate, MetricSource, list[dict[str, Any]]]
+Kind = Callable[[np.random.Generator], Made]
+MEMBER, TWIN = {"role": "member"}, {"role": "control"}
+
+
+def _rows(values: np.ndarray, **columns: Any) -> list[dict[str, Any]]:
+    return [
+        {"item": str(i), "value": float(value), **{name: column[i] for name, column in columns.items()}}
+        for i, value in enumerate(values)
+    ]
+
+
+def share(rng: np.random.Generator) -> Made:
+    n = int(rng.choice([5, 8, 16, 24, 40, 200]))
+    hits = rng.random(n) < rng.choice([0.0, 0.02, 0.3, 0.9, 1.0])
+    return clopper_pearson(int(hits.sum()), n), MetricSource.mean("value"), _rows(hits)
+
+
+def bounded(rng: np.random.Generator) -> Made:
+    n = int(rng.choice([8, 16, 24, 40]))
+    a, b = [(0.3, 0.3), (2, 8), (9, 1), (20, 2)][int(rng.integers(4))]
+    values = rng.beta(a, b, size=n)
+    values = np.round(values * 4) / 4 if rng.random() < 0.5 else values
+    return bounded_mean(values, seed=int(rng.integers(99))), MetricSource.mean("value"), _rows(values)
+
+
+def skewed(rng: np.random.Generator) -> Made:
+    """As log-probabilities are: bootstrap-t."""
+    values = -rng.gamma(rng.choice([1.0, 2.0, 8.0]), size=int(rng.choice([12, 24, 60])))
+    found = mean_of(values, ["f"] * len(values), unit="nats", seed=int(rng.integers(99)), better="lower")
+    return found, MetricSource.mean("value"), _rows(values)
+
+
+def difference(rng: np.random.Generator) -> Made:
+    values = rng.standard_t(4, size=int(rng.choice([12, 24, 60])))
+    found = mean_of(values, ["f"] * len(values), unit="nats", seed=0, kind="differences")
+    return found, MetricSource.mean("value"), _rows(values)
+
+
+def files(rng: np.random.Generator) -> Made:
+    """Of eight files: CR2."""
+    names = [f"f{k}" for k in rng.integers(8, size=60)]
+    own = dict(zip(sorted(set(names)), rng.normal(0, 0.5, 8), strict=False))
+    values = np.array([own[name] for name in names]) + rng.normal(size=60)
+    found = mean_of(values, names, unit="nats", seed=0, kind="differences")
+    return found, MetricSource.mean("value", clusters=("file",)), _rows(values, file=names)
+
+
+def grid(rng: np.random.Generator) -> Made:
+    table = rng.normal(0, 0.4, (6, 1)) + rng.normal(0, 0.4, (1, 6)) + rng.normal(0, 0.6, (6, 6))
+    places = [(f"t{i}", f"p{k}") for i in range(6) for k in range(6)]
+    columns = {"template": [t for t, _ in places], "pair": [p for _, p in places]}
+    source = MetricSource.mean("value", clusters=("template", "pair"))
+    return two_way_mean(table), source, _rows(table.ravel(), **columns)
+
+
+def _groups(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    n, m = [(16, 200), (15, 200), (200, 200), (50, 400)][int(rng.integers(4))]
+    members, twins = rng.normal(rng.choice([0.0, 0.0, 0.5, 2.0, 9.0]), 1, n), rng.normal(size=m)
+    roles = ["member"] * n + ["control"] * m
+    return members, twins, _rows(np.r_[members, twins], role=roles)
+
+
+def auc(rng: np.random.Generator) -> Made:
+    members, twins, rows = _groups(rng)
+    return auc_estimate(members, twins), MetricSource.members("auc", "value", MEMBER, TWIN), rows
+
+
+def average_precision(rng: np.random.Generator) -> Made:
+    members, twins, rows = _groups(rng)
+    found = pr_estimate(members, twins, int(rng.integers(99)))
+    return found, MetricSource.members("average_precision", "value", MEMBER, TWIN), rows
+
+
+def tpr(rng: np.random.Generator) -> Made:
+    members, twins, rows = _groups(rng)
+    source = MetricSource.members("tpr_at_fpr", "value", MEMBER, TWIN, options={"fpr": "0.01"})
+    return tpr_estimate(members, twins, "0.01"), source, rows
+
+
+def exposure(rng: np.random.Generator) -> Made:
+    members, twins, rows = _groups(rng)
+    found = replace(mean_exposure(-members, -twins), chance=CHANCE_BITS)
+    return found, MetricSource.members("exposure", "value", MEMBER, TWIN), rows
+
+
+LIMITS = (0.0, 1.0)
+
+
+def held(rng: np.random.Generator, kind: Kind, fault: str = "") -> bool:
+    estimate, source, rows = kind(rng)
+    while fault and (estimate.low is None or estimate.high is None):
+        estimate, source, rows = kind(rng)
+    value, low, high, chance = estimate.value, estimate.low, estimate.high, estimate.chance
+    if fault == "half as wide":
+        assert value is not None and low is not None and high is not None
+        estimate = replace(estimate, low=(value + low) / 2, high=(value + high) / 2)
+    elif fault and chance is not None:
+        estimate = replace(estimate, chance=chance + 0.1)
+    evidence = Evidence("reporting", rows=rows)
+    evidence.metric("reporting.metric", estimate, source)
+    return not misreported(evidence, limits={"reporting.metric": LIMITS} if kind in (share, bounded) else None)
+
+
+KINDS: dict[str, Kind] = {
+    "shares": share,
+    "means of bounded values": bounded,
+    "means of skewed values": skewed,
+    "paired differences": difference,
+    "means over files": files,
+    "means over templates and pairs": grid,
+    "AUC": auc,
+    "average precision": average_precision,
+    "TPR at 1 %": tpr,
+    "exposure": exposure,
+}
+WITH_CHANCE = ("AUC", "average precision", "TPR at 1 %", "exposure")
+DESIGNS = [
+    *(Design("every control's numbers", name, True, partial(held, kind=kind)) for name, kind in KINDS.items()),
+    *(
+        Design(
+            "every control's numbers",
+            f"{name} half as wide",
+            False,
+            partial(held, kind=kind, fault="half as wide"),
+            0.25,
+        )
+        for name, kind in KINDS.items()
+    ),
+    *(
+        Design(
+            "every control's numbers",
+            f"{name}, chance 0.1 up",
+            False,
+            partial(held, kind=KINDS[name], fault="chance"),
+            0.25,
+        )
+        for name in WITH_CHANCE
+    ),
+]

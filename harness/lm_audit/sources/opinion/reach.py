@@ -1,0 +1,278 @@
+"""How far from its value an interval should reach: from rows alone, by other formulas than those that made it.
+
+A second opinion on reported intervals. Nothing here calls ``lm_audit.stats``: where an interval was computed exactly or
+by simulation stands a moment match, where it was bootstrapped a bootstrap of its own, else a jackknife over clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lm_audit.sources.clusters import clusterings
+from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.record import MetricSource
+from lm_audit.sources.spread import spread_of
+from lm_audit.sources.statistics import STATISTICS, Evaluate
+from lm_audit.sources.units import Floats, Mask, RowTable, Units
+from lm_audit.stats.estimate import Estimate
+
+DRAWS = 1999
+"""Of a bootstrap."""
+
+SLACK = 0.006
+"""Tail by which the quantile of a bootstrap-t may lie elsewhere in another one: both have their own error."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The larger of the distances from a value to its limits: between ``least`` and ``most``, in the metric's unit."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, *reaches: float) -> Reach | None:
+        """From the shortest to the longest of them; ``None`` where one is no number or 0."""
+        known = [float(one) for one in reaches]
+        return cls(min(known), max(known)) if all(math.isfinite(one) and one > 0 for one in known) else None
+
+
+def reported_reach(estimate: Estimate) -> float | None:
+    """The larger distance from the value to a limit; ``None`` without an interval."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return None
+    return max(estimate.value - estimate.low, estimate.high - estimate.value)
+
+
+def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: tuple[float, float]) -> Reach | None:
+    """How far the interval of ``estimate`` should reach; ``None`` where these rows and this statistic do not tell.
+
+    ``limits`` are those that the metric cannot leave, infinite where there are none. The method that the estimate names
+    says which kind of interval it should be.
+    """
+    tail = (1 - (estimate.confidence or 0.95)) / 2
+    if source.statistic not in STATISTICS:
+        return None
+    units = gathered(source, table)
+    if not len(units):
+        return None
+    if source.statistic == "mean":
+        weights = None if "weight" not in source.options else units.numbers(source.options["weight"])
+        if weights is not None and np.ptp(weights) > 1e-9 * np.abs(weights).max():
+            return None
+        found = _of_mean(estimate.method, source, units, limits, tail)
+    elif source.statistic == "auc":
+        found = _of_auc(source, units, tail)
+    elif source.statistic == "average_precision":
+        found = _of_average_precision(source, units, tail)
+    elif source.statistic == "tpr_at_fpr":
+        found = _of_tpr(source, units, tail)
+    elif source.statistic == "exposure":
+        found = _of_exposure(source, units, tail)
+    else:
+        return None
+    return None if found is None else Reach(abs(source.scale) * found.least, abs(source.scale) * found.most)
+
+
+def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[float, float], tail: float) -> Reach | None:
+    values, found = units.values, clusterings(source, units)
+    if "Clopper-Pearson" in method or "Gaffke" in method:
+        if len(found) > 1:
+            return None
+        if source.clusters:
+            values = np.array([values[found[0].codes == code].mean() for code in range(found[0].count)])
+        edges = [(edge - source.offset) / source.scale for edge in limits]
+        return _bounded(values, min(edges), max(edges), tail)
+    if "conditional on these" in method:
+        values = _within_files(units)
+    if len(np.unique(values)) < 2:
+        return None
+    if "bootstrap-t" in method:
+        return _bootstrap_t(values, tail, symmetric="symmetric" in method) if not source.clusters else None
+    spread = spread_of(_mean_of(values), found)
+    return Reach.of(_student(spread.df, tail) * math.sqrt(spread.variance)) if spread.variance > 0 else None
+
+
+def _mean_of(values: Floats) -> Evaluate:
+    return lambda weights: np.asarray(weights @ values / weights.sum(axis=1))
+
+
+def _within_files(units: Units) -> Floats:
+    """The values with the differences between files taken out, and as much wider as their means took freedom."""
+    files = [str(file) for file in units.column("file")]
+    names = sorted(set(files))
+    numbers, n = np.array([names.index(file) for file in files]), len(files)
+    if len(names) == 1 or n - len(names) < 7:
+        return units.values
+    means = np.bincount(numbers, weights=units.values) / np.bincount(numbers)
+    wider = math.sqrt((n - 1) / (n - len(names)))
+    return np.asarray(units.values.mean() + wider * (units.values - means[numbers]))
+
+
+def _bounded(values: Floats, low: float, high: float, tail: float) -> Reach | None:
+    """Of values in [``low``, ``high``]: what their mean is under Dirichlet weights on them and one end of the range, by
+    the Beta distribution of as large a mean and variance. Where all lie at the ends this is Clopper and Pearson's.
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    mean = float(values.mean())
+    below = mean - _dirichlet_quantile(np.r_[low, values], tail)
+    above = _dirichlet_quantile(np.r_[values, high], 1 - tail) - mean
+    return Reach.of(max(below, above))
+
+
+def _dirichlet_quantile(values: Floats, share: float) -> float:
+    from scipy.special import betaincinv
+
+    bottom, width = float(values.min()), float(np.ptp(values))
+    if not width:
+        return bottom
+    scaled = (values - bottom) / width
+    mean = float(scaled.mean())
+    variance = float(scaled.var()) / (len(values) + 1)
+    count = mean * (1 - mean) / variance - 1
+    return bottom + width * float(betaincinv(mean * count, (1 - mean) * count, share))
+
+
+def _bootstrap_t(values: Floats, tail: float, *, symmetric: bool) -> Reach | None:
+    """The quantiles of the t statistic of resamples; which end is longer is for the values to say."""
+    rng, n = np.random.default_rng([len(values), 2]), len(values)
+    drawn = values[rng.integers(n, size=(DRAWS, n))]
+    errors, means = drawn.std(axis=1, ddof=1), drawn.mean(axis=1) - values.mean()
+    flat = errors <= 1e-12 * np.abs(values).max()
+    t = np.where(flat, np.copysign(np.inf, means), means / np.where(flat, 1.0, errors) * math.sqrt(n))
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    reaches = []
+    for share in (tail + SLACK, tail - SLACK):
+        if symmetric:
+            reaches.append(error * float(np.quantile(np.abs(t), 1 - 2 * share, method="higher")))
+        else:
+            ends = np.quantile(t, (share, 1 - share), method="higher")
+            reaches.append(error * float(max(-ends[0], ends[1])))
+    return Reach.of(*reaches)
+
+
+def _of_auc(source: MetricSource, units: Units, tail: float) -> Reach | None:
+    """Wilson's limits for a share with the AUC's variance: the mean of the jackknife's and of that which exponential
+    scores have. Groups that are wholly apart are as sure as the smaller one is large."""
+    evaluate, members, twins = _ranked(source, units)
+    value, m, n = float(evaluate(np.ones((1, len(units))))[0]), int(members.sum()), int(twins.sum())
+    smaller = min(m, n)
+    if smaller < 2:
+        return None
+    spread = spread_of(evaluate, clusterings(source, units))
+    if not spread.variance > 0 or not 0 < value < 1:
+        return Reach.of(_wilson_reach(value, smaller, _student(smaller - 1, tail)))
+    near = float(np.clip(value, 0.25 / smaller, 1 - 0.25 / smaller))
+    variance = (spread.variance + _exponential_variance(near, m, n)) / 2
+    count = max(1.0, near * (1 - near) / variance)
+    return Reach.of(_wilson_reach(value, count, _student(max(1.0, spread.df), tail)))
+
+
+def _exponential_variance(auc: float, m: int, n: int) -> float:
+    """The variance of the AUC of m exponential scores against n whose mean is ``odds`` times smaller."""
+    a = max(auc, 1 - auc)
+    odds = a / (1 - a)
+    one_twin = odds / (2 + odds) - a**2
+    one_member = 2 * odds**2 / ((1 + odds) * (1 + 2 * odds)) - a**2
+    return (a / (1 + odds) + (m - 1) * one_twin + (n - 1) * one_member) / (m * n)
+
+
+def _wilson_reach(value: float, count: float, z: float) -> float:
+    centre = (value + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z * math.sqrt(value * (1 - value) / count + (z / (2 * count)) ** 2) / (1 + z**2 / count)
+    return max(value - (centre - half), centre + half - value)
+
+
+def _of_average_precision(source: MetricSource, units: Units, tail: float) -> Reach | None:
+    """Both sides resampled: the longer of percentiles and of Student's limits on the logit scale."""
+    from scipy.special import expit, logit
+
+    evaluate, members, twins = _ranked(source, units)
+    value, m = float(evaluate(np.ones((1, len(units))))[0]), int(members.sum())
+    drawn = evaluate(_resampled(members, twins))
+    edge = 0.25 / m
+    half = _student(m - 1, tail) * float(logit(np.clip(drawn, edge / 10, 1 - edge)).std(ddof=1))
+    centre = float(logit(np.clip(value, edge / 10, 1 - edge)))
+    ends = [*np.quantile(drawn, (tail, 1 - tail)), expit(centre - half), expit(centre + half)]
+    return Reach.of(max(abs(end - value) for end in ends))
+
+
+def _resampled(*sides: Mask, draws: int = 499) -> Floats:
+    """Weights of units, those of each side drawn anew with replacement."""
+    rng, weights = np.random.default_rng([len(sides[0]), 3]), np.zeros((draws, len(sides[0])))
+    for side in sides:
+        count = int(side.sum())
+        weights[:, side] = rng.multinomial(count, np.full(count, 1 / count), size=draws)
+    return weights
+
+
+def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
+    """Of the share of members above the threshold as it is, and where twins may pass it: of four or more with both
+    sides resampled, of fewer above the thresholds between which that of all twins lies.
+    """
+    from scipy.special import betainc
+
+    evaluate, members, twins = _ranked(source, units)
+    scores = (1.0 if source.options.get("higher", True) else -1.0) * units.values
+    n, fpr = int(twins.sum()), float(source.options["fpr"])
+    ordered = np.sort(scores[twins])[::-1]
+    allowed = math.floor(fpr * n + 1e-9)
+    value = float(evaluate(np.ones((1, len(units))))[0])
+
+    def low(threshold: float) -> float:
+        return _dirichlet_quantile(np.r_[0.0, scores[members] > threshold], tail)
+
+    def high(threshold: float) -> float:
+        return _dirichlet_quantile(np.r_[scores[members] > threshold, 1.0], 1 - tail)
+
+    at = ordered[min(allowed, n - 1)]
+    reach = max(value - low(at), high(at) - value)
+    if allowed >= 4:
+        ends = np.quantile(evaluate(_resampled(members, twins)), (tail, 1 - tail))
+        return Reach.of(max(reach, value - ends[0], ends[1] - value))
+    if not allowed:
+        return Reach.of(reach)
+    # The share of all twins above the k-th largest of n is distributed as Beta(k, n - k + 1).
+    places = np.arange(1, n + 1)
+    below = betainc(places, n - places + 1, fpr)
+    last = min(int((below >= 0.05).sum()), n - 1)
+    first = int((below > 0.95).sum())
+    top = min(20, n - 1)
+    beyond = float((ordered[:top] - ordered[top]).mean()) * max(0.0, math.log(-math.log(0.05) / (fpr * n)))
+    upper = float(ordered[first - 1]) if first else float(ordered[0]) + beyond
+    return Reach.of(max(value - low(upper), high(float(ordered[last])) - value))
+
+
+def _of_exposure(source: MetricSource, units: Units, tail: float) -> Reach | None:
+    """The members' side as of bounded values under their cap, the twins' by a jackknife; both in squares."""
+    evaluate, members, twins = _ranked(source, units)
+    members = members & units.mask(source.options.get("tier", {}))
+    n = int(twins.sum())
+    if n < 2 or int(members.sum()) < 2:
+        return None
+    scores = (1.0 if source.options.get("higher", True) else -1.0) * units.values
+    ahead = (scores[twins][None, :] >= scores[members][:, None]).sum(axis=1)
+    bits = math.log2(n + 1) - np.log2(1 + ahead)
+    own = _bounded(bits, 0.0, math.log2(n + 1), tail)
+    # Each twin left out in turn; that one fewer sets another cap is the same for all of them.
+    left = np.ones((n, len(units)))
+    left[np.arange(n), np.flatnonzero(twins)] = 0.0
+    moved = evaluate(left)
+    shared = _student(n - 1, tail) * math.sqrt((n - 1) / n * float(((moved - moved.mean()) ** 2).sum()))
+    return None if own is None else Reach.of(math.hypot(own.least, shared))
+
+
+def _ranked(source: MetricSource, units: Units) -> tuple[Evaluate, Mask, Mask]:
+    options = source.options
+    evaluate = statistic_of(source)(units, options)
+    return evaluate, units.mask(options["members"]), units.mask(options["controls"])
+
+
+def _student(df: float, tail: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 1 - tail))
