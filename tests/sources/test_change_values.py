@@ -74,6 +74,18 @@ def test_many_signs_are_drawn_by_the_seed_as_often_as_the_resolution_asks() -> N
     found = [swap_test_of_mean(none, resolution=1e-3, seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1] != found[2] and found[0].p * 2000 == pytest.approx(round(found[0].p * 2000))
     assert found[0].floor == 1 / 10_001
+    largest = 2.0 ** np.arange(18.0)
+    assert swap_test_of_mean(largest, resolution=1e-3, seed=1).floor == 2.0**-17
+    assert swap_test_of_mean(np.append(largest, 0.5), resolution=1e-3, seed=1).floor == 1 / 10_001
+    some = np.arange(1.0, 41.0) * np.where(np.arange(40) % 4 == 1, -1, 1)
+    drawn = [swap_test_of_mean(some, resolution=1e-3, seed=seed).p for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2] and drawn[0] * 10_001 == pytest.approx(round(drawn[0] * 10_001))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_many_differences_of_one_size_but_for_rounding_have_the_sign_test(unit: float) -> None:
+    found = swap_test_of_mean(unit * np.array([0.1 + 0.2] * 20 + [0.3] * 20), resolution=1e-3, seed=0)
+    assert (found.p, found.floor) == pytest.approx((2.0**-39, 2.0**-39))
 
 
 @pytest.mark.parametrize(("resolution", "draws"), [(1.0, 1999), (0.00501, 1999), (0.001, 10_000), (0.0003, 33_334), (1e-9, 99_999)])  # fmt: skip  # noqa: E501
@@ -118,7 +130,31 @@ def test_the_error_of_two_sides_is_welchs() -> None:
     found = _errors(changes, patterns, [Side(first, 5), Side(~first, 4)])
     known = np.sqrt(signed[:, first].var(axis=1, ddof=1) / 5 + signed[:, ~first].var(axis=1, ddof=1) / 4)
     assert found == pytest.approx(known)
+    for unit in (1e-12, 1e-6, 1e6):
+        assert _errors(unit * changes, patterns, [Side(first, 5), Side(~first, 4)]) == pytest.approx(unit * known)
     assert _errors(np.zeros(256), patterns, [Side(first, 5), Side(~first, 4)]) is None
+
+
+def test_of_drawn_exchanges_too_the_change_over_its_own_error_is_compared() -> None:
+    """Four clusters on one side, whose changes spread widely, and ten on the other that moved by less."""
+    d = np.array([4.3, 0.4, 0.8, 2.6, 0.7, 1.3, -0.1, 1.0, 0.5, 1.2, 1.1, 1.0, 0.2, 0.2])
+    first = np.arange(14) < 4
+
+    def changes(patterns: np.ndarray) -> np.ndarray:
+        signed = (1 - 2 * patterns) * d
+        return np.asarray(signed[:, first].mean(axis=1) - signed[:, ~first].mean(axis=1))
+
+    def over_error(patterns: np.ndarray) -> np.ndarray:
+        signed = (1 - 2 * patterns) * d
+        error = signed[:, first].var(axis=1, ddof=1) / 4 + signed[:, ~first].var(axis=1, ddof=1) / 10
+        return np.asarray(np.abs(changes(patterns)) / np.sqrt(error))
+
+    patterns = (np.arange(2**13)[:, None] >> np.arange(14) & 1).astype(np.float64)
+    sizes, plain = over_error(patterns), np.abs(changes(patterns))
+    exact, other = (sizes >= sizes[0] - 1e-9).mean(), (plain >= plain[0] - 1e-9).mean()
+    sides = [Side(first, 4), Side(~first, 10)]
+    found = swap_test(changes, 14, width=14, resolution=1e-3, sides=sides, seed=0)
+    assert abs(exact - other) > 0.1 and found.p == pytest.approx(exact, abs=0.04)
 
 
 # The interval.
@@ -127,6 +163,9 @@ def test_the_error_of_two_sides_is_welchs() -> None:
 def test_a_t_test_of_a_spread() -> None:
     assert t_p_value(2.0, Spread(1.0, 10, 11)) == pytest.approx(2 * t.sf(2, 10))
     assert t_p_value(-3.0, Spread(4.0, 5.5, 11)) == pytest.approx(2 * t.sf(1.5, 5.5))
+    assert t_p_value(2.0, Spread(1.0, 0.8, 2)) == pytest.approx(2 * t.sf(2, 0.8))
+    assert [t_p_value(0.0, Spread(variance, 5, 6)) for variance in (0.0, 1.0)] == [1.0, 1.0]
+    assert math.isnan(t_p_value(0.0, Spread(math.nan, 5, 6)))
     for spread in (Spread(math.nan, 10, 11), Spread(0.0, 10, 11), Spread(-1.0, 10, 11), Spread(1.0, 0, 11), Spread(1.0, math.nan, 11), Spread(math.inf, 10, 11)):  # fmt: skip  # noqa: E501
         assert math.isnan(t_p_value(2.0, spread))
 

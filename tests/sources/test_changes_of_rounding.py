@@ -121,3 +121,9 @@ def test_scores_of_any_size_have_an_auc() -> None:
     b = a + np.where(np.arange(N) % 2, 0.0, 3e15)
     found = change(source, run(a), run(b))
     assert found.p is not None and found.p < 0.01 and (found.difference.value or 0.0) > 0.2
+
+
+def test_other_items_of_one_value_but_for_rounding_are_no_change() -> None:
+    """Of all ways to deal them out only the observed one would keep both sums apart."""
+    found = change(MetricSource.mean("v"), run(np.full(8, 0.3)), run(np.full(8, 0.1 + 0.2), "j"))
+    assert (found.basis, found.p, found.difference.value) == ("two samples", 1.0, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
@@ -135,3 +135,18 @@ def test_with_a_target_the_distance_is_dealt_out_and_the_interval_is_the_plain_o
     welch = ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
     assert (found.difference.low, found.difference.high) == pytest.approx((welch.low, welch.high))
     assert plain.difference.value == pytest.approx(2 * size, abs=1e-9)
+
+
+def test_the_labels_of_a_median_are_dealt_out_too_and_its_error_is_drawn_by_the_seed() -> None:
+    median = MetricSource("median", "v")
+    a, b = np.array([-0.7, -0.2, 1.7, 0.7, -1.6, 0.0]), np.array([-0.7, 1.6, -3.6, 1.9, 1.9, 5.9, 2.1])
+    values = np.concatenate([a, b])
+    deals = [np.isin(range(13), chosen) for chosen in combinations(range(13), 6)]
+    changes = np.array([np.median(values[~first]) - np.median(values[first]) for first in deals])
+    exact = float((np.abs(changes) >= abs(changes[0]) - 1e-9).mean())
+    found = change(run("a", a), run("b", b), median, resolution=1e-3, seed=1)
+    assert found.error is not None and found.df is not None and found.difference.value is not None
+    welch = 2 * float(t.sf(abs(found.difference.value) / found.error, found.df))
+    assert exact > welch + 0.05 and found.p == pytest.approx(exact, abs=0.02)
+    errors = [change(run("a", a), run("b", b), median, seed=seed).error for seed in (1, 1, 2)]
+    assert errors[0] == errors[1] != errors[2]

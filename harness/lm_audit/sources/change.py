@@ -242,11 +242,11 @@ def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clus
         for stratum in np.unique(strata):
             here = strata == stratum
             dealt[:, here] = rng.permuted(dealt[:, here], axis=1)
-        turned: Floats = np.abs(dealt - own)
-        return turned
+        moved: Floats = dealt - own
+        return moved
 
-    def change(turned: Floats) -> Floats:
-        of_b = np.abs(turned - own)[:, codes]
+    def change(moved: Floats) -> Floats:
+        of_b = (own + moved)[:, codes]
         return work.tested(evaluate(1.0 - of_b), evaluate(of_b))
 
     options: dict[str, Any] = {"width": len(codes), "resolution": work.resolution, "slow": work.slow}
