@@ -238,13 +238,19 @@ def test_clusters_change_sides_together() -> None:
     # Where a run does not tell them those of the other hold, item by item.
     bare = rows(A, g=[0, None, 1, None, None, None, None, 3])
     assert change(bare, rows(A + STEPS, g=labels), source) == found
+    # Where both tell them, those of the first do.
+    own = rows(A, g=[9] * 4 + [None] * 4)
+    assert change(own, rows(A + STEPS, g=labels), source).clusters == 3
+    assert change(rows(A, g=[9] * 4 + [8] * 4), rows(A + STEPS, g=labels), source).clusters == 2
     assert change(rows(A), rows(A + STEPS, g=labels), MetricSource.mean("v")).clusters == 8
 
 
-def test_a_cluster_that_rounding_alone_sets_apart_did_not_move() -> None:
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_cluster_that_rounding_alone_sets_apart_did_not_move(unit: float) -> None:
     labels = [k // 2 for k in range(8)]
     up = np.array([0.1, -0.1, 0.7, -0.7, 0.3, -0.3, 0.5, 0.5])
-    found = change(rows(A, g=labels), rows(A + up, g=labels), MetricSource.mean("v", clusters=("g",)))
+    a, b = rows(unit * A, g=labels), rows(unit * (A + up), g=labels)
+    found = change(a, b, MetricSource.mean("v", clusters=("g",)))
     assert (found.p, found.floor) == (1.0, 1.0)
 
 
@@ -264,6 +270,43 @@ def test_two_crossed_factors_have_the_two_way_t() -> None:
     assert (found.clusters, found.difference.method) == (6, "paired, two-way t of 6 x 7 clusters")
     few = change(rows(a[:35], r=r, c=c), rows((a + steps.ravel())[:35], r=r, c=c), source)
     assert (few.p, few.floor, few.clusters) == (None, 0.0, 5)
+
+
+def test_of_crossed_factors_the_distance_from_a_target_has_a_spread_of_its_own() -> None:
+    """From below the target to above it: the distance changes by the sum of both means, not by their difference."""
+    rng = np.random.default_rng(6)
+    r, c = (list(map(str, index.ravel())) for index in np.indices((6, 7)))
+    source = MetricSource.mean("v", clusters=("r", "c"))
+    a, b = rng.normal(-1, 0.5, 42), rng.normal(1.3, 0.5, 42)
+    found = change(rows(a, r=r, c=c), rows(b, r=r, c=c), source, target=0.0)
+    turned = change(rows(-a, r=r, c=c), rows(b, r=r, c=c), source)
+    assert turned.error is not None and turned.df is not None
+    distance = b.mean() + a.mean()
+    assert found.p == pytest.approx(2 * t.sf(abs(distance) / turned.error, turned.df))
+    assert found.error != pytest.approx(turned.error, rel=0.05)
+
+
+MANY = np.random.default_rng(8).normal(size=30)
+FEW_UP = 0.3 + 0.9 * np.random.default_rng(9).normal(size=30)
+
+
+def test_of_up_to_eighteen_items_a_mean_has_all_exchanges_and_of_more_those_that_the_seed_draws() -> None:
+    assert change(rows(MANY[:15]), rows(MANY[:15] + np.arange(1.0, 16.0)), resolution=1e-3).floor == 2.0**-14
+    strong = change(rows(MANY), rows(MANY + np.arange(1.0, 31.0)), resolution=1e-3)
+    assert strong.p == strong.floor == 1 / 10_001
+    for source in (SOURCE, MetricSource("median", "v")):
+        drawn = [change(rows(MANY), rows(MANY + FEW_UP), source, resolution=1e-3, seed=seed) for seed in (1, 1, 2)]
+        assert drawn[0] == drawn[1] and drawn[0].p != drawn[2].p
+    # The error of a median is drawn too.
+    assert drawn[0].error != drawn[2].error
+
+
+def test_only_items_that_moved_are_exchanged() -> None:
+    """Three of thirty: their four exchanges are all that there are."""
+    moved = MANY.copy()
+    moved[np.argsort(MANY)[13:16]] += 5.0
+    found = change(rows(MANY), rows(moved), MetricSource("median", "v"))
+    assert found.p is not None and (4 * found.p) % 1 == 0 and (4 * found.floor) % 1 == 0
 
 
 @pytest.mark.parametrize("target", [0.0, 50.0, 200.0])
@@ -287,6 +330,7 @@ def test_what_no_item_shows_is_no_change() -> None:
     same = change(rows(A), rows(A))
     assert same.difference == Estimate(0.0, 0.0, 0.0, n=8, method="paired: every item is the same")
     assert (same.p, same.floor, same.identical, same.pairs, same.error) == (1.0, 1.0, True, 8, None)
+    assert same.clusters == 8
     spread = min(A.std(), np.subtract(*np.percentile(A, [75, 25])))
     for size, identical in ((0.99e-3, True), (1.01e-3, False)):
         moved = change(rows(A), rows(A + size * spread))
@@ -297,7 +341,7 @@ def test_what_no_item_shows_is_no_change() -> None:
     arithmetic = change(rows(A), rows(A - 0.5e-3 * spread))
     assert arithmetic.difference.value == pytest.approx(-0.5e-3 * spread) and arithmetic.difference.low is None
     assert arithmetic.difference.method == "paired: no item moved by more than a thousandth of the items' spread"
-    assert (arithmetic.floor, arithmetic.clusters, arithmetic.pairs) == (1.0, 8, 8)
+    assert (arithmetic.floor, arithmetic.clusters, arithmetic.pairs, arithmetic.difference.n) == (1.0, 8, 8, 8)
 
 
 def test_of_one_value_throughout_what_single_precision_rounds_is_no_change() -> None:
@@ -312,7 +356,11 @@ def test_a_column_beside_the_values_that_moved_is_a_change() -> None:
     source = MetricSource.mean("v", options={"weight": "w"})
     found = change(rows(A, w=[1] * 8), rows(A, w=[2, *[1] * 7]), source)
     assert not found.identical and found.difference.value == pytest.approx((A.sum() + A[0]) / 9 - A.mean())
-    assert change(rows(A, w=[1] * 8), rows(A, w=[1] * 8), source).identical
+    same = change(rows(A, w=[1] * 8), rows(A, w=[1] * 8), source)
+    assert same.identical and same.difference.method == "paired: every item is the same"
+    arithmetic = change(rows(A, w=[1] * 8), rows(A + 1e-5, w=[1] * 8), source)
+    assert arithmetic.identical and "thousandth" in (arithmetic.difference.method or "")
+    assert not change(rows(A, w=[1] * 8), rows(A + 1e-5, w=[2, *[1] * 7]), source).identical
     # One that the statistic does not read is none.
     assert change(rows(A, w=[1] * 8), rows(A, w=[2, *[1] * 7])).identical
 
