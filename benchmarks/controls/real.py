@@ -20,6 +20,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,12 @@ SETTINGS = {
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "MKL_ENABLE_INSTRUCTIONS": "AVX2",
     },
+    "MKL compatible": {"OMP_NUM_THREADS": "1", "MKL_CBWR": "COMPATIBLE"},
 }
 Controls = Iterator[tuple[str, Any]]
+
+BLIND_MEMBERS, BLIND_TWINS = 15, 200
+"""As many as the four-stage demo has."""
 
 
 def bias(seed: int, model: str) -> Controls:
@@ -66,12 +71,22 @@ def leakage(seed: int, _: str) -> Controls:
 
 
 def privacy(seed: int, _: str) -> Controls:
+    from lm_audit.audits.privacy.audit import blind_evidence
     from lm_audit.audits.privacy.controls.known_scores import known_scores
     from lm_audit.audits.privacy.controls.trained_controls import never_trained, often_repeated
+    from lm_audit.audits.privacy.data.canaries import generate_canaries
+    from lm_audit.audits.privacy.data.manifest import Manifest
+    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, score_stage
+    from lm_audit.models.toy.tiny_model import tiny_model
 
     yield "known-scores", known_scores(seed)
     yield "often-repeated", often_repeated(seed)
     yield "never-trained", never_trained(seed)
+    drawn = generate_canaries(BLIND_MEMBERS + BLIND_TWINS, seed=seed)
+    twins = [replace(one, role="control", repetitions=0) for one in drawn[BLIND_MEMBERS:]]
+    canaries = [*drawn[:BLIND_MEMBERS], *twins]
+    manifest, options = Manifest(tuple(canaries), seed=seed), ScoringOptions(source_extraction=False, stress=False)
+    yield "blind-baseline", blind_evidence(score_stage(tiny_model(0), "base", manifest, options=options), manifest)
 
 
 def needle(seed: int, _: str) -> Controls:

@@ -15,6 +15,7 @@ import numpy as np
 from designs import Design
 
 from lm_audit.audits.leakage.averages import mean_of
+from lm_audit.audits.needle.grid.cells import share as needle_share
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, auc_estimate, pr_estimate, tpr_estimate
 from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Evidence
@@ -37,6 +38,16 @@ def share(rng: np.random.Generator) -> Made:
     n = int(rng.choice([5, 8, 16, 24, 40, 200]))
     hits = rng.random(n) < rng.choice([0.0, 0.02, 0.3, 0.9, 1.0])
     return clopper_pearson(int(hits.sum()), n), MetricSource.mean("value"), _rows(hits)
+
+
+def clustered_share(rng: np.random.Generator) -> Made:
+    """Of 6 to 20 clusters, of which each may hold one answer only."""
+    count = int(rng.choice([6, 8, 12, 20]))
+    labels = rng.integers(count, size=count * int(rng.choice([1, 2, 3, 6])))
+    own, level = rng.random(count), rng.choice([0.0, 0.1, 0.5, 0.9])
+    hits = np.where(rng.random(len(labels)) < rng.choice([0.0, 0.3, 1.0]), own[labels], rng.random(len(labels))) < level
+    names = [f"s{label}" for label in labels]
+    return needle_share(hits, names), MetricSource.mean("value", clusters=("stretch",)), _rows(hits, stretch=names)
 
 
 def bounded(rng: np.random.Generator) -> Made:
@@ -122,7 +133,9 @@ def held(rng: np.random.Generator, kind: Kind, fault: str = "") -> bool:
         estimate = replace(estimate, chance=chance + 0.1)
     evidence = Evidence("reporting", rows=rows)
     evidence.metric("reporting.metric", estimate, source)
-    return not misreported(evidence, limits={"reporting.metric": LIMITS} if kind in (share, bounded) else None)
+    return not misreported(
+        evidence, limits={"reporting.metric": LIMITS} if kind in (share, clustered_share, bounded) else None
+    )
 
 
 KINDS: dict[str, Kind] = {
@@ -140,6 +153,8 @@ KINDS: dict[str, Kind] = {
 WITH_CHANCE = ("AUC", "average precision", "TPR at 1 %", "exposure")
 DESIGNS = [
     *(Design("every control's numbers", name, True, partial(held, kind=kind)) for name, kind in KINDS.items()),
+    # Whether answers of one cluster agree is not known here, so that a width within that is none to be told.
+    Design("every control's numbers", "shares over clusters", True, partial(held, kind=clustered_share)),
     *(
         Design(
             "every control's numbers",

@@ -28,10 +28,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("reporting")
 
 
-@pytest.mark.parametrize("number", range(24))
+@pytest.mark.parametrize("number", range(25))
 def test_right_numbers_pass_and_wrong_ones_do_not(simulated: Any, number: int) -> None:
     """A few draws of each design; the share over thousands stands in docs/controls.md."""
-    assert len(simulated.DESIGNS) == 24
+    assert len(simulated.DESIGNS) == 25
     design, rng = simulated.DESIGNS[number], np.random.default_rng(number)
     assert [design.draw(rng) for _ in range(12)] == [design.sound] * 12
 

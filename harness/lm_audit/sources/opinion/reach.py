@@ -22,6 +22,9 @@ from lm_audit.stats.estimate import Estimate
 DRAWS = 1999
 """Of a bootstrap."""
 
+UNEVEN = 1.8
+"""Clusters of several answers may count for so much less than as one answer each."""
+
 SLACK = 0.006
 """Tail by which the quantile of a bootstrap-t may lie elsewhere in another one: both have their own error."""
 
@@ -82,10 +85,16 @@ def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[floa
     if "Clopper-Pearson" in method or "Gaffke" in method:
         if len(found) > 1:
             return None
-        if source.clusters:
-            values = np.array([values[found[0].codes == code].mean() for code in range(found[0].count)])
-        edges = [(edge - source.offset) / source.scale for edge in limits]
-        return _bounded(values, min(edges), max(edges), tail)
+        edges = sorted((edge - source.offset) / source.scale for edge in limits)
+        alone = _bounded(values, edges[0], edges[1], tail)
+        if not source.clusters or alone is None:
+            return alone
+        sizes = np.bincount(found[0].codes)
+        whole = _bounded(np.bincount(found[0].codes, weights=values) / sizes, edges[0], edges[1], tail)
+        if whole is None or (not np.ptp(sizes) and (sizes[0] == 1 or not np.ptp(values))):
+            return whole
+        # As sure as all answers by themselves at the most; where clusters are uneven, less than as one answer each.
+        return Reach.of(alone.least, UNEVEN * whole.most)
     if "conditional on these" in method:
         values = _within_files(units)
     if len(np.unique(values)) < 2:
