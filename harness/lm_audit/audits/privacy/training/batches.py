@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
-from lm_audit.audits.privacy.training.lengths import tell_cut
+from lm_audit.audits.privacy.training.cut_rows import tell_cut
 from lm_audit.errors import ContextError, DataError, beyond_context
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.text.tokenizer import Tokenizer

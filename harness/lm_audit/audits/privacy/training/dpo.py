@@ -12,8 +12,8 @@ import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
 from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, require_context, token_nll
+from lm_audit.audits.privacy.training.cut_rows import tell_cut
 from lm_audit.audits.privacy.training.dropout import without_dropout
-from lm_audit.audits.privacy.training.lengths import tell_cut
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.causal_module import CausalModule

@@ -1,8 +1,7 @@
-"""What ``max_length`` cuts off: canaries must stay whole, the rest is told."""
+"""What ``max_length`` may not cut off: canaries and completions."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,17 +43,6 @@ def _require(
             f"{what} has {length} tokens and would be cut at {most}; set --{setting} max_length={length} or more",
             file=path,
             row=row,
-        )
-
-
-def tell_cut(lengths: Sequence[int], most: int, what: str, where: str) -> None:
-    """Warn of the rows that are longer than ``most`` tokens."""
-    longer = [number for number, length in enumerate(lengths, 1) if length > most]
-    if longer:
-        warnings.warn(
-            f"{len(longer)} of {len(lengths)} {what} are longer than max_length={most} tokens (row {longer[0]} is the"
-            f" first, the longest has {max(lengths)}) and are cut {where}",
-            stacklevel=3,
         )
 
 
