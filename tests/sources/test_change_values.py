@@ -345,11 +345,11 @@ def test_what_no_item_shows_is_no_change() -> None:
 
 
 def test_of_one_value_throughout_what_single_precision_rounds_is_no_change() -> None:
-    flat = np.full(9, -4.0)
-    for size, identical in ((0.9e-5, True), (1.2e-5, False)):
-        moved = flat.copy()
-        moved[2] += 4 * size
-        assert change(rows(flat), rows(moved)).identical is identical
+    for flat in (np.full(9, -4.0), np.where(np.arange(9) == 2, -4.0, 0.0)):
+        for size, identical in ((0.9e-5, True), (1.2e-5, False)):
+            moved = flat.copy()
+            moved[2] += 4 * size
+            assert change(rows(flat), rows(moved)).identical is identical
 
 
 def test_a_column_beside_the_values_that_moved_is_a_change() -> None:
