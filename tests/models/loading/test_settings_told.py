@@ -164,3 +164,52 @@ def test_settings_that_published_models_have(
     tell_unread({"model_type": kind, **stated}, module, "config.json")
 
     assert [str(one.message) for one in recwarn.list if one.category is UserWarning] == []
+
+
+def edit_tokenizer(folder: Path, change: Any) -> None:
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_letters_that_a_tokenizer_lost(folder: Path) -> None:
+    """A byte-level vocabulary without a letter reads every text without it."""
+    edit_tokenizer(folder, lambda content: content["model"]["vocab"].pop("q"))
+
+    with pytest.warns(UserWarning, match=r"its tokenizer has no token for 'q', so that texts lose"):
+        load_model(folder, device="cpu")
+
+
+def test_an_empty_vocabulary(folder: Path) -> None:
+    edit_tokenizer(folder, lambda content: content["model"].update(vocab={}))
+
+    with pytest.raises(ModelError, match="its vocabulary is empty"):
+        load_model(folder, device="cpu")
+
+
+def test_text_that_is_spelt_otherwise(folder: Path) -> None:
+    """Without its decoder a tokenizer gives its own letters for bytes back."""
+    edit_tokenizer(folder, lambda content: content.update(decoder=None))
+
+    with pytest.warns(UserWarning, match=r"spells what it read of .* as 'O"):
+        load_model(folder, device="cpu")
+
+
+def test_two_chat_templates(folder: Path) -> None:
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    (folder / "chat_template.jinja").write_text(template + "\n")
+    edit_json(folder / "tokenizer_config.json", chat_template=template)
+    assert told(folder) == []
+    edit_json(folder / "tokenizer_config.json", chat_template="X" + template)
+
+    with pytest.warns(UserWarning, match="not the same; the former is taken"):
+        model = load_model(folder, device="cpu")
+    assert model.tokenizer.apply_chat_template([{"role": "user", "content": "a"}], tokenize=False) == "a"
+
+
+def test_a_function_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
+    edit_json(folder / "config.json", hidden_act="swigloo")
+
+    with pytest.raises(ModelError, match=r"KeyError: 'swigloo'; config.json has it as hidden_act"):
+        load_model(folder, device="cpu")

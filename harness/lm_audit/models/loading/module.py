@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import torch
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.checks.tokenizer_reads import tell_losses, tell_templates
 from lm_audit.models.checks.unread_settings import tell_unread
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
@@ -152,6 +153,8 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
         weights += f" {code_digest(source.checkpoint.folder)}"
     fingerprint = combine_fingerprint(weights, settings_digest(module), tokenizer_digest(tokenizer))
     model = LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+    tell_losses(tokenizer, source.spec.text)
+    tell_templates(source.tokenizer_folder)
     tell_ends(tokenizer, end_ids(model), module.get_input_embeddings().num_embeddings, source.spec.text)
     model.quantised_by = quantised_by(source.checkpoint.config)
     return model
@@ -190,6 +193,8 @@ def _read(
         except Exception as error:  # configs of wrong values fail wherever a class first computes with them
             told = "; ".join(one_line(text) for text in heard.messages if "LOAD REPORT" in text)
             what = f"{_where(name, checkpoint.folder)}: transformers cannot load it: {described(error)}"
+            if named := _named_by(error, checkpoint.config):
+                what += f"; config.json has it as {listed(named)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
 
@@ -201,6 +206,12 @@ def _check_rotation(module: CausalModule, checkpoint: Checkpoint) -> None:
             f"{checkpoint.folder / 'config.json'}: rope_parameters has settings for {listed(unread)}, and"
             f" {type(module).__name__} knows no such layers; expected one object of settings"
         )
+
+
+def _named_by(error: Exception, config: Mapping[str, Any]) -> list[str]:
+    """The settings whose value is the key that was not found: a name of a function that does not exist, for one."""
+    missed = error.args[0] if isinstance(error, KeyError) and error.args else None
+    return [key for key, value in config.items() if missed is not None and value == missed]
 
 
 def _count_decoder_layers(module: CausalModule) -> None:

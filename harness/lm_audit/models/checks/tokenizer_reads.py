@@ -1,0 +1,64 @@
+"""Whether a tokenizer reads text whole and gives it back: one that lost a part of its file does neither."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from string import ascii_letters, digits, punctuation
+from typing import Any
+
+from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import listed
+from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.shared.textfiles import is_file
+
+PROBE = "One text, 1 number."
+
+
+def tell_losses(tokenizer: Tokenizer, name: str) -> None:
+    """Warn of ordinary characters of which model ``name`` would read nothing, and of text that it spells otherwise.
+
+    ``ModelError`` where it reads nothing of a whole text.
+    """
+    read = tokenizer(PROBE, add_special_tokens=False)["input_ids"]
+    if not read:
+        raise ModelError(f"model {name}: its tokenizer has no token for {PROBE!r}; its vocabulary is empty, it seems")
+    characters = list(ascii_letters + digits + punctuation)
+    lost = [
+        one
+        for one, ids in zip(characters, tokenizer(characters, add_special_tokens=False)["input_ids"], strict=True)
+        if not ids
+    ]
+    if lost:
+        warnings.warn(
+            f"model {name}: its tokenizer has no token for {listed([repr(one) for one in lost])}, so that texts lose"
+            " them",
+            stacklevel=2,
+        )
+    spelt = tokenizer.decode(read)
+    if not lost and _plain(spelt) != _plain(PROBE):
+        warnings.warn(
+            f"model {name}: its tokenizer spells what it read of {PROBE!r} as {spelt!r:.80}: what the model writes is"
+            " not what is read here",
+            stacklevel=2,
+        )
+
+
+def _plain(text: str) -> str:
+    """Without white space and case, which many tokenizers do not keep."""
+    return "".join(text.split()).casefold()
+
+
+def tell_templates(folder: Path) -> None:
+    """Warn where ``chat_template.jinja`` and ``tokenizer_config.json`` state two templates: the former is taken."""
+    template, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    if not is_file(template) or not is_file(config):
+        return
+    stated: Any = json.loads(config.read_text(encoding="utf-8")).get("chat_template")
+    if isinstance(stated, str) and stated.strip() != template.read_text(encoding="utf-8").strip():
+        warnings.warn(
+            f"{folder}: chat_template.jinja and the chat_template of tokenizer_config.json are not the same; the former"
+            " is taken",
+            stacklevel=2,
+        )
