@@ -309,7 +309,7 @@ def test_only_items_that_moved_are_exchanged() -> None:
     assert found.p is not None and (4 * found.p) % 1 == 0 and (4 * found.floor) % 1 == 0
 
 
-@pytest.mark.parametrize("target", [0.0, 50.0, 200.0])
+@pytest.mark.parametrize("target", [0.0, 50.0, 90.0, 200.0])
 def test_with_a_target_the_distance_from_it_is_tested(target: float) -> None:
     """Per cent of 0.3 + 0.5: towards a target above, away from one below; the interval is that of the plain change."""
     source = MetricSource.mean("v", scale=100, offset=5)
@@ -324,6 +324,7 @@ def test_with_a_target_the_distance_from_it_is_tested(target: float) -> None:
     assert found.p == pytest.approx(np.mean(np.abs(sums) >= abs(sums[0]) - 1e-9))
     plain = change(rows(A), rows(A + STEPS), source)
     assert (found.error, found.df) == (plain.error, plain.df)
+    assert found.difference == plain.difference
 
 
 def test_what_no_item_shows_is_no_change() -> None:
