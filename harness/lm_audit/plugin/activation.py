@@ -30,6 +30,7 @@ AWAKE = (
     "lm_audit.plugin.progress.progress_reports",
     "lm_audit.plugin.progress.telling",
     "lm_audit.plugin.parallel.durations",
+    "lm_audit.plugin.session.lost_output",
     "lm_audit.plugin.session.signals",
     "lm_audit.plugin.session.case_timeout",
 )

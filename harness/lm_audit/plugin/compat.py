@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +27,11 @@ def fixture_home(item: pytest.Item, name: str) -> str | None:
 def cursor_column(reporter: Any) -> int:
     """How many characters pytest's terminal reporter has written on the line that the cursor is in."""
     return int(reporter._tw.width_of_current_line)
+
+
+def write_through(reporter: Any, wrapper: Callable[[Any], Any]) -> None:
+    """Have pytest's terminal reporter write into what ``wrapper`` makes of the file that it writes to."""
+    reporter._tw._file = wrapper(reporter._tw._file)
 
 
 def workers_asked_for(config: pytest.Config) -> int:

@@ -185,7 +185,7 @@ def _probe(address: str, timeout_s: float) -> None:
 @contextlib.contextmanager
 def _own_signals() -> Generator[None]:
     """Ray takes SIGTERM for itself; a run must end with its report."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     try:
         yield
     finally:

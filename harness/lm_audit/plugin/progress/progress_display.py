@@ -6,9 +6,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from lm_audit.plugin.progress.case_progress import CaseProgress
+from lm_audit.plugin.session.lost_output import LostOutput
 from lm_audit.shared.visible import visible
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Display:
 
         self._read = read
         self._column = column
-        self._file = os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="replace")
-        self._console = Console(file=self._file, force_terminal=True)
+        self._file = LostOutput(os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="replace"))
+        self._console = Console(file=cast(IO[str], self._file), force_terminal=True)
         self._lock = threading.RLock()
         self._shown: Progress | None = None
         self._tasks: dict[str, Any] = {}

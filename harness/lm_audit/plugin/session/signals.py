@@ -1,7 +1,8 @@
-"""SIGTERM ends a run like Ctrl-C does: no further case, the reports written, exit code 143.
+"""SIGTERM and SIGHUP end a run like Ctrl-C does: no further case, the reports written, exit code 143 or 129.
 
-Batch systems send it some time before they kill (SLURM, Kubernetes, CI). Without this Python would die at once; the
-evidence would be safe, but no report would say so. Workers keep the default: one that is terminated counts as crashed.
+Batch systems send the first some time before they kill (SLURM, Kubernetes, CI), a terminal that is closed or a lost
+connection the second. Without this Python would die at once; the evidence would be safe, but no report would say so.
+Workers keep the default: one that is terminated counts as crashed. ``nohup`` has SIGHUP ignored, and it stays so.
 
 From the first signal on, until the end of the run is on disk, further ones are not heeded: schedulers repeat theirs,
 and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S` gets through.
@@ -17,34 +18,40 @@ from typing import Any
 
 import pytest
 
-EXIT_CODE = 128 + signal.SIGTERM
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 10.0
 """How long the end of a run may take before a further Ctrl-C breaks it off."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived. No ``Exception``, or a training loop that turns those into errors of its own would go on."""
+    """A signal of :data:`ENDING` arrived.
+
+    No ``Exception``, or a training loop that turns those into errors of its own would go on.
+    """
 
 
 class Listening:
-    """Hears SIGTERM and Ctrl-C from the first case to the end of the process's session."""
+    """Hears SIGTERM, SIGHUP and Ctrl-C from the first case to the end of the process's session."""
 
     def __init__(self) -> None:
         self.looping = True
         self.exit_code: int | None = None
         """What the process must end with because of a signal, None without one."""
         self._since: float | None = None
+        ending = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
         self._before: list[tuple[int, Any]] = [
-            (signal.SIGTERM, signal.signal(signal.SIGTERM, self._terminate)),
+            *((number, signal.signal(number, self._terminate)) for number in ending),
             (signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)),
         ]
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
-        first, self.exit_code = self.exit_code is None, EXIT_CODE
+        first = self._since is None
+        if self.exit_code in (None, pytest.ExitCode.INTERRUPTED):
+            self.exit_code = 128 + number
         self._since = self._since or time.monotonic()
         # While the end is written there is nothing left to stop; it only has to be said in the exit code.
         if first and self.looping:
-            raise Terminated("SIGTERM received: the run can be continued with --resume")
+            raise Terminated(f"{signal.Signals(number).name} received: the run can be continued with --resume")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         first = self._since is None
