@@ -20,6 +20,10 @@ DISTRIBUTION = "pytest-lm-audit"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one sub-command; returns its exit code, 2 where the input cannot be used."""
     parser = build_parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    # argparse takes the two dashes away, and leaves an empty list in place of the value.
+    for word in (word for word in words if word.startswith("-") and word.endswith("=--")):
+        parser.error(f"{word}: names nothing; give the option a value, or leave it out")
     chosen = parser.parse_args(arguments)
     try:
         return int(chosen.run(chosen) or 0)

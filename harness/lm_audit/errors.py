@@ -15,17 +15,28 @@ Every message says what was wrong, the value that was found, and what would be r
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from lm_audit.shared.visible import visible
 
+_ENDLESS = re.compile(r"\S{1000,}")
+_LONGEST = 5_000
+
+
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:200]}...{word[0][-50:]}"
+
 
 class HarnessError(Exception):
-    """Base of every error that the harness raises on purpose; its message holds no hidden character."""
+    """Base of every error that the harness raises on purpose; its message has no hidden character, no endless word."""
 
     def __str__(self) -> str:
-        """The message as it may be printed: it often quotes what a file or a model says."""
-        return visible(super().__str__())
+        """The message as it may be printed: it often quotes what a file, a model or an option says."""
+        message = _ENDLESS.sub(_shortened, super().__str__())
+        if len(message) > _LONGEST:  # A table of ten thousand columns, each by its name.
+            message = f"{message[: _LONGEST - 500]} ... {message[-500:]}"
+        return visible(message)
 
 
 class UsageError(HarnessError):

@@ -18,6 +18,7 @@ from lm_audit.report.page.build import build_page
 from lm_audit.report.page.rendering import render_page
 from lm_audit.report.tables.item_reading import collect_items
 from lm_audit.report.tables.tidy import COLUMNS
+from lm_audit.report.wording.names import anchor
 from lm_audit.runstore.run import read_run
 from lm_audit.stats.estimate import Estimate
 from tests.report.made_runs import MadeCase, chart, item_rows, share, write_run
@@ -134,6 +135,11 @@ def test_charts_beyond_the_budget_are_left_to_the_browser(tmp_path: Path) -> Non
     assert 'id="runtime"' in html and html.count('class="chart lazy"') == 2
 
 
+def test_each_of_very_many_cases_of_one_test_has_its_own_place() -> None:
+    ids = [f"evals/test_bias.py::test_preference_grid_of_many[m@cpu-{number}]" for number in range(20_000)]
+    assert len({anchor("items", one) for one in ids}) == len(ids)
+
+
 def test_damaged_and_missing_records_are_named_on_the_page(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [MadeCase("evals/test_a.py::test_a[m@cpu-x]", "a", "m", rows=item_rows(3, 0))])
     rows = next((folder / "rows").iterdir())
@@ -141,7 +147,7 @@ def test_damaged_and_missing_records_are_named_on_the_page(tmp_path: Path) -> No
     with next((folder / "ledger").iterdir()).open("ab") as ledger:
         ledger.write(b'{"v": 1, "t": ')
     html = write_reports(folder).read_text()
-    assert "2 damaged records, skipped" in html and f"rows/{rows.name}, line 4" in html and "ledger/main-" in html
+    assert "2 damaged records or files" in html and f"rows/{rows.name}, line 4" in html and "ledger/main-" in html
 
 
 def test_an_older_run_store_still_opens(tmp_path: Path) -> None:

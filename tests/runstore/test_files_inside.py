@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lm_audit.cli import main
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
 from lm_audit.report.allure.results import complete_results
@@ -124,6 +126,19 @@ def test_a_report_replaces_a_link_and_leaves_its_target(tmp_path: Path, secret: 
         (run / name).symlink_to(secret)
     write_reports(run)
     assert secret.read_bytes() == before and not (run / "index.html").is_symlink()
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
+def test_an_allure_report_writes_into_no_file_that_is_also_elsewhere(
+    tmp_path: Path, secret: Path, capsys: pytest.CaptureFixture[str], link: Callable[[Path, Path], None]
+) -> None:
+    run, before = made(tmp_path), secret.read_bytes()
+    (run / "allure-results").mkdir()
+    link(run / "allure-results" / "categories.json", secret)
+    (tmp_path / "allure").write_text("#!/bin/sh\n")
+    assert main(["allure", str(run), "--allure", str(tmp_path / "allure")]) == 2
+    assert "categories.json is" in capsys.readouterr().err
+    assert secret.read_bytes() == before
 
 
 def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Confi
     # Plugins that happen to be installed, and pytest's own garbage collections, take most of the time otherwise.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "blank.txt").write_text(" \n\u200b\n", encoding="utf-8")
     made: list[pytest.Config] = []
 
@@ -161,6 +162,24 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("--reports", ""), ("--reports ''",)),
     (("--resume", LONG), ("nnn",)),
     (("--baseline", "absent"), ("--baseline", "absent")),
+    # Of ``--OPTION=--`` argparse leaves an empty list in place of the value.
+    (("--gates=--",), ("--gates '--'", "names nothing")),
+    (("--model=--",), ("--model '--'", "names nothing")),
+    (("--size=--",), ("--size '--'", "names nothing")),
+    (("--needle-lengths=--",), ("--needle-lengths '--'", "names nothing")),
+    (("--model", "~nosuchuser/model"), ("'~nosuchuser/model'", "no such folder")),
+    (("--device", LONG), ("--device 'nnn", "no such device")),
+    (("--dtype", LONG), ("--dtype nnn", "float32")),
+    (("--data", LONG), ("--data 'nnn", "NAME=PATH")),
+    (("--shard", LONG), ("--shard 'nnn",)),
+    (("--reports", " \t"), ("--reports ' \\t'", "names nothing")),
+    (("--reports", "s3://bucket/reports"), ("s3://bucket/reports", "is an address")),
+    (("--reports", LONG), ("nnn", "File name too long", "--reports DIR")),
+    (("--reports", "a\0b"), ("no folder can be called", "a\\x00b")),
+    (("--reports", "a\ud800"), ("no folder can be called",)),
+    (("--basetemp", ".", "--size", "full"), ("--basetemp", "pytest empties that folder")),
+    (("--basetemp", "reports", "--size", "full"), ("--basetemp", "pytest empties that folder")),
+    (("--reports", "loop/reports"), ("Too many levels of symbolic links", "--reports DIR")),
 ]
 
 
@@ -191,6 +210,7 @@ OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ),
     ("needle", ("--needle-precision", "0.1"), ("--needle-precision 0.1 does nothing without --adaptive",)),
     ("needle", ("--needle-folder", "absent"), ("absent", "length_*")),
+    ("needle", ("--needle-folder", LONG), ("nnn", "length_*")),
     ("needle", ("--needle-folder", ".", "--needle-windows", "shared"), ("--needle-windows", "--needle-folder")),
     ("needle", ("--needle-folder", ".", "--needle-language", "zh"), ("--needle-language", "--needle-folder")),
     ("needle", ("--needle-folder", ".", "--needle-samples", "3"), ("--needle-samples", "--needle-folder")),
@@ -395,6 +415,17 @@ def test_json_rows_hold_their_places(tmp_path: Path) -> None:
             assert f"{path}, row 3" in str(caught.value), (name, bad)
 
 
+def test_a_message_is_never_endless(tmp_path: Path) -> None:
+    from lm_audit.audits.leakage import load_benchmark
+
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"column{k}" for k in range(10_000)) + "\n" + ",".join("x" * 10_000) + "\n")
+    with pytest.raises(HarnessError) as caught:
+        load_benchmark(path)
+    message = str(caught.value)
+    assert len(message) < 6000 and "wide.csv: has no column for question" in message and "column9999" in message
+
+
 def test_every_line_of_json_may_hold_other_line_ends(tmp_path: Path) -> None:
     from lm_audit.audits.faithfulness.passage.user_samples import read_samples
     from lm_audit.audits.leakage import load_benchmark
@@ -450,6 +481,37 @@ def test_the_command_that_builds_needles(
         code = int(str(stopped.code))
     assert code == 2 and says in capsys.readouterr().err
     assert not list(tmp_path.glob("grid/length_*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("report", "latest", "--reports=--"), "--reports=--: names nothing"),
+        (("report", "latest", "--reports="), "'' names no file or folder"),
+        (("report", "latest", "--reports=s3://bucket/reports"), "is an address"),
+        (("merge", "x", "--output= "), "' ' names no file or folder"),
+        (("compare", "x", "y", "--html="), "'' names no file or folder"),
+        (("allure", "x", "--allure=--"), "--allure=--: names nothing"),
+        (("privacy", "canaries", "--smoke", "--output="), "'' names no file or folder"),
+        (("privacy", "canaries", "--smoke", "--sft=--"), "--sft=--: names nothing"),
+        (("privacy", "canaries", "--smoke", "--output=https://host/x"), "is an address"),
+        (("needle", "score", "x", "y", "--json=--"), "--json=--: names nothing"),
+    ],
+)
+def test_commands_are_told_of_paths_that_name_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    from lm_audit.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_sets_without_a_chat_form_say_so_where_one_is_asked_for() -> None:

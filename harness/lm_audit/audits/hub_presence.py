@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.files.hub import hub_home, is_offline, repo_folder
+from lm_audit.shared.home import from_home
 
 _SECONDS = 10.0
 """For the hub's answer; a hub that does not answer is left to the case that reads the set."""
@@ -56,7 +56,7 @@ def refuse_absent(source: HubSet) -> None:
 
 def _prepared(source: HubSet) -> bool:
     """Whether ``datasets`` keeps the set's tables; its folders are named in another case, with underscores."""
-    folder = Path(os.environ.get("HF_DATASETS_CACHE") or hub_home() / "datasets").expanduser()
+    folder = from_home(os.environ.get("HF_DATASETS_CACHE") or hub_home() / "datasets")
     owner, name = source.repo.split("/")
     try:
         return any(_plain(path.name) == _plain(owner + name) for path in folder.iterdir() if path.is_dir())

@@ -29,6 +29,15 @@ def cursor_column(reporter: Any) -> int:
     return int(reporter._tw.width_of_current_line)
 
 
+def tear_down_before(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Have what earlier items set up (modules, classes, their fixtures) torn down as far as ``nextitem`` needs it not.
+
+    pytest does so when an item has run. One that is reported without running leaves it to the plugin that does that.
+    """
+    state: Any = getattr(item.session, "_setupstate")  # noqa: B009
+    state.teardown_exact(nextitem)
+
+
 def write_through(reporter: Any, wrapper: Callable[[Any], Any]) -> None:
     """Have pytest's terminal reporter write into what ``wrapper`` makes of the file that it writes to."""
     reporter._tw._file = wrapper(reporter._tw._file)

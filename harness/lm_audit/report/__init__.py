@@ -23,4 +23,4 @@ def write_reports(run_folder: str | Path) -> Path:
     """
     from lm_audit.report.writing.of_run import write_all
 
-    return write_all(Path(run_folder).resolve())
+    return write_all(Path(run_folder).resolve()).page

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.report.writing import of_merged_runs as merge_command
+from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import seed_number, whole_number
 
 
@@ -37,7 +38,7 @@ def register(subparsers: Any) -> None:
     )
     compare.add_argument("before", metavar="RUN", help="the run to compare with: a folder, a run id, or latest")
     compare.add_argument("after", metavar="RUN", help="the run that may be better or worse")
-    compare.add_argument("--html", type=Path, metavar="FILE", help="also write the comparison as a page")
+    compare.add_argument("--html", type=given_path, metavar="FILE", help="also write the comparison as a page")
     compare.add_argument("--across-models", action="store_true", help="match cases without their model and device")
     compare.add_argument("--seed", type=seed_number(), default=0, help="seed of the bootstrap (default 0)")
     _reports_option(compare)
@@ -45,28 +46,36 @@ def register(subparsers: Any) -> None:
 
     allure = subparsers.add_parser("allure", help="build the static Allure report of a run, without its tracking")
     allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run, or latest")
-    allure.add_argument("--allure", type=Path, default=Path("node_modules/.bin/allure"), help="the allure command")
     allure.add_argument(
-        "--config", type=Path, help="its configuration (default: allurerc.json of this folder, else the package's)"
+        "--allure", type=given_path, default=Path("node_modules/.bin/allure"), help="the allure command"
+    )
+    allure.add_argument(
+        "--config",
+        type=given_path,
+        help="its configuration (default: allurerc.json of this folder, else the package's)",
     )
     _reports_option(allure)
     allure.set_defaults(run=run_allure)
 
 
 def _reports_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are kept")
+    parser.add_argument(
+        "--reports", type=given_path, default=Path("reports"), metavar="DIR", help="where runs are kept"
+    )
 
 
 def run_report(args: argparse.Namespace) -> int:
     """Write all projections of a run and the index of all runs; 0."""
-    from lm_audit.report import write_reports
     from lm_audit.report.exporters import check_installed, export
     from lm_audit.report.index.all_runs import write_index
+    from lm_audit.report.writing.of_run import warn_of_damage, write_all
 
     for target in args.export:
         check_installed(target)
     folder = _find(args.which, args.reports)
-    print(write_reports(folder))
+    written = write_all(folder)
+    warn_of_damage(written.damaged)
+    print(written.page)
     print(write_index(folder.parent))
     if args.plots:
         from lm_audit.report.charts.plots import plots_line
@@ -125,6 +134,8 @@ def run_allure(args: argparse.Namespace) -> int:
     from lm_audit.errors import UsageError
     from lm_audit.report.allure.results import complete_results
     from lm_audit.report.allure.whole_run import strip_analytics
+    from lm_audit.report.writing.of_run import warn_of_damage
+    from lm_audit.runstore.beside import damaged_files
     from lm_audit.runstore.run import read_run
 
     if not args.allure.is_file():
@@ -132,7 +143,9 @@ def run_allure(args: argparse.Namespace) -> int:
     folder = _find(args.which, args.reports)
     results, report = folder / "allure-results", folder / "allure-report"
     _refuse_links(results, report)
-    complete_results(read_run(folder, shown=True), results)
+    run = read_run(folder, shown=True)
+    warn_of_damage((*run.damaged, *damaged_files(run)))
+    complete_results(run, results)
     command = [args.allure.resolve(), "generate", results, "--output", report]
     config = args.config or _allure_config()
     if config is not None:
@@ -156,6 +169,8 @@ def _refuse_links(*folders: Path) -> None:
         for path in (folder, *(folder.rglob("*") if folder.is_dir() else ())):
             if path.is_symlink():
                 raise UsageError(f"{path} is a symbolic link: it is not written through; remove it")
+            if path.is_file() and path.stat().st_nlink > 1:
+                raise UsageError(f"{path} is the same file as another one (a hard link): it is not written; remove it")
 
 
 def _writable(file: Path) -> Path:

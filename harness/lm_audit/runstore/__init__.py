@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import (
     Artifact,
@@ -22,6 +23,7 @@ __all__ = [
     "PlannedCase",
     "Run",
     "Verdict",
+    "damaged_files",
     "read_rows",
     "read_run",
 ]

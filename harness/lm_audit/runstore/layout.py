@@ -79,6 +79,14 @@ def unusable(reports: Path, error: OSError) -> str:
 
 def check_writable(reports: Path) -> None:
     """Raise ``StoreError`` unless a file can be written in ``reports``, or in its nearest existing parent."""
+    try:
+        os.stat(reports)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # Too long, or a link in a circle.
+        raise StoreError(unusable(reports, error)) from error
+    except ValueError as error:  # NUL, or half of a surrogate pair
+        raise StoreError(f"no folder can be called {str(reports)!r}: {error}") from error
     folder = reports
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

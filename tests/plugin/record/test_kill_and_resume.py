@@ -194,6 +194,17 @@ def test_a_killed_worker_is_reported_with_its_case(tmp_path: Path, undisturbed: 
     check_resumed(folder, undisturbed)
 
 
+def test_a_run_that_still_goes_on_is_not_continued(tmp_path: Path, undisturbed: Measured) -> None:
+    folder = project_in(tmp_path)
+    with running(folder) as process:
+        wait_for_records(folder, 12)
+        refused = run_pytest(folder, "--resume", only_run(folder).run_id)
+        process.kill()
+        end_of(process)
+    assert refused.code == 4 and "is being written by another process" in refused.output, refused.output
+    check_resumed(folder, undisturbed)
+
+
 def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:

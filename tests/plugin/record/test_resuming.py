@@ -103,6 +103,14 @@ def test_options_left_out_are_those_of_the_run(project: Path) -> None:
     assert {case.last.parameters["seed"] for case in last_run(project).cases} == {9}
 
 
+def test_a_further_data_set_joins_those_of_the_run(project: Path) -> None:
+    run_pytest(project, "--data", "own=pytest.ini", ONLY_A)
+    done = run_pytest(project, "--resume", last_run(project).run_id, "--data", "more=conftest.py")
+    assert done.code == 0, done.output
+    options = last_run(project).metadata["sessions"][-1]["options"]
+    assert options["data"] == {"own": "pytest.ini", "more": "conftest.py"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -110,10 +118,13 @@ def test_options_left_out_are_those_of_the_run(project: Path) -> None:
         (("--model", "tiny=tiny:5"), "a run holds one model by one name"),
         (("--seed", "3"), "that run has --seed 0, this call --seed 3"),
         (("--size", "full"), "that run has --size smoke, this call --size full"),
+        (("--chat", "on"), "that run has --chat auto, this call --chat on"),
+        (("--thinking-tokens", "7"), "this call --thinking-tokens 7"),
+        (("--data", "own=test_toy.py"), "that run has --data own=pytest.ini, this call --data own=test_toy.py"),
     ],
 )
 def test_another_model_seed_or_size_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
-    run_pytest(project, "--model", "tiny", ONLY_A)
+    run_pytest(project, "--model", "tiny", "--data", "own=pytest.ini", ONLY_A)
     done = run_pytest(project, "--resume", last_run(project).run_id, *arguments)
     assert done.code == 4
     assert message in done.output
@@ -183,3 +194,39 @@ def test_a_case_whose_evidence_is_damaged_runs_again(tmp_path: Path, damage: str
     done = run_pytest(project, "--resume", folder.name)
     assert done.counts == {"passed": 1, "resumed": 2}
     assert measured(last_run(project)) == whole
+
+
+OF_MODULES = """
+import pytest
+from lm_audit.plugin import Case, cases
+from lm_audit.stats.estimate import Estimate
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told():
+    with open("told", "a") as file:
+        print(__name__, "begins", file=file)
+    yield
+    with open("told", "a") as file:
+        print(__name__, "ends", file=file)
+
+
+@pytest.mark.bias
+@cases([Case("again", {}), Case("stands", {})])
+def test_one(case, evidence):
+    if case.id == "again":
+        pytest.skip("not here")
+    evidence.metric("bias.gap", Estimate(0.5, n=3))
+"""
+
+
+def test_what_a_module_set_up_is_torn_down_behind_a_case_that_stands(tmp_path: Path) -> None:
+    project = audit_project(tmp_path, OF_MODULES, "test_first")
+    (project / "test_second.py").write_text(OF_MODULES)
+    first = run_pytest(project)
+    told = (project / "told").read_text()
+    (project / "told").unlink()
+    again = run_pytest(project, "--resume", last_run(project).run_id)
+    assert again.code == first.code == 0, again.output
+    assert again.counts == {"skipped": 2, "resumed": 2}
+    assert (project / "told").read_text() == told

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from lm_audit.plugin.session.signals import Listening
-from tests.plugin.acknowledging_audit import audit_source, check_nothing_lost, only_run
+from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, only_run
 from tests.plugin.record.test_kill_and_resume import (
     TIMEOUT_S,
-    acknowledged,
     group_lives,
     release,
     wait_for,

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from lm_audit.errors import ModelError
+from lm_audit.shared.home import from_home, user_cache
 from lm_audit.shared.textfiles import replacing
 
 
@@ -18,8 +19,8 @@ def cache_dir() -> Path:
     """``$LM_AUDIT_CACHE``, else ``lm-audit`` in the user's cache folder (``$XDG_CACHE_HOME``, ``~/.cache``)."""
     named = os.environ.get("LM_AUDIT_CACHE")
     if named:
-        return Path(named).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lm-audit"
+        return from_home(named)
+    return user_cache() / "lm-audit"
 
 
 def build_once(folder: Path, build: Callable[[Path], None]) -> Path:

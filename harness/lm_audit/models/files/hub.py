@@ -12,6 +12,7 @@ from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.files.weight_files import INDEX, shard_map
 from lm_audit.models.loading.spec import ModelSpec
+from lm_audit.shared.home import from_home
 from lm_audit.shared.textfiles import is_file
 
 _TRUE = {"1", "on", "yes", "true"}
@@ -27,14 +28,14 @@ def hub_cache_dir() -> Path:
     """Where ``huggingface_hub`` keeps models; the environment is read now, not when that library was imported."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if os.environ.get(variable):
-            return Path(os.environ[variable]).expanduser()
+            return from_home(os.environ[variable])
     return hub_home() / "hub"
 
 
 def hub_home() -> Path:
     """The folder of everything that comes from the hub: ``$HF_HOME``, else in the user's cache folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return Path(os.environ.get("HF_HOME") or cache / "huggingface").expanduser()
+    cache = from_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return from_home(os.environ.get("HF_HOME") or cache / "huggingface")
 
 
 def is_offline(*also: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.endpoint.address import Address, is_endpoint, parse_address
+from lm_audit.shared.home import from_home
 from lm_audit.shared.textfiles import is_file, is_folder, is_there
 
 SpecKind = Literal["hub", "folder", "gguf", "smollm2", "tiny", "endpoint"]
@@ -88,7 +89,7 @@ def _tiny(text: str) -> ModelSpec:
 
 
 def _gguf(text: str) -> ModelSpec:
-    path = Path(text).expanduser()
+    path = from_home(text)
     if not is_file(path):
         what = "is a folder, not a GGUF file" if is_folder(path) else "no such GGUF file"
         raise ModelError(f"model spec {_shown(text)}: {what}")
@@ -103,7 +104,7 @@ def _is_path(text: str) -> bool:
 
 
 def _folder(text: str) -> ModelSpec:
-    path = Path(text).expanduser()
+    path = from_home(text)
     if is_file(path):
         raise UsageError(f"model spec {_shown(text)} is a file; expected the folder that holds it, or a .gguf file")
     if not is_folder(path):

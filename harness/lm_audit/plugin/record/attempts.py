@@ -20,6 +20,7 @@ from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.runstore.attempt import AttemptWriter
+from lm_audit.runstore.beside import CUT_SHORT
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
 from lm_audit.shared.answers import answers_in
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
     from lm_audit.stats.estimate import Estimate
 
-AGAIN = ("store", "timeout", "budget", "server")
-"""Causes of failures that say nothing of the model: ``--resume`` runs such a case again."""
+AGAIN = CUT_SHORT
+"""Causes of failures after which ``--resume`` runs a case again."""
 METRICS_PROPERTY = "lm_audit_metrics"
 VERDICTS_PROPERTY = "lm_audit_verdicts"
 FINDINGS_PROPERTY = "lm_audit_findings"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lm_audit.errors import StoreError
+from lm_audit.shared.home import from_home
 
 if TYPE_CHECKING:
     from lm_audit.gates.gate import Gate
@@ -103,4 +104,4 @@ def audit_session(config: pytest.Config) -> AuditSession:
 def reports_folder(config: pytest.Config) -> Path:
     """Where runs are kept: ``--reports``, relative to where pytest was called, else ``reports/`` of the rootdir."""
     named = config.getoption("lm_audit_reports")
-    return config.invocation_params.dir / named if named else config.rootpath / "reports"
+    return config.invocation_params.dir / from_home(named) if named else config.rootpath / "reports"

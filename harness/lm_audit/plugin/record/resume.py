@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import StoreError, UsageError
+from lm_audit.errors import UsageError
 from lm_audit.gates.gate import Gate, judge_case, worst
 from lm_audit.models.loading.identity.spec_identity import model_identity
+from lm_audit.plugin import compat
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.attempts import AGAIN, properties
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
-from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.beside import damaged_of
+from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
 
@@ -82,13 +83,21 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
     for name, value in known.items():
         if config.getoption(f"lm_audit_{name}") is None and value is not None:
             setattr(config.option, f"lm_audit_{name}", value)
+    given = {entry.partition("=")[0] for entry in config.getoption("lm_audit_data") or ()}
+    kept = [entry for entry in data if entry.partition("=")[0] not in given]
+    if given and kept:  # Another set is added to those of the run; theirs stay.
+        config.option.lm_audit_data = [*kept, *config.getoption("lm_audit_data")]
     for name, value in options.get("audit", {}).items():
         if getattr(config.option, f"lm_audit_x_{name}", 0) in (None, [], False):
             setattr(config.option, f"lm_audit_x_{name}", value)
 
 
+HELD = ("size", "limit", "seed", "dtype", "chat", "chat_args", "thinking_tokens")
+"""Options on which every number of a run depends: ``run.json`` states them once, and a resumed run keeps them."""
+
+
 def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
-    """``UsageError`` unless this call measures what the run measured: the same models, size, limit, seed and dtype."""
+    """``UsageError`` unless this call measures what the run measured: the same models, data and :data:`HELD`."""
     before: Mapping[str, str] = then.get("models", {})
     if not before:
         raise UsageError(
@@ -108,11 +117,18 @@ def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
                 f"--resume {run_id}: {model.name} was {before[model.name]} [{identity}] in that run and is now "
                 f"{model.spec} [{model_identity(model.spec)}]; a run holds one model by one name: start a new run"
             )
-    for name in ("size", "limit", "seed", "dtype"):
-        if name in then and then[name] != getattr(now, name):
+    for name in HELD:
+        if name in then and then[name] != (value := plain(getattr(now, name), name)):
+            flag = f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"--resume {run_id}: that run has --{name} {then[name]}, this call --{name} {getattr(now, name)}; "
+                f"--resume {run_id}: that run has {flag} {then[name]}, this call {flag} {value}; "
                 f"leave the option out, or start a new run without --resume"
+            )
+    for name, where in then.get("data", {}).items():
+        if name in now.data and now.data[name] != where:
+            raise UsageError(
+                f"--resume {run_id}: that run has --data {name}={where}, this call --data {name}={now.data[name]}; "
+                f"leave it out, or start a new run without --resume"
             )
 
 
@@ -133,11 +149,7 @@ def _files_whole(record: CaseRecord, folder: Path) -> bool:
     rows = sum(1 for _ in read_rows(folder, record.last.row_files))
     if rows != record.last.n_rows:
         return False
-    stated = [*((file.path, file.sha256) for file in record.last.artifacts), *record.last.row_digests.items()]
-    try:
-        return all(hashlib.sha256(file_inside(folder, name).read_bytes()).hexdigest() == sha for name, sha in stated)
-    except (OSError, StoreError):
-        return False
+    return next(damaged_of(folder, record.last), None) is None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -152,8 +164,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _record(session, record, outcome, message, verdicts)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     item.user_properties += properties(record.last.metrics, verdicts)
-    for report in _reports(item, outcome, message, verdicts):
+    *reports, teardown = _reports(item, outcome, message, verdicts)
+    for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
+    call = pytest.CallInfo.from_call(lambda: compat.tear_down_before(item, nextitem), "teardown")
+    if call.excinfo is not None:  # What an earlier case of the module had set up broke.
+        teardown = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    item.ihook.pytest_runtest_logreport(report=teardown)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.models import devices
 from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
+from lm_audit.plugin.options.naming import declared
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_gates_of_absent_models, refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
 from lm_audit.plugin.record.audit_session import AuditSession, reports_folder
 from lm_audit.plugin.record.gating import load_gates
 from lm_audit.plugin.record.resume import Earlier, check_same, inherited
+from lm_audit.runstore.holding import hold
 from lm_audit.runstore.layout import RunFolder, check_writable, find_run, new_run_id
 from lm_audit.runstore.run import read_run
+from lm_audit.shared.visible import is_blank
 
 
 def new_session(config: pytest.Config) -> AuditSession:
@@ -28,6 +32,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     fingerprints.forget()
     _refuse_empty(config)
     reports = reports_folder(config)
+    _refuse_emptied(config, reports)
     earlier = _earlier(config, reports)
     if earlier is not None:
         inherited(config, earlier.options)
@@ -36,7 +41,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     refuse_misspelt_data(options.data)
     _check_specs(options, explicit)
     refuse_unread_arguments(options)
-    folder = RunFolder(earlier.run.folder if earlier is not None else reports / new_run_id())
+    folder = RunFolder(earlier.run.folder if earlier is not None else _unused(reports))
     if earlier is not None:
         check_same(folder.run_id, earlier.options, options)
     if config.getoption("lm_audit_reports") or earlier:
@@ -55,15 +60,51 @@ def new_session(config: pytest.Config) -> AuditSession:
     _judging(session, config)
     refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")))
     session.reused = reused(config, reports)
+    if earlier is not None and not config.getoption("collectonly", False):
+        hold_run(config, session)
     ask_servers(session)
     return session
 
 
+def _unused(reports: Path) -> Path:
+    """The folder of a new run: a second one that begins in the same second must not get the same."""
+    while True:
+        found = reports / new_run_id()
+        if not os.path.lexists(found):
+            return found
+
+
+def hold_run(config: pytest.Config, session: AuditSession) -> None:
+    """Hold the run until this call of pytest ends; ``UsageError`` where another one writes it."""
+    if "held" not in session.extra:
+        release = session.extra["held"] = hold(session.folder)
+        config.add_cleanup(release)
+
+
 def _refuse_empty(config: pytest.Config) -> None:
-    """``--gates "$GATES"`` with an unset variable must not pass as a run without gates."""
+    """``--gates "$GATES"`` with an unset variable must not pass as a run without gates.
+
+    Nor may ``--gates=--``: of that argparse leaves an empty list in place of the value.
+    """
+    for option in declared():
+        value = getattr(config.option, option.arguments["dest"], None)
+        if value != option.arguments.get("default") and (value == [] or (isinstance(value, list) and [] in value)):
+            raise UsageError(f"{option.flag} '--': names nothing; give it a value, or leave the option out")
     for name in ("gates", "resume", "baseline", "reports"):
         if config.getoption(f"lm_audit_{name}", None) == "":
             raise UsageError(f"--{name} '': names nothing; give it a value, or leave the option out")
+    reports = config.getoption("lm_audit_reports")
+    if reports is not None and is_blank(reports):
+        raise UsageError(f"--reports {reports!r}: names nothing; give it a folder, or leave the option out")
+    if reports is not None and "://" in reports:
+        raise UsageError(f"--reports {reports!r} is an address; reports are written into a folder of this machine")
+
+
+def _refuse_emptied(config: pytest.Config, reports: Path) -> None:
+    """pytest removes what is in ``--basetemp``, and would remove all runs that are kept there."""
+    emptied = getattr(config.option, "basetemp", None)
+    if emptied and Path(os.path.abspath(reports)).is_relative_to(os.path.abspath(emptied)):
+        raise UsageError(f"--basetemp {emptied}: pytest empties that folder, and reports are kept in it; name another")
 
 
 def _earlier(config: pytest.Config, reports: Path) -> Earlier | None:

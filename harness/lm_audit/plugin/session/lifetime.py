@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import StoreError
+from lm_audit.errors import StoreError, UsageError
 from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.parallel.shard_option import shard_fields
 from lm_audit.plugin.parallel.threads import worker_threads
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
+from lm_audit.plugin.session.opening import hold_run
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
 
@@ -60,6 +61,10 @@ def _planned(item: pytest.Item) -> PlannedCase:
 
 def _start(config: pytest.Config, audit: AuditSession) -> None:
     audit.folder.create()
+    try:
+        hold_run(config, audit)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
     metadata.start(
         audit.folder,
         command=["pytest", *map(str, config.invocation_params.args)],

@@ -202,7 +202,7 @@ def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str,
     if run.missing:
         yield f"{_plural(len(run.missing), 'planned case')} never ended."
     if run.damaged:
-        yield f"{_plural(len(run.damaged), 'damaged record')} skipped."
+        yield f"{_plural(len(run.damaged), 'damaged record')} or file{'' if len(run.damaged) == 1 else 's'}."
 
 
 def _judged_models(judged: Sequence[tuple[CaseRecord, Verdict]]) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
+
+from lm_audit.errors import DataWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +72,12 @@ def run_items(run: Run) -> pd.DataFrame:
     import pandas as pd
 
     from lm_audit.report.tables.items import KEYS, case_rows, items_table, joined
+    from lm_audit.runstore.beside import told_damage
 
-    tables = [items_table(case, rows) for case in run.cases if (rows := case_rows(run, case).rows)]
+    found = [(case, case_rows(run, case)) for case in run.cases]
+    tables = [items_table(case, read.rows) for case, read in found if read.rows]
+    if damaged := [damage for _, read in found for damage in read.damaged]:
+        warnings.warn(told_damage(damaged), DataWarning, stacklevel=3)
     frame: pd.DataFrame = joined(tables).to_pandas() if tables else pd.DataFrame(columns=[*KEYS, "item"])
     return frame
 

@@ -15,6 +15,7 @@ from lm_audit.report.page.view import FindingView, ModelFindings
 from lm_audit.report.wording.names import case_label, tail, visible
 from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, sample_size, value_text
 from lm_audit.report.wording.titles import metric_title
+from lm_audit.runstore.beside import told_damage
 from lm_audit.runstore.records import CaseRecord, Run, VerdictWord
 
 if TYPE_CHECKING:
@@ -147,10 +148,7 @@ def _gaps(run: Run) -> Iterable[str]:
         many = f"{len(run.missing)} planned case{'' if len(run.missing) == 1 else 's'}"
         yield f"{many} never ended; --resume {run.run_id} finishes them"
     if run.damaged:
-        first = run.damaged[0]
-        where = visible(f"{first.file}, line {first.line}: {first.reason}")
-        many = f"{len(run.damaged)} damaged record{'' if len(run.damaged) == 1 else 's'}"
-        yield f"{many} skipped, the first in {where}"
+        yield visible(told_damage(run.damaged))
 
 
 def _totals(

@@ -8,6 +8,7 @@ from typing import Any
 
 from lm_audit.report.page.packing import PackedRows, fit, pack_rows
 from lm_audit.report.tables.items import case_rows, items_table
+from lm_audit.runstore.beside import damaged_artifacts
 from lm_audit.runstore.records import DamagedLine, Run
 
 ROWS_BUDGET = 8_000_000
@@ -16,7 +17,7 @@ ROWS_BUDGET = 8_000_000
 
 @dataclass(frozen=True)
 class Items:
-    """The item rows of a run: a table for each case, what the page holds of them by case id, and torn lines."""
+    """The item rows of a run: a table for each case, what the page holds of them, by case id, and what is damaged."""
 
     tables: list[Any]
     packed: dict[str, PackedRows]
@@ -35,6 +36,8 @@ def collect_items(run: Run, *, budget: int = ROWS_BUDGET) -> Items:
         if found.rows:
             tables.append(items_table(case, found.rows))
             packed[case_id] = pack_rows(found.rows)
+    for case in run.cases:
+        damaged += damaged_artifacts(run.folder, case.last)
 
     def again(case_id: str) -> Sequence[dict[str, Any]]:
         return case_rows(run, cases[case_id]).rows

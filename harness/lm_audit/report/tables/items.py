@@ -11,6 +11,7 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.report.tables.arrow import booleans, floats, integers, texts
 from lm_audit.report.wording.names import case_label
+from lm_audit.runstore.beside import other_rows
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed
@@ -22,7 +23,7 @@ KEYS = ("case_id", "audit", "model", "device", "case")
 
 @dataclass(frozen=True)
 class CaseRows:
-    """The rows of one case's last attempt, and the lines that could not be read."""
+    """The rows of one case's last attempt, the lines that could not be read, and files that were changed since."""
 
     rows: list[dict[str, Any]]
     damaged: tuple[DamagedLine, ...]
@@ -32,6 +33,7 @@ def case_rows(run: Run, case: CaseRecord) -> CaseRows:
     """All item rows of the last attempt, as they were recorded; missing files and torn lines are named, not raised."""
     rows: list[dict[str, Any]] = []
     damaged: list[DamagedLine] = []
+    others: list[DamagedLine] = []
     for name in case.last.row_files:
         try:
             content = file_inside(run.folder, name).read_bytes()
@@ -45,10 +47,13 @@ def case_rows(run: Run, case: CaseRecord) -> CaseRows:
             found, torn = _one_by_one(name, lines)
             damaged += torn
         rows += found
+        if (changed := other_rows(case.last, name, content)) and not any(one.file == name for one in damaged):
+            others.append(DamagedLine(name, 0, changed))
     lost = case.last.n_rows - len(rows) - len(damaged)
     if lost > 0 and all(one.line for one in damaged):
         damaged.append(DamagedLine(case.last.row_files[-1], 0, f"{lost} of {case.last.n_rows} rows are not there"))
-    return CaseRows(rows, tuple(damaged))
+        others = []
+    return CaseRows(rows, (*damaged, *others))
 
 
 def _all_at_once(lines: list[bytes]) -> list[dict[str, Any]] | None:

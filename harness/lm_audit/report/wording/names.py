@@ -32,6 +32,9 @@ def metric_label(name: str, audit: str | None) -> str:
 
 
 def anchor(kind: str, name: str) -> str:
-    """A stable, safe fragment id; equal names give equal ids, so links survive a rebuilt report."""
+    """A stable, safe fragment id; equal names give equal ids, so links survive a rebuilt report.
+
+    All cases of a test may begin alike, so that the digest alone tells thousands of them apart: item rows hang on it.
+    """
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
-    return f"{kind}-{slug}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+    return f"{kind}-{slug}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

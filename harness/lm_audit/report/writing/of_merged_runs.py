@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lm_audit.shared.given_path import given_path
+
 
 def register(subparsers: Any) -> None:
     """Add the sub-command ``merge``."""
@@ -17,9 +19,9 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder, or a run id under the reports folder")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="folder of the new run (default: a new run id)"
+        "-o", "--output", type=given_path, metavar="DIR", help="folder of the new run (default: a new run id)"
     )
-    parser.add_argument("--reports", type=Path, default=Path("reports"), metavar="DIR", help="default: reports")
+    parser.add_argument("--reports", type=given_path, default=Path("reports"), metavar="DIR", help="default: reports")
     parser.add_argument("--partial", action="store_true", help="merge although shards are missing")
     parser.set_defaults(run=run)
 
@@ -42,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 def _project(folder: Path) -> None:
     """Write the reports; a failure there is told and leaves the merged run."""
     try:
-        from lm_audit.report import write_reports  # type: ignore[attr-defined,unused-ignore]
+        from lm_audit.report.writing.of_run import warn_of_damage, write_all
 
-        write_reports(folder)
+        warn_of_damage(write_all(folder).damaged)
     except Exception as error:
         print(f"the report could not be written ({type(error).__name__}: {error})", file=sys.stderr)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from lm_audit.errors import StoreError
@@ -16,12 +18,23 @@ from lm_audit.report.tables.junit import write_junit
 from lm_audit.report.tables.summary import FILE as SUMMARY
 from lm_audit.report.tables.summary import run_summary
 from lm_audit.report.tables.tidy import write_metrics
+from lm_audit.runstore.beside import told_damage
+from lm_audit.runstore.records import DamagedLine
 from lm_audit.runstore.run import read_run
 from lm_audit.shared.textfiles import replacing
+from lm_audit.shared.visible import visible
 
 
-def write_all(folder: Path) -> Path:
-    """Write index.html and all tables of the run in ``folder``; the path of index.html.
+@dataclass(frozen=True)
+class Written:
+    """The page that was written, and what of the run is damaged."""
+
+    page: Path
+    damaged: tuple[DamagedLine, ...]
+
+
+def write_all(folder: Path) -> Written:
+    """Write index.html and all tables of the run in ``folder``.
 
     Raises ``StoreError`` where the folder is no run or cannot be written.
     """
@@ -40,9 +53,15 @@ def write_all(folder: Path) -> Path:
             write_junit(run, file)
         page = build_page(run, items)
         write_text(folder / SUMMARY, json.dumps(run_summary(run, page)))
-        return write_text(folder / "index.html", render_page(page))
+        return Written(write_text(folder / "index.html", render_page(page)), (*run.damaged, *items.damaged))
     except OSError as error:
         raise StoreError(f"cannot write the report into {folder}: {error.strerror or error}") from error
+
+
+def warn_of_damage(damaged: tuple[DamagedLine, ...]) -> None:
+    """Say on standard error what of a run is damaged."""
+    if damaged:
+        print(visible(f"warning: {told_damage(damaged)}"), file=sys.stderr)
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -68,7 +68,7 @@ def read_folder(folder: str | Path) -> Iterator[Sample]:
 
 def sample_files(folder: str | Path) -> list[Path]:
     """The sample files of a grid's folder, sorted; ``DataError`` where there are none."""
-    files = sorted(Path(folder).glob("length_*/position_*.jsonl"))
+    files = sorted(Path(folder).glob("length_*/position_*.jsonl")) if is_folder(Path(folder)) else []
     if not files:
         raise DataError("holds no length_*/position_*.jsonl; expected what needle build wrote", file=folder)
     return files

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import filled, real_number, seed_number, whole_number
 from lm_audit.shared.textfiles import is_file, read_json_object
 from lm_audit.shared.textfiles.outputs import check_output_file, check_output_folder
@@ -39,8 +40,10 @@ SIMPLE: dict[str, Callable[[str], Any]] = {
 
 def add_config_options(parser: argparse.ArgumentParser) -> None:
     """Add them to one step."""
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where everything goes (default: the cache)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file with fields of the config")
+    parser.add_argument(
+        "--output", type=given_path, metavar="FOLDER", help="where everything goes (default: the cache)"
+    )
+    parser.add_argument("--config", type=given_path, metavar="FILE", help="a JSON file with fields of the config")
     parser.add_argument("--smoke", action="store_true", help="start from the tiny configuration of a few seconds")
     for name, kind in SIMPLE.items():
         flags = ["--" + name.replace("_", "-")] + (["--num-canaries"] if name == "members" else [])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.privacy.commands.options import add_config_options, config_of
+from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import whole_number
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _own_options(name: str, step: argparse.ArgumentParser) -> None:
     if name == "canaries":
-        step.add_argument("--text", type=Path, metavar="FILE", help="also write the members' texts, one a line")
+        step.add_argument("--text", type=given_path, metavar="FILE", help="also write the members' texts, one a line")
     if name == "preferences":
         step.add_argument("--no-canary", action="store_true", help="only the variant without canaries")
         step.add_argument("--with-canary", action="store_true", help="only the variant with canaries")

@@ -10,6 +10,7 @@ from lm_audit.plugin.cluster.parcel.project_files import WEIGHTS, all_files
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.shared.home import from_home
 
 NAMED = "_named_files"
 
@@ -67,7 +68,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _there(text: str, folder: Path) -> Path | None:
     try:
-        path = (folder / Path(text).expanduser()).resolve()
+        path = (folder / from_home(text)).resolve()
         return path if text and path.exists() and path not in (folder.resolve(), *folder.resolve().parents) else None
     except (OSError, ValueError, RuntimeError):
         return None

@@ -1,0 +1,21 @@
+"""A path as an option of a command gives it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+from lm_audit.shared.home import from_home
+from lm_audit.shared.visible import is_blank
+
+
+def given_path(text: str) -> Path:
+    """The path, with ``~`` replaced; ``ArgumentTypeError`` where it is blank (an unset variable) or an address.
+
+    Both would name a folder of this machine: the one that the command is called in, or one called ``s3:``.
+    """
+    if is_blank(text):
+        raise ArgumentTypeError(f"{text!r} names no file or folder")
+    if "://" in text:
+        raise ArgumentTypeError(f"{text!r:.200} is an address; name a file or folder of this machine")
+    return from_home(text)
