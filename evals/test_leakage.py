@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,23 @@ def measured_memorisation(measured_once: MeasuredOnce) -> Callable[..., Memorisa
             "cut": options.option("leakage_cut"),
             "opening": opening_of(model.tokenizer, options),
         }
-        keep = recorder.rows if recorder else None
-        return measured_once(
-            model,
-            ("memorisation", source, seed, *choices.values()),
-            lambda: measure_memorisation(model, read(source, options), seed=seed, on_rows=keep, **choices),
-        )
+
+        def measured() -> tuple[Memorisation, list[Mapping[str, Any]], Recorder | None]:
+            rows: list[Mapping[str, Any]] = []
+
+            def keep(some: Iterable[Mapping[str, Any]]) -> None:
+                new = list(some)
+                rows.extend(new)
+                if recorder is not None:  # At once: what was measured is on disk, whatever happens.
+                    recorder.rows(new)
+
+            result = measure_memorisation(model, read(source, options), seed=seed, on_rows=keep, **choices)
+            return result, rows, recorder
+
+        result, rows, recorded_by = measured_once(model, ("memorisation", source, seed, *choices.values()), measured)
+        if recorder is not None and recorder is not recorded_by:
+            recorder.rows(rows)
+        return result
 
     return measure
 

@@ -177,7 +177,6 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("--reports", LONG), ("nnn", "File name too long", "--reports DIR")),
     (("--reports", "a\0b"), ("no folder can be called", "a\\x00b")),
     (("--reports", "a\ud800"), ("no folder can be called",)),
-    (("--basetemp", ".", "--size", "full"), ("--basetemp", "pytest empties that folder")),
     (("--basetemp", "reports", "--size", "full"), ("--basetemp", "pytest empties that folder")),
     (("--reports", "loop/reports"), ("Too many levels of symbolic links", "--reports DIR")),
 ]
