@@ -16,7 +16,7 @@ from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_t
 from lm_audit.plugin.parallel.shard_option import shard_fields
 from lm_audit.plugin.parallel.threads import worker_threads
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
-from lm_audit.plugin.session.opening import hold_run
+from lm_audit.plugin.session.from_options import hold_run
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
 
