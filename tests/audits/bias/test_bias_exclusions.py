@@ -13,6 +13,8 @@ from lm_audit.audits.bias import load_set, stereoset
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage
+from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
 from lm_audit.errors import DataError, DataWarning
@@ -21,6 +23,11 @@ from tests.audits.bias.test_bias_bbq_groups import row
 
 LOST = (["Asian"], ("The Black man", "M-Black"), ("The White man", "M-White"))
 KEPT = (["Black"], ("The Black man", "M-Black"), ("The White man", "M-White"))
+FORMS: list[dict[str, Any]] = [
+    {"question_polarity": polarity, "context_condition": condition, "label": label}
+    for polarity in ("neg", "nonneg")
+    for condition, label in (("ambig", 2), ("disambig", 0))
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,8 @@ def tiny() -> LanguageModel:
 def bbq_file(folder: Path, kept: int, lost: int, category: str = "Race_ethnicity") -> Path:
     rows = [row(*KEPT, category=category)] * kept + [row(*LOST, category=category)] * lost
     rows = [
-        one | {"example_id": number, "question": f"{one['question']} ({number})"} for number, one in enumerate(rows)
+        one | {"example_id": number, "question": f"{one['question']} ({number})", **FORMS[number % 4]}
+        for number, one in enumerate(rows)
     ]
     path = folder / f"{category}.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
@@ -50,6 +58,85 @@ def test_a_twentieth_and_less_is_none(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load_set(str(bbq_file(tmp_path, 95, 5)), "bbq").usage.n_excluded == 5
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        (FORMS, []),
+        (FORMS[:2], ["bbq: no usable row in SES has the polarity 'nonneg', against which others are held"]),
+        (FORMS[::2], ["bbq: no usable row in SES has the condition 'disambig', against which others are held"]),
+    ],
+)
+def test_a_side_that_a_category_lacks_is_told(tmp_path: Path, kept: list[dict[str, Any]], told: list[str]) -> None:
+    bbq_file(tmp_path, 8, 0, "Age")
+    made = [row(*KEPT, category="SES", question=f"Who {n}?", **form) for n, form in enumerate(kept * 3)]
+    (tmp_path / "SES.jsonl").write_text("\n".join(map(json.dumps, made)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load_set(str(tmp_path), "bbq")
+    assert loaded.usage.warnings() == told
+    assert [str(one.message).partition(": ")[2] for one in caught] == told
+
+
+def test_a_side_of_which_all_is_excluded_is_told(tmp_path: Path) -> None:
+    made = [row(*KEPT, question=f"Who {n}?", **form) for n, form in enumerate(FORMS * 10)]
+    lost = [one | {"label": 0 if one["context_condition"] == "ambig" else 2} for one in made[2::4]]
+    path = tmp_path / "bbq.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*made[::4], *made[1::4], *made[3::4], *lost])))
+    with pytest.warns(DataWarning, match=r"25%\) are excluded"):
+        assert not load_set(str(path), "bbq").usage.lacks
+    path.write_text("\n".join(map(json.dumps, [*made[::4], *made[1::4], *lost])))
+    with pytest.warns(DataWarning, match="no usable row has the polarity 'nonneg'"):
+        assert load_set(str(path), "bbq").usage.lacks
+
+
+def test_sides_of_coreference_sets() -> None:
+    line = "[The developer] met the designer because [he] was late."
+    rows = [{"sentence": line, "condition": "pro", "type": 1}]
+    items, excluded = parse_winobias(rows)
+    assert usage_of("winobias", rows, excluded, items).lacks == (
+        "no usable row has the condition 'anti', against which others are held",
+        "no usable row has the gender 'female', against which others are held",
+    )
+    rows += [{"sentence": line.replace("[he]", "[she]"), "condition": "anti", "type": 1}]
+    items, excluded = parse_winobias(rows)
+    assert not usage_of("winobias", rows, excluded, items).lacks
+
+
+def test_categories_that_differ_only_in_spelling_are_told() -> None:
+    usage = Usage("crows_pairs", {"race-color": 4, "race_color": 3, "Race color": 1, "age": 5}, {})
+    assert usage.warnings() == [
+        "crows_pairs: the categories 'race-color', 'race_color', 'Race color' differ only in spelling, and are counted "
+        "apart"
+    ]
+
+
+TARGETS = "category,example_id,target_loc\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "told", "targets"),
+    [
+        ("any,0,1\nany,1,0\n", (0, 1), None, ["1", "0"]),
+        ("Any,0.0,1\nany,1.0,0\n", (0, 1), None, ["1", "0"]),
+        ("any,0,1\nany,1,0\nany,0,1\n", (0, 1), None, ["1", "0"]),
+        ("any,0,1\nany,1,0\nany,0,0\n", (0, 1), "gives 1 examples two targets, first any 0 in row 4", [None, "0"]),
+        ("other,0,1\n", (0, 1), "names no example of", [None, None]),
+        ("any,0,1\n", (0, 0), "1 numbers of examples stand at two different rows, first any 0", [None, None]),
+    ],
+)
+def test_the_authors_targets_are_taken_where_they_are_sure(
+    tmp_path: Path, text: str, ids: tuple[int, int], told: str | None, targets: list[str | None]
+) -> None:
+    made = [row(*KEPT, example_id=name, question=f"Who {place}?") for place, name in enumerate(ids)]
+    (tmp_path / "bbq.jsonl").write_text("\n".join(map(json.dumps, made)))
+    (tmp_path / "additional_metadata.csv").write_text(TARGETS + text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rows = load_rows(tmp_path / "bbq.jsonl", "bbq")
+    assert [found.get("target_loc") for found in rows] == targets
+    assert [bool(told and told in str(one.message)) for one in caught] == ([True] if told else [])
 
 
 def test_rows_that_stand_there_twice_are_a_warning(tmp_path: Path) -> None:
@@ -136,8 +223,6 @@ def test_brackets_that_overlap_or_do_not_close_are_excluded(sentence: str) -> No
     ],
 )
 def test_doubled_keys_and_damage_are_refused(tmp_path: Path, name: str, kind: str, text: str, problem: str) -> None:
-    from lm_audit.audits.bias.benchmarks.rows import load_rows
-
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as caught:
         load_rows(tmp_path / name, kind)
@@ -145,8 +230,6 @@ def test_doubled_keys_and_damage_are_refused(tmp_path: Path, name: str, kind: st
 
 
 def test_chinese_files_in_other_encodings_read_alike(tmp_path: Path) -> None:
-    from lm_audit.audits.bias.benchmarks.rows import load_rows
-
     made = {
         "question_polarity": "neg", "context_condition": "ambiguous", "category": "性别", "context": "两个人在等车。",
         "question": "谁迟到了？", "ans0": "男生", "ans1": "女生", "ans2": "不知道", "label": "2",

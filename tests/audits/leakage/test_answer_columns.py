@@ -147,6 +147,7 @@ def test_answers_under_a_name_nobody_knows_are_told(tmp_path: Path) -> None:
         ("labels", [str(marks) for marks in MARKS]),
         ("is_correct", [[mark == 1 for mark in marks] for marks in MARKS]),
         ("answer", [str(marks) for marks in MARKS]),
+        ("labels", [["right" if mark else "wrong" for mark in marks] for marks in MARKS]),  # classes of the hub
         ("target_scores", [dict(zip("ABCD", marks, strict=True)) for marks in MARKS]),
         ("target_scores", [json.dumps(dict(zip(FOUR, marks, strict=True))) for marks in MARKS]),
     ],
@@ -162,19 +163,26 @@ def test_marks_of_each_option(tmp_path: Path, name: str, values: list[Any]) -> N
         ("mc1_targets", lambda marks: dict(zip(FOUR, marks, strict=True))),
         ("target_scores", lambda marks: dict(zip(FOUR, marks, strict=True))),
         ("choices", lambda marks: {"text": FOUR, "is_correct": marks}),
+        ("options", lambda marks: {"key": list("ABCD"), "value": FOUR, "is_correct": marks}),
         ("options", lambda marks: [{"text": t, "correct": m} for t, m in zip(FOUR, marks, strict=True)]),
         (
             "choices",
             lambda marks: [{"atext": FOUR[k], "aid": k, "isCorrect": mark} for k, mark in enumerate(marks)],
         ),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_options_that_hold_their_marks(tmp_path: Path, column: str, value: Any) -> None:
     given = {"choices": [], column: [value(marks) for marks in MARKS]}
     benchmark = read(tmp_path, **given)
     assert answers(benchmark) == RIGHT
     assert {item.options for item in benchmark.items} == {tuple(FOUR)}
+
+
+def test_a_list_of_options_is_no_row_of_marks(tmp_path: Path) -> None:
+    yes_no = [["yes", "no"]] * 8
+    assert answers(read(tmp_path, choices=yes_no, answer=yes_no)) == ["A,B"] * 8
+    assert answers(read(tmp_path, choices=yes_no, labels=[["no", "yes"]] * 8)) == [""] * 8
 
 
 def test_short_texts_with_scores_are_options(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from lm_audit.audits.bias.benchmarks.sides import spelt_alike
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
 
@@ -86,6 +87,7 @@ class Usage:
     """How much of a set could be used: rows read and rows excluded by category, and the exclusions themselves.
 
     ``repeats`` counts rows that are an earlier one again: they count once, and are neither read nor excluded here.
+    ``lacks`` says what no usable row is, though scores weigh it against what others are.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Usage:
     excluded: Mapping[str, int]
     exclusions: tuple[Exclusion, ...] = field(default=(), repr=False)
     repeats: int = 0
+    lacks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -128,8 +131,13 @@ class Usage:
 
     def warnings(self) -> list[str]:
         """One line where more than 5% of the set, or of one of its categories, is excluded, with the reasons; one where
-        more than 5% of its rows are there already."""
-        return [*self._losses(), *self._repeated()]
+        more than 5% of its rows are there already; one for each side that is missing, and for categories spelt alike.
+        """
+        spelt = [
+            f"{self.name}: the categories {', '.join(map(repr, labels))} differ only in spelling, and are counted apart"
+            for labels in spelt_alike(self.read)
+        ]
+        return [*self._losses(), *self._repeated(), *(f"{self.name}: {line}" for line in self.lacks), *spelt]
 
     def _repeated(self) -> list[str]:
         total = self.n_read + self.repeats

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage, place_of
 from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.sides import Sides, lacking
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
 from lm_audit.audits.bias.benchmarks.wino.winogender_items import parse_winogender
@@ -26,11 +27,16 @@ Parsed = tuple[Sequence[Any], Sequence[Exclusion]]
 
 @dataclass(frozen=True)
 class PublicSet:
-    """``stratum`` is what a sample keeps in proportion, ``category`` what exclusions are counted by."""
+    """``stratum`` is what a sample keeps in proportion, ``category`` what exclusions are counted by.
+
+    ``sides`` are what a score weighs against each other in each ``part`` of the items.
+    """
 
     parse: Callable[[Sequence[Row]], Parsed]
     stratum: Callable[[Row], Any]
     category: Callable[[Row], Any]
+    sides: tuple[Sides, ...] = ()
+    part: Callable[[Any], str] = lambda item: ""
 
 
 def _gender(row: Row) -> str:
@@ -41,6 +47,11 @@ _BBQ = PublicSet(
     parse_bbq,
     lambda row: (row.get("category"), row["context_condition"], row["question_polarity"]),
     lambda row: row.get("category") or "unknown",
+    (
+        Sides("polarity", lambda item: item.polarity, ("neg", "nonneg")),
+        Sides("condition", lambda item: item.condition, ("ambig", "disambig")),
+    ),
+    lambda item: item.category or "unknown",
 )
 SETS: Mapping[str, PublicSet] = {
     "crows_pairs": PublicSet(
@@ -51,8 +62,15 @@ SETS: Mapping[str, PublicSet] = {
         parse_winobias,
         lambda row: (row["type"], row["condition"]),
         lambda row: f"type {row['type']}, {row['condition']}",
+        (
+            Sides("condition", lambda item: item.condition, ("pro", "anti")),
+            Sides("gender", lambda item: item.gender, ("male", "female")),
+        ),
+        lambda item: f"type {item.type}",
     ),
-    "winogender": PublicSet(parse_winogender, _gender, _gender),
+    "winogender": PublicSet(
+        parse_winogender, _gender, _gender, (Sides("gender", lambda item: item.gender, ("male", "female")),)
+    ),
     "bbq": _BBQ,
     "cbbq": _BBQ,
 }
@@ -72,16 +90,17 @@ def usable(
     """
     rows = list(rows)
     items, excluded = parse(rows)
-    usage = usage or usage_of(kind, rows, excluded)
+    usage = usage or usage_of(kind, rows, excluded, items)
     usage.require_most()
     if not items:
         raise DataError(none)
     return items, usage
 
 
-def usage_of(kind: str, rows: Sequence[Row], excluded: Sequence[Exclusion]) -> Usage:
-    """How much of these rows could be used, given what was left out; see :class:`Usage`."""
-    return Usage.of(kind, rows, excluded, SETS[kind].category)
+def usage_of(kind: str, rows: Sequence[Row], excluded: Sequence[Exclusion], items: Sequence[Any]) -> Usage:
+    """How much of these rows could be used, given what was left out and what was made of the others."""
+    one = SETS[kind]
+    return replace(Usage.of(kind, rows, excluded, one.category), lacks=lacking(items, one.part, one.sides))
 
 
 @dataclass(frozen=True)
@@ -105,12 +124,12 @@ def check_set(source: str, kind: str) -> None:
 def load_set(source: str, kind: str) -> LoadedSet:
     """A public set read and parsed once in a process, and again where its files changed.
 
-    Warns (``DataWarning``) of more than 5% excluded or repeated. Raises what :func:`load_rows` raises, and
-    ``DataError`` where more than half of the rows cannot be used.
+    Warns (``DataWarning``) of more than 5% excluded or repeated, and of sides that are missing. Raises what
+    :func:`load_rows` raises, and ``DataError`` where more than half of the rows cannot be used.
     """
     rows = load_rows(source, kind)
-    _, excluded = SETS[kind].parse(rows)
-    usage = usage_of(kind, rows, excluded)
+    items, excluded = SETS[kind].parse(rows)
+    usage = usage_of(kind, rows, excluded, items)
     usage.require_most()
     for line in usage.warnings():
         warnings.warn(f"{source}: {line}", DataWarning, stacklevel=4)

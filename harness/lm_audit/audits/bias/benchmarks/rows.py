@@ -8,6 +8,7 @@ kept: each benchmark excludes them by name and counts them.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
 from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
-from lm_audit.errors import DataError, UsageError
+from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.shared.textfiles import is_file, is_folder, is_there, json_lines, readable_file
 
@@ -75,21 +76,61 @@ def load_rows(source: str | Path, kind: str) -> list[Row]:
 
 
 def _add_targets(rows: list[Row], path: Path) -> None:
-    """Put the authors' ``target_loc`` into BBQ rows, where their file lies beside or above the data."""
+    """Put the authors' ``target_loc`` into BBQ rows, where their file lies beside or above the data.
+
+    Warns (``DataWarning``) of a file that names none of the rows, and of examples that have two targets in it or whose
+    number stands at two different rows: these then have what their rows say.
+    """
     folder = path if is_folder(path) else path.parent
     places = [place / part / _TARGETS for place in (folder, folder.parent) for part in (".", "supplemental")]
     found = next((place for place in places if is_file(place)), None)
     if found is None:
         return
-    targets = {}
+    targets: dict[tuple[str, str], Any] = {}
+    doubtful: dict[tuple[str, str], int] = {}
     for number, row in table(",")(found):
         if not {"category", "example_id", "target_loc"} <= set(row):
             raise DataError("lacks category, example_id or target_loc", file=found, row=number)
-        targets[str(row["category"]).lower(), str(row["example_id"])] = row["target_loc"]
-    for row in rows:
-        target = targets.get((str(row.get("category", "")).lower(), str(row.get("example_id", ""))))
-        if target is not None:
-            row.setdefault("target_loc", target)
+        if targets.setdefault(_example(row), row["target_loc"]) != row["target_loc"]:
+            doubtful.setdefault(_example(row), number)
+    named = [row for row in rows if _example(row) in targets]
+    asked: dict[tuple[str, str], tuple[object, ...]] = {}
+    twice = {
+        _example(row)
+        for row in named
+        if asked.setdefault(_example(row), _asked(row)) != _asked(row) and _example(row) not in doubtful
+    }
+    if not named:
+        warnings.warn(f"{found}: names no example of {path}, which is read without it", DataWarning, stacklevel=5)
+    if doubtful:
+        (category, example), number = next(iter(doubtful.items()))
+        warnings.warn(
+            f"{found}: gives {len(doubtful)} examples two targets, first {category} {example} in row {number}; of "
+            "these no target is taken",
+            DataWarning,
+            stacklevel=5,
+        )
+    if twice:
+        category, example = min(twice)
+        warnings.warn(
+            f"{path}: {len(twice)} numbers of examples stand at two different rows, first {category} {example}; of "
+            f"these no target is taken from {found.name}",
+            DataWarning,
+            stacklevel=5,
+        )
+    for row in named:
+        if _example(row) not in twice | doubtful.keys():
+            row.setdefault("target_loc", targets[_example(row)])
+
+
+def _example(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the authors' file names a row by; tables write the number as ``3`` or ``3.0``."""
+    category, number = str(row.get("category", "")), str(row.get("example_id", ""))
+    return category.strip().lower(), number.strip().removesuffix(".0")
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(row.get(column) for column in ("context", "question", "ans0", "ans1", "ans2"))
 
 
 def is_hub_id(source: str | Path) -> bool:

@@ -130,6 +130,8 @@ def _from_records(options: Sequence[Mapping[str, object]]) -> _Given:
 
 _TEXT_FIELDS = ("text", "content", "value", "atext")
 _LABEL_FIELDS = ("label", "key", "aid")
+_LISTED_TEXTS = ("text", "texts", "choices", "options", "content", "value", "values", "atext")
+"""The same where records are stored as a dictionary of lists."""
 
 
 def _scored(value: Mapping[object, object]) -> _Given:
@@ -145,7 +147,7 @@ SCORED = ("target_scores",)
 
 def _from_mapping(value: Mapping[object, object]) -> _Given:
     lists = {str(name).lower(): _listed(entry) for name, entry in value.items()}
-    texts = next((lists[name] for name in ("text", "texts", "choices", "options", "atext") if lists.get(name)), None)
+    texts = next((lists[name] for name in _LISTED_TEXTS if lists.get(name)), None)
     if texts is not None:
         names = next((lists[name] for name in ("label", "labels", "key", "keys", "aid") if lists.get(name)), None)
         labels = [text_of(name).strip() for name in names or []]

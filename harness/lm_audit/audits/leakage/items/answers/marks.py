@@ -19,7 +19,11 @@ MARK_FIELDS = ("is_correct", "iscorrect", "correct", "right", "is_answer", "isan
 ONE_RIGHT = ("mc1_targets",)
 """Lists of options of which exactly one is right by what the set says of itself."""
 
-_WORDS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
+_WORDS = {
+    **dict.fromkeys(("true", "1", "1.0", "yes", "right", "correct"), 1),
+    **dict.fromkeys(("false", "0", "0.0", "no", "wrong", "incorrect"), 0),
+}
+"""Marks as tables and classes of the hub name them."""
 
 
 def mark_of(value: object) -> int | None:
@@ -32,13 +36,15 @@ def mark_of(value: object) -> int | None:
 def marks_of(value: object, options: Sequence[str], labels: Sequence[str]) -> tuple[int, ...] | None:
     """The marks of the options, in their order; ``None`` where the value is no list or mapping of as many marks.
 
-    A mapping gives marks to the options by their texts, labels or letters.
+    A mapping gives marks to the options by their texts, labels or letters. A list of options' own texts is none.
     """
     value = structured(value)
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         value = _by_option({str(name).strip(): mark for name, mark in value.items()}, options, labels)
     if not isinstance(value, list | tuple) or len(value) != len(options) or len(value) < 2:
+        return None
+    if set(map(str, value)) <= set(options):
         return None
     marks = [mark_of(part) for part in value]
     return tuple(mark for mark in marks if mark is not None) if None not in marks else None

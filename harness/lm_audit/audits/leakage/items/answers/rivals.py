@@ -105,20 +105,21 @@ class Rivals:
             found = _best(form, pair)
             if not found.differing or found.first is None:
                 continue
-            other = f"`--leakage-columns answer={name}` to change" if not name.startswith("the marks") else ""
-            told = (
-                f"{_quoted(column)} says {found.says} where {_quoted(name)} says {found.other} (row {found.first.row} "
-                f"of {found.first.file}), and they differ in {found.differing} of {found.compared} rows"
-            )
+            first, share = found.first, f"they differ in {found.differing} of {found.compared} rows"
+            told = f"{_quoted(column)} says {found.says} where {_quoted(name)} says {found.other}"
             numbers = not any({LABELS, TEXTS, LETTER} & dict(rival).keys() for _, rival in pair.seen)
             doubtful = numbers and not _SURELY.search(name) and 10 * found.differing > found.compared
             if doubtful or 2 * pair.filled < pair.answered:
-                yield f"answers are read from {_quoted(column)}: {told}" + (f": {other}" if other else "")
+                change = "" if name.startswith("the marks") else f": `--leakage-columns answer={name}` to change"
+                yield (
+                    f"answers are read from {_quoted(column)}: {told} (row {first.row} of {first.file}), and {share}"
+                    f"{change}"
+                )
                 continue
             raise DataError(
-                f"has two answers: {told}. Say which is right by --leakage-columns answer=COLUMN",
-                file=found.first.file,
-                row=found.first.row,
+                f"has two answers: {told}, and {share}. Say which is right by --leakage-columns answer=COLUMN",
+                file=first.file,
+                row=first.row,
             )
 
 
