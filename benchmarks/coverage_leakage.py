@@ -121,6 +121,32 @@ def hits_of_files(files: int, each: int, centre: float = 0.1, together: float = 
     return Design("hits over files", f"{what}, {centre:g} hit, files of {alike}", "at least 93 %", trial)
 
 
+def held_by_files(kind: str, files: int, each: int, share: float, uneven: float = 0.0) -> Design:
+    """A mean, or a paired difference, that ``share`` of all files hold: memory of whole files, beside what all show."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        sizes = np.maximum(1, (each * np.exp(uneven * rng.normal(size=files))).astype(int))
+        held, names = np.repeat(rng.random(files) < share, sizes), in_files(sizes)
+        n = len(names)
+        printed = rng.binomial(4, np.where(held, 0.95, 0.1)) / 4
+        if kind == "hits":
+            found = mean_of(printed, names, unit="", seed=seed, limits=(0.0, 1.0), kind="counts")
+            return inside(found, 0.1 + 0.85 * share)
+        if kind == "order effect of hits":
+            mixed = rng.binomial(12, np.where(held, 0.25, 0.1)) / 12
+            found = mean_of(printed - mixed, names, unit="", seed=seed, limits=(-1.0, 1.0), kind="differences")
+            return inside(found, 0.7 * share)
+        # In nats a byte: what is known is certain in the printed order, and 0.9 in any other as of all files.
+        other = np.minimum(0.0, -0.9 + 0.25 * rng.normal(size=n))
+        effect = np.where(held, -0.05 - other, 0.35 * rng.normal(size=n))
+        room = max(0.0, -float(other.mean()))
+        found = mean_of(effect, names, unit="", seed=seed, kind="differences", unseen=(0.0, room))
+        return inside(found, 0.85 * share)
+
+    what = f"{files} files of {each}" + f" times e to the {uneven:g}" * (uneven > 0)
+    return Design(f"{kind} over files", f"{what}, {share:g} of which hold all", "at least 93 %", trial)
+
+
 def place_of_files(files: int, each: int) -> Design:
     """`leakage.option_order.place` where files differ."""
 
@@ -281,6 +307,10 @@ def designs() -> Iterator[Design]:
             yield hits_of_files(files, each, centre, together, uneven)
         for centre, together in ((0.2, 10.0), (0.3, 20.0), (0.1, np.inf), (0.3, np.inf)):
             yield hits_of_files(files, each, centre, together, uneven)
+    for kind in ("hits", "order effect of hits", "order effect in nats"):
+        for files, each, uneven in ((6, 4, 0.0), (8, 5, 0.0), (12, 5, 0.7), (8, 10, 1.0), (24, 5, 0.0), (57, 4, 0.5)):
+            for share in (0.0, 0.05, 0.1, 0.3, 0.9):
+                yield held_by_files(kind, files, each, share, uneven)
 
 
 def measured(index: int, trials: int) -> tuple[float, int]:

@@ -82,6 +82,23 @@ def test_a_larger_side_narrows_what_is_expected_as_it_narrows_the_interval() -> 
     assert (forecast(apart).detectable or 0) < (forecast(with_units(apart, 15, others=None)).detectable or 0)
 
 
+def test_files_that_were_not_drawn_keep_a_limit_from_being_met() -> None:
+    """A limit of 0.1 on the order effect of files: the plan and the audit's interval of no effect agree."""
+    from lm_audit.audits.leakage.averages import mean_of
+
+    design = Design("m", "mean", 12, "files", chance=0.0, fewest=6, reach=0.7)
+    gate = Gate("m", high=0.1)
+    needed = units_needed(design, gate)
+    assert needed is not None and "reaches beyond the limit" in (cannot_decide(design, gate) or "")
+    words = []
+    for files in (needed - 2, needed + 2):
+        values = np.random.default_rng(files).normal(0, 1e-3, 5 * files)
+        names = [f"f{k // 5}" for k in range(5 * files)]
+        found = mean_of(values, names, unit="", seed=0, kind="differences", unseen=(0.0, 0.7))
+        words.append(judge(gate, found).word)
+    assert words == ["undecided", "met"]
+
+
 def test_hits_of_a_few_questions_cannot_meet_a_limit_below_what_none_would_show(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

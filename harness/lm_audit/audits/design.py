@@ -66,7 +66,8 @@ class Design:
     unit's value in ``unit``, as measured on an ordinary model; without it half widths are given in standard deviations.
     ``others`` counts the units of the larger side of two (of "difference" and "auc"), ``None`` where it has as many.
     ``low`` and ``high`` bound the metric, ``chance`` is what chance gives. ``fewest`` as in ``Estimate``. ``never``
-    says why no verdict can come of it at this size, whatever the model does.
+    says why no verdict can come of it at this size, whatever the model does. ``reach``: how far from chance the mean of
+    a unit that was not drawn may lie, for which the interval allows.
     """
 
     metric: str
@@ -82,6 +83,7 @@ class Design:
     others: int | None = None
     headline: bool = False
     never: str | None = None
+    reach: float | None = None
 
     def many(self, units: int) -> str:
         """``units`` with what they are: "8 samples", "1 sample"."""

@@ -72,7 +72,8 @@ def half_width(design: Design, units: int) -> float | None:
         low, high = _share_limits(design, _middle(design), units)
         return (high - low) / 2
     if design.kind == "mean":
-        return float(t.ppf(0.5 + CONFIDENCE / 2, units - 1)) * sd / math.sqrt(units)
+        half = float(t.ppf(0.5 + CONFIDENCE / 2, units - 1)) * sd / math.sqrt(units)
+        return half if design.sd is None else max(half, unseen_half(design, units))
     larger = max(units, design.others or 0)
     if design.kind == "difference":
         spread = 1 / units + 1 / larger
@@ -84,6 +85,11 @@ def half_width(design: Design, units: int) -> float | None:
         variance = (units + larger + 1) / (12 * units * larger)
         return float(norm.ppf(0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
     return None
+
+
+def unseen_half(design: Design, units: int) -> float:
+    """How far an interval reaches at least, whatever the spread, for units that were not drawn."""
+    return 0.0 if design.reach is None else design.reach * (1 - (1 - CONFIDENCE) ** (1 / units))
 
 
 def cannot_decide(design: Design, gate: Gate) -> str | None:
@@ -108,11 +114,13 @@ def cannot_decide(design: Design, gate: Gate) -> str | None:
 def _even_at_chance(design: Design, gate: Gate, units: int) -> str | None:
     """Where what chance gives is within the limit, and the interval around it is not: nothing good enough can be shown.
 
-    Only where the width is known: not of a mean whose spread was not measured.
+    Of a mean whose spread was not measured only what units that were not drawn add to it is known.
     """
     half = half_width(design, units)
     relative = design.kind in ("mean", "difference") and design.sd is None
-    if half is None or relative or design.chance is None or not gate.low <= design.chance <= gate.high:
+    if relative:
+        half = unseen_half(design, units) or None
+    if half is None or design.chance is None or not gate.low <= design.chance <= gate.high:
         return None
     if design.chance - half >= gate.low and design.chance + half <= gate.high:
         return None
@@ -153,7 +161,7 @@ def _outcomes(design: Design, units: int) -> list[Estimate]:
         return [Estimate(value, low=value, n=units, fewest=1) for value in (design.low or 0.0, (design.high or 1e9))]
     if half is None or (design.sd is None and design.kind in ("mean", "difference")):
         # Without a spread the value can lie anywhere and the interval be as narrow as one likes.
-        half = 0.0
+        half = unseen_half(design, units)
     far = 1e9
     reach = [*values, 0.0, -far, far] if design.low is None or design.high is None else values
     found = []

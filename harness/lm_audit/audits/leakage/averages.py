@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.audits.leakage.few_files import wide_enough
+from lm_audit.audits.leakage.unseen_files import Range, no_nearer
 from lm_audit.stats import Estimate, bounded_mean, clustered_mean, studentised_mean
 from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.inputs import cluster_numbers
@@ -47,15 +47,19 @@ def mean_of(
     chance: float | None = None,
     better: str | None = None,
     kind: Kind = "values",
-    limits: tuple[float, float] | None = None,
+    limits: Range | None = None,
+    unseen: Range | None = None,
+    general: bool = True,
 ) -> Estimate:
     """The mean over questions [questions], NaN left out; ``files`` names each one's file.
 
-    With :data:`FEWEST_FILES` files or more the interval takes files as the independent units (CR2, t; of bounded values
-    that few files hold, :func:`~lm_audit.audits.leakage.few_files.wide_enough`). With fewer it
-    says what more questions of the same files would give, and is so described: bootstrap-t, of ``kind`` "counts"
-    Gaffke's for bounded values, of "differences" a t interval. ``limits``: the range that no value can leave. Below
-    :data:`FEWEST` questions no interval.
+    With :data:`FEWEST_FILES` files or more the interval takes files as the independent units (CR2, t). With fewer, or
+    where it is not ``general``, it says what more questions of the same files would give, and is so described:
+    bootstrap-t, of ``kind`` "counts" Gaffke's for bounded values, of "differences" a t interval. ``limits``: the range
+    that no value can leave. ``unseen``: between what the mean of a file that was not drawn may lie, which the limits
+    over files allow for (:func:`~lm_audit.audits.leakage.unseen_files.no_nearer`); where it is not given, of counts
+    their limits, of differences from none to the upper one; of values, and of differences without limits, the interval
+    is that of files like those at hand. Below :data:`FEWEST` questions no interval.
     """
     kept = np.isfinite(values)
     data, names = values[kept], [name for name, keep in zip(files, kept, strict=True) if keep]
@@ -65,19 +69,25 @@ def mean_of(
     if len(data) < FEWEST:
         note = f"{len(data)} questions give no interval, {FEWEST} do"
         return Estimate(float(data.mean()), n=len(data), method="mean", note=note, **fields)  # type: ignore[arg-type]
-    many = len(set(names)) >= FEWEST_FILES
+    many = general and len(set(names)) >= FEWEST_FILES
     found = clustered_mean(data, names) if many else _of_these_files(data, names, kind, limits, seed)
-    if found.low is None and limits is not None:
-        # All values, or all files, are equal: what a bounded value may still be is known.
-        units = _file_means(data, names) if many else data
-        found = replace(bounded_mean(units, *limits, seed=seed), units=len(units)) if len(units) >= FEWEST else found
-    if many and limits is not None:
-        found = wide_enough(found, data, cluster_numbers(names), limits)
+    if not many and found.low is None and limits is not None:
+        # All values are equal: what a bounded value may still be is known.
+        found = replace(bounded_mean(data, *limits, seed=seed), units=len(data))
+    reach = unseen or _unseen(kind, limits) or (limits if found.low is None else None)
+    if many and reach is not None:
+        found = no_nearer(found, data, cluster_numbers(names), reach, seed=seed)
     if limits is not None and found.low is not None and found.high is not None:
         found = replace(found, low=max(found.low, limits[0]), high=min(found.high, limits[1]))
     if not many and len(set(names)) > 1:
         found = replace(found, method=f"{found.method}; conditional on these {len(set(names))} files")
     return replace(found, value=float(data.mean()), n=len(data), **fields)  # type: ignore[arg-type]
+
+
+def _unseen(kind: Kind, limits: Range | None) -> Range | None:
+    if limits is None or kind == "values":
+        return None
+    return limits if kind == "counts" else (min(0.0, limits[1]), limits[1])
 
 
 def _of_these_files(

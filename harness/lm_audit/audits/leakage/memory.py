@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,7 @@ class Memorisation:
             better=better,
             kind=kind,
             limits=LIMITS[measure],
+            unseen=(-math.inf, 0.0) if measure == "logprob" else None,
         )
 
 

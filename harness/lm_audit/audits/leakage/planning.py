@@ -14,6 +14,9 @@ from lm_audit.audits.leakage.items.sampling import Drawn
 ORDER_EFFECT_SD = 0.35
 """Of a question's order effect, in nats a byte: SmolLM2 on the shipped questions, 0.34 in English, 0.13 in Chinese."""
 
+ORDER_EFFECT_REACH = 0.7
+"""The order effect of a file whose every option is certain, in nats a byte: what SmolLM2 lacks on the shipped ones."""
+
 HEADLINES: Mapping[str, tuple[str, Mapping[str, int], Drawn]] = {
     "test_published_memorisation": ("leakage.published.score", LIMITS, "items"),
     "test_memorisation": ("leakage.order_effect.logprob", LIMITS, "items"),
@@ -44,4 +47,7 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         counted, units, fewest = f"questions of {files} files", len(items), None
     unit = "nats a byte" if test == "test_memorisation" else ""
     sd = ORDER_EFFECT_SD if test == "test_memorisation" and fewest is None else None
-    yield Design(metric, "mean", units, counted, sd=sd, unit=unit, chance=0.0, fewest=fewest, headline=True)
+    reach = ORDER_EFFECT_REACH if test == "test_memorisation" and fewest is not None else None
+    yield Design(
+        metric, "mean", units, counted, sd=sd, unit=unit, chance=0.0, fewest=fewest, headline=True, reach=reach
+    )

@@ -155,7 +155,7 @@ def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], seed: int) 
         by_question = by_question.reindex(index=range(len(items)), columns=conditions)
         own, other = by_question[ORIGINAL].to_numpy(), by_question[OTHER_ITEM].to_numpy()
         kind: Kind = "counts" if measure in ("exact", "near_copy") else "values"
-        common: dict[str, Any] = {"unit": unit, "seed": seed, "kind": kind, "limits": (0.0, 1.0)}
+        common: dict[str, Any] = {"unit": unit, "seed": seed, "kind": kind, "limits": (0.0, 1.0), "unseen": (0.0, 1.0)}
         baseline = mean_of(other, files, **common, better="neither")
         name, gain = f"leakage.completion.{measure}", own - other
         sources = [

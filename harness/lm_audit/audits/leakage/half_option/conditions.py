@@ -96,20 +96,40 @@ def order_effect(scores: QuestionScores, measure: str, *, seed: int, keep: Seque
     differences = (scores.of(measure, ORIGINAL) - scores.of(measure, SHUFFLED))[kept]
     placed = published_place_test(scores.by_orders(measure, kept.tolist()), seed=seed)
     files = [name for name, use in zip(scores.files, kept, strict=True) if use]
-    return _effect(differences, files, measure, placed, seed)
+    return _effect(
+        differences, files, _held_at_most(scores.of(measure, SHUFFLED)[kept], measure), measure, placed, seed
+    )
 
 
 def baseline_effect(scores: QuestionScores, measure: str, baseline: str, *, seed: int) -> Effect:
     """Published item minus a baseline condition; memory and knowledge of the subject both raise it."""
     differences = scores.of(measure, ORIGINAL) - scores.of(measure, baseline)
-    return _effect(differences, scores.files, measure, None, seed)
+    most = _held_at_most(scores.of(measure, baseline), measure)
+    return _effect(differences, scores.files, most, measure, None, seed)
 
 
-def _effect(differences: Floats, files: Sequence[str], measure: str, placed: Estimate | None, seed: int) -> Effect:
+def _held_at_most(others: Floats, measure: str) -> float:
+    """The effect of a file whose every suffix is certain: beyond what ``others`` (the other conditions) give it."""
+    known = others[np.isfinite(others)]
+    certain = 1.0 if measure == "hits" else 0.0
+    return max(0.0, certain - float(known.mean())) if len(known) else 0.0
+
+
+def _effect(
+    differences: Floats, files: Sequence[str], most: float, measure: str, placed: Estimate | None, seed: int
+) -> Effect:
     usable, unit = differences[np.isfinite(differences)], UNITS[measure]
     limits = (-1.0, 1.0) if measure == "hits" else None
     mean = mean_of(
-        differences, files, unit=unit, seed=seed, chance=0.0, better="lower", kind="differences", limits=limits
+        differences,
+        files,
+        unit=unit,
+        seed=seed,
+        chance=0.0,
+        better="lower",
+        kind="differences",
+        limits=limits,
+        unseen=(0.0, most),
     )
     return Effect(mean, paired_sign_flip(usable, seed=seed), placed, detectable(usable, unit))
 

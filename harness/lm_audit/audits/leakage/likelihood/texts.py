@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -115,7 +116,9 @@ def _record(evidence: Evidence, rows: Sequence[dict[str, Any]], seed: int) -> No
     evidence.metric("leakage.ngram_accuracy", accuracy, MetricSource.mean("accuracy", own, clusters=clusters))
     # A better model finds any text likelier, so that no level of likelihood is worse than another.
     for name, unit in MEMBERSHIP.items():
-        level = mean_of(_values(rows, name), files, unit=unit, seed=seed, better="neither")
+        # Of a log-probability the end is known: a text that is certain has 0.
+        unseen = (-math.inf, 0.0) if unit.startswith("nats") else None
+        level = mean_of(_values(rows, name), files, unit=unit, seed=seed, better="neither", unseen=unseen)
         evidence.metric(f"leakage.text.{name}", level, MetricSource.mean(name, own, clusters=clusters))
     source = MetricSource("perplexity", "mean_logprob", own, options={"weight": "n_tokens"}, clusters=clusters)
     evidence.metric("leakage.text.perplexity", _perplexity(rows), source)
