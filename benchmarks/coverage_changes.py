@@ -180,6 +180,8 @@ def kinds() -> Iterator[Kind]:
     yield Kind("crossed mean", "6 x 13, cluster SD 1.0", two_way, crossed(6, 13, 1.0))
     disparity = MetricSource("max_min", "v", options={"group": "g"}, clusters=("r", "c"))
     yield Kind("crossed max_min", "3 groups, 8 x 8, cluster SD 0.5", disparity, crossed(8, 8, 0.5, 3))
+    yield Kind("crossed max_min", "9 groups, 6 x 12, cluster SD 0.5", disparity, crossed(6, 12, 0.5, 9))
+    yield Kind("crossed max_min", "9 groups, 12 x 12, cluster SD 0.5", disparity, crossed(12, 12, 0.5, 9))
     yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):

@@ -16,6 +16,7 @@ from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import bootstrap_ci, mean_interval
+from tests.present import present
 
 Rows = list[dict[str, Any]]
 SEEDS = 200
@@ -87,6 +88,31 @@ def test_crossed_factors_keep_the_level() -> None:
     # Three standard errors above 5.5 %; cells as if independent reject in 40 %.
     assert rejections(make, MetricSource.mean("v", clusters=("r", "c"))) <= 0.055 + 3 * 0.016
     assert rejections(make, MetricSource.mean("v")) > 0.2
+
+
+def test_a_disparity_of_groups_that_are_alike_is_no_change_though_the_second_run_is_noisier() -> None:
+    """Nine groups over 6 x 12 cells: the largest of nine noisy means is further off, and 19 % were called a change."""
+
+    def make(rng: np.random.Generator, gain: float = 0.0) -> tuple[Rows, Rows]:
+        shape = (9, 6, 12)
+        base, noise = rng.normal(size=shape), 0.5 * (rng.normal(size=(9, 6, 1)) + rng.normal(size=(9, 1, 12)))
+        after = base + noise + rng.normal(size=shape) + gain * (np.arange(9) == 0)[:, None, None]
+        return tuple(  # type: ignore[return-value]
+            [
+                {"item": f"{g}/{r}/{c}", "g": f"g{g}", "r": r, "c": c, "v": float(value)}
+                for (g, r, c), value in np.ndenumerate(run)
+            ]
+            for run in (base, after)
+        )
+
+    source = MetricSource("max_min", "v", options={"group": "g"}, clusters=("r", "c"))
+    found = [change(source, *make(np.random.default_rng([6, seed])), seed=seed).p for seed in range(60)]
+    assert float(np.mean([present(p) <= 0.05 for p in found])) <= 0.055 + 2 * 0.029
+    a, b = make(np.random.default_rng(7), 3.0)
+    assert present(change(source, a, b).p) < 0.01
+    # With a cell missing the rows and columns that are whole decide; with hardly any left nothing does.
+    assert present(change(source, a[1:], b).p) < 0.05
+    assert change(source, [row for row in a if row["r"] != 5 or row["g"] == "g0"], b).p is None
 
 
 @pytest.mark.parametrize("missing", [0, 9])

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, t
 
-from lm_audit.stats import clopper_pearson, clustered_mean, share, share_limits
+from lm_audit.stats import clopper_pearson, share, share_limits
+from lm_audit.stats.means.cluster_robust import cluster_deviations, cluster_variance
+from lm_audit.stats.means.skewed import growth, skewness
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 12, 24, 200])
@@ -71,21 +73,22 @@ def test_it_covers(clusters: int, size: int, p: float, rho: float) -> None:
 
 
 def test_clusters_of_unequal_sizes_are_fewer_in_effect() -> None:
-    """What clusters add to the variance counts by as much more as they are fewer; below six all of it does."""
+    """What clusters add to the variance counts by as much more as they are fewer; below six all of it does. On the side
+    of the longer tail it counts by more again."""
     rng = np.random.default_rng(4)
     for sizes in ([9, 3, 3, 3, 3, 3, 3, 3, 3], [30, 4, 4, 3, 3, 2, 2]):
         labels = np.repeat(range(len(sizes)), sizes)
         values = (rng.random(len(labels)) < rng.beta(0.5, 0.5, len(sizes))[labels]).astype(float)
         mean, n = values.mean(), len(values)
-        plain = clustered_mean(values, labels)
-        assert plain.high is not None and plain.value is not None
+        variance, freedom = cluster_variance(values, labels)
         # The t's half width is that of the effective answers, whose own t has n - 1 degrees of freedom.
-        variance = ((plain.high - plain.value) / t.ppf(0.975, n - 1)) ** 2
+        variance *= (t.ppf(0.975, freedom) / t.ppf(0.975, n - 1)) ** 2
         even = sum(sizes) ** 2 / sum(k * k for k in sizes) / len(sizes)
         alone = mean * (1 - mean) / n
         many = even * len(sizes) >= 6
-        whole = alone + max(0.0, variance - alone) / even if many else max(alone, variance) / even
-        found = share(values, labels)
-        assert (found.low, found.high) == pytest.approx(share_limits(mean, mean * (1 - mean) / whole))
+        further = max(0.0, variance - alone) / even if many else max(alone, variance) / even - alone
+        found, sides = share(values, labels), growth(skewness(cluster_deviations(values, labels)), len(sizes))
+        expected = [share_limits(mean, mean * (1 - mean) / (alone + side * further)) for side in sides]
+        assert (found.low, found.high) == pytest.approx((expected[0][0], expected[1][1]))
     none = share(np.zeros(48), np.repeat(range(7), [30, 4, 4, 3, 3, 2, 2]))
     assert none.high == pytest.approx(1 - 0.025 ** (958 / 48**2))

@@ -120,7 +120,7 @@ def test_prompts_that_share_stretches_are_as_many_as_the_stretches(
 @pytest.mark.parametrize(
     ("design", "gate", "reason"),
     [
-        (AUC, Gate("m", high=0.55), "even what chance gives (0.5) would not be met: +- 0.21"),
+        (AUC, Gate("m", high=0.55), "even what chance gives (0.5) would not be met: +- 0.201"),
         (with_units(MEAN, 7), Gate("m", high=0.5), "7 items of the 8"),
         (MEAN, Gate("m", high=0.5, n_min=200), "12 items of n_min = 200"),
         (MEAN, Gate("m", low=-0.1, high=0.1), "even what chance gives (0) would not be met"),

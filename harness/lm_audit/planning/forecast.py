@@ -63,7 +63,7 @@ def fewest(design: Design) -> int:
 
 def half_width(design: Design, units: int) -> float | None:
     """Half of the interval that is expected of ``units``, where the value is what chance gives or a half."""
-    from scipy.stats import norm, t
+    from scipy.stats import t
 
     if units < 2:
         return None
@@ -76,15 +76,19 @@ def half_width(design: Design, units: int) -> float | None:
         return half if design.sd is None else max(half, unseen_half(design, units))
     larger = max(units, design.others or 0)
     if design.kind == "difference":
-        spread = 1 / units + 1 / larger
-        # Welch's degrees of freedom at equal spreads.
-        df = spread**2 / (1 / (units**2 * (units - 1)) + 1 / (larger**2 * (larger - 1)))
-        return float(t.ppf(0.5 + CONFIDENCE / 2, df)) * sd * math.sqrt(spread)
+        half = float(t.ppf(0.5 + CONFIDENCE / 2, _welch(units, larger)))
+        return half * sd * math.sqrt(1 / units + 1 / larger)
     if design.kind == "auc":
-        # Hanley and McNeil at AUC 1/2 with groups of these sizes.
-        variance = (units + larger + 1) / (12 * units * larger)
-        return float(norm.ppf(0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
+        # Wilson's limits at 1/2, of as many values as Hanley and McNeil's variance of groups of these sizes stands for.
+        count = 3 * units * larger / (units + larger + 1)
+        quantile = float(t.ppf(0.5 + CONFIDENCE / 2, _welch(units, larger)))
+        return quantile / 2 / math.sqrt(count + quantile**2)
     return None
+
+
+def _welch(units: int, larger: int) -> float:
+    """Welch's degrees of freedom at equal spreads."""
+    return (1 / units + 1 / larger) ** 2 / (1 / (units**2 * (units - 1)) + 1 / (larger**2 * (larger - 1)))
 
 
 def unseen_half(design: Design, units: int) -> float:

@@ -25,6 +25,7 @@ from lm_audit.sources.statistics import STATISTICS, Evaluate
 from lm_audit.sources.swaps import Side, Tested, drawn_test, swap_test, swap_test_of_mean
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
+from lm_audit.stats.inputs import cluster_numbers
 
 Basis = Literal["paired", "two samples"]
 
@@ -164,7 +165,14 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
             distance = spread_of(change(work.tested), found, rough=work.rough, seed=work.seed)
         # With fewer rows or columns the two-way variance is too rough an estimate for its t-test to hold its level.
         known = clusters >= SMALLEST
-        tested = Tested(t_p_value(float(change(work.tested)(ones)[0]), distance) if known else math.nan, 0.0)
+        p_of_t = t_p_value(float(change(work.tested)(ones)[0]), distance) if known else math.nan
+        if known and source.statistic == "max_min":
+            from lm_audit.stats.means.disparity import groups_apart
+
+            groups = cluster_numbers([str(group) for group in a.column(source.options["group"])])
+            apart = groups_apart(b.values - a.values, groups, found[0].codes, found[1].codes, seed=work.seed)
+            p_of_t = math.nan if apart is None else max(p_of_t, apart)
+        tested = Tested(p_of_t, 0.0)
         method = f"paired, two-way t of {found[0].count} x {found[1].count} clusters"
     p = tested.p if math.isfinite(tested.p) else None
     difference = interval_of(value, spread, p if work.target is None else None, n=n, method=method)

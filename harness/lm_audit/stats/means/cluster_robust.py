@@ -11,6 +11,7 @@ from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
+from lm_audit.stats.means.skewed import growth, skewness
 
 METHOD = "mean, t over {} clusters (CR2, Satterthwaite)"
 
@@ -21,7 +22,8 @@ def clustered_mean(
     """The mean of all values; its interval takes clusters, not values, as the independent units.
 
     ``values`` and ``clusters`` (one label a value) have shape (n,). The variance is the bias-reduced CR2 of a mean, the
-    degrees of freedom are Satterthwaite's (Bell and McCaffrey 2002), which fall where one cluster outweighs the rest.
+    degrees of freedom are Satterthwaite's (Bell and McCaffrey 2002), which fall where one cluster outweighs the rest;
+    towards the longer tail of the clusters it reaches further (:mod:`lm_audit.stats.means.skewed`).
     One cluster, or clusters of equal means, give no interval, and the note says why. Raises ``UsageError`` where the
     lengths differ.
     """
@@ -43,10 +45,11 @@ def clustered_mean(
         note = "all clusters have the same mean: nothing tells how far chance reaches"
         return Estimate(mean, n=n, confidence=confidence, method=method, note=note, units=len(sizes))
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
+    down, up = growth(skewness(cluster_deviations(array, numbers)), len(sizes))
     return Estimate(
         mean,
-        mean - half,
-        mean + half,
+        mean - down * half,
+        mean + up * half,
         n=n,
         confidence=confidence,
         method=method,
@@ -63,11 +66,24 @@ def cluster_variance(values: Array, numbers: Integers) -> tuple[float, float]:
     n, sizes = len(values), np.bincount(numbers).astype(np.float64)
     if len(sizes) == 1:
         return 0.0, 1.0
-    # A cluster's total deviation is too small by its own share of the mean, which the factor gives back.
-    factors = 1 / (n * np.sqrt(1 - sizes / n))
-    totals = np.bincount(numbers, weights=values - values.mean()) * factors
+    factors = _factors(sizes)
+    totals = cluster_deviations(values, numbers)
     # The matrix diag(own) - outer(shared, shared) / n, of which trace and squares are all that is asked.
     own, shared = factors**2 * sizes, factors * sizes
     trace = float(own.sum() - (shared**2).sum() / n)
     squares = float((own**2).sum() - 2 * (own * shared**2).sum() / n + (shared**2).sum() ** 2 / n**2)
     return float((totals**2).sum()), trace**2 / squares
+
+
+def _factors(sizes: Array) -> Array:
+    """A cluster's total deviation is too small by its own share of the mean, which its factor gives back."""
+    n = sizes.sum()
+    factors: Array = 1 / (n * np.sqrt(1 - sizes / n))
+    return factors
+
+
+def cluster_deviations(values: Array, numbers: Integers) -> Array:
+    """By how much each cluster (``numbers``: 0, 1, ..., one a value) moves the mean of ``values`` (n,)."""
+    sizes = np.bincount(numbers).astype(np.float64)
+    totals: Array = np.bincount(numbers, weights=values - values.mean()) * _factors(sizes)
+    return totals

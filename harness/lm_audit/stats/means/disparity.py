@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.clustered import finite_table
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value
+from lm_audit.stats.inputs import Array, Integers, check_share, no_p_value, p_value
 
 METHOD = "max-min, test inversion over the crossed design"
 FEWEST_LEVELS = 6
@@ -77,6 +77,25 @@ def max_min_p(values: ArrayLike, *, seed: int) -> float | None:
         return None
     null = np.ptp(mean_errors(cells, _DRAWS, seed), axis=1)
     return _reached(float(np.ptp(cells.mean(axis=(1, 2)))), null, _slack(cells))
+
+
+def groups_apart(values: Array, groups: Integers, rows: Integers, columns: Integers, *, seed: int) -> float | None:
+    """:func:`max_min_p` of ``values`` (n,) in the cells that three numbers each, 0, 1, ..., name: some may be missing.
+
+    Of rows and columns, only those that every group has whole; ``None`` where fewer than 6 are left. Of the changes of
+    two runs it is the p-value of "all groups changed alike": largest minus smallest mean of groups that are alike lies
+    the further above 0 the more noise a run has, so that the difference of two such disparities, over its standard
+    error, rejects in 19 % of nine groups that are alike in both runs.
+    """
+    table = np.full((groups.max() + 1, rows.max() + 1, columns.max() + 1), np.nan)
+    table[groups, rows, columns] = values
+    while (missing := np.isnan(table)).any():
+        by_row, by_column = missing.mean(axis=(0, 2)), missing.mean(axis=(0, 1))
+        if by_row.max() >= by_column.max():
+            table = np.delete(table, int(by_row.argmax()), axis=1)
+        else:
+            table = np.delete(table, int(by_column.argmax()), axis=2)
+    return max_min_p(table, seed=seed)
 
 
 def _slack(cells: Array) -> float:

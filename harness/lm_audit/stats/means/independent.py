@@ -14,9 +14,13 @@ from lm_audit.stats.bootstrap.resampling import check_resamples, counts_of, inde
 from lm_audit.stats.covering import FEWEST, FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array, rounding
+from lm_audit.stats.means.skewed import growth, skewness
 from lm_audit.stats.shares.clustered_share import share
 
 METHOD = "mean, symmetric bootstrap-t"
+
+SPARED = 0.25
+"""Of normal values a skewness of so many times its own chance is none: see :func:`growth`."""
 
 
 def mean_interval(
@@ -31,7 +35,8 @@ def mean_interval(
     """The mean of all values with an interval; ``clusters`` (one label a value) are resampled whole.
 
     ``values`` has shape (n,). The mean over its standard error is compared with the same of resamples (Efron 1979; Hall
-    1992, symmetric form); of clusters it is the ratio's. Values that are all at the ends of ``bounds`` (0 and 1 where
+    1992, symmetric form); of clusters it is the ratio's. Towards the longer tail of the units the interval reaches
+    further (:mod:`lm_audit.stats.means.skewed`). Values that are all at the ends of ``bounds`` (0 and 1 where
     none are given) are a share and have the limits of :func:`lm_audit.stats.share`. Fewer than 8 values or 6 clusters,
     and values that never differ, have no interval.
     ``benchmarks/coverage_simulation.py`` measures the coverage. Raises ``UsageError`` where lengths differ.
@@ -62,8 +67,9 @@ def mean_interval(
     reach = _quantile(sums, sizes, error, confidence, n_resamples, seed)
     if not math.isfinite(reach):
         return replace(bare, note=f"too few {what} differ from the others: a resample often has no spread, no interval")
+    down, up = growth(skewness(sums - float(scaled.mean()) * sizes), count, spared=SPARED)
     with np.errstate(over="ignore"):
-        ends = [float(np.ldexp(scaled.mean() + side * reach * error, exponent)) for side in (-1, 1)]
+        ends = [float(np.ldexp(scaled.mean() + part * reach * error, exponent)) for part in (-down, up)]
     if not all(map(math.isfinite, ends)):
         return Estimate.not_estimable("the result exceeds the range of floats", n=n, method=method)
     return replace(bare, low=min(ends[0], value), high=max(ends[1], value), method=f"{method}, B={n_resamples}")

@@ -16,8 +16,9 @@ def auc_limits(
     """Limits of an AUC: Wilson's for a share of as many values as have the AUC's variance.
 
     ``parts`` are DeLong's variances of the two sides, ``sizes`` their numbers. That estimate is far too small where few
-    scores are out of order (and 0 where none is), Hanley and McNeil's (1982) for exponential scores mostly too large:
-    their mean is taken, with Student's quantile. Source: Kottas, Kuss and Zapf 2014, "A modified Wald interval for the
+    scores are out of order (and 0 where none is), Hanley and McNeil's (1982) for exponential scores, of which those of
+    either side may be the more spread, mostly too large: their mean is taken, and no less than DeLong's own, with
+    Student's quantile. Source: Kottas, Kuss and Zapf 2014, "A modified Wald interval for the
     area under the ROC curve", for the shares.
     """
     from scipy.special import stdtrit
@@ -29,9 +30,9 @@ def auc_limits(
     degenerate = variance <= 0 or not 0 < value < 1
     below = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
     df = smaller - 1 if degenerate else max(1.0, variance**2 / below)
-    count = (
-        smaller if degenerate else max(1.0, near * (1 - near) / ((variance + hanley_mcneil_variance(near, m, n)) / 2))
-    )
+    exponential = max(hanley_mcneil_variance(near, m, n), hanley_mcneil_variance(near, n, m))
+    known = max(variance, (variance + exponential) / 2)
+    count = smaller if degenerate else max(1.0, near * (1 - near) / known)
     z = float(stdtrit(df, (1 + confidence) / 2))
     centre = (value + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z * math.sqrt(value * (1 - value) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,8 @@ from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
-from lm_audit.stats.means.cluster_robust import cluster_variance
+from lm_audit.stats.means.cluster_robust import cluster_deviations, cluster_variance
+from lm_audit.stats.means.skewed import growth, skewness
 
 METHOD = "Clopper-Pearson"
 
@@ -32,7 +34,8 @@ def share(
     yes-no answer of the same mean, than which no value between 0 and 1 varies more. With clusters it is their interval
     at the effective number of answers, n over the design effect (Korn and Graubard 1998), whose variance is CR2 and
     whose degrees of freedom are Satterthwaite's; what clusters of unequal sizes add to it counts by as much more as
-    they are fewer in effect, and with fewer than 6 in effect all of it does. Where all clusters agree, no spread tells
+    they are fewer in effect, and with fewer than 6 in effect all of it does, and on the side of the longer tail of the
+    clusters by more again (:mod:`lm_audit.stats.means.skewed`). Where all clusters agree, no spread tells
     that number and it is the effective number of clusters. Fewer than 6 clusters that differ give no interval.
     Raises ``UsageError`` where lengths differ; a value outside [0, 1] gives no value.
     """
@@ -77,7 +80,12 @@ def _clustered(found: Array, labels: Integers, scale: float, confidence: float) 
     further = max(0.0, variance - alone) / even if known else max(alone, variance) / even - alone
     effective = mean * (1 - mean) / (alone + further)
     method = f"{METHOD} at {effective:.1f} effective answers of {count} clusters (Korn and Graubard)"
-    return _estimate(found, effective, count, scale, confidence, method)
+    # Where few clusters hold most of it, those that would hold more were not drawn.
+    sides = growth(skewness(cluster_deviations(found, labels)), count)
+    down, up = (mean * (1 - mean) / (alone + further * side) for side in sides)
+    whole = _estimate(found, effective, count, scale, confidence, method)
+    low, high = share_limits(mean, down, confidence)[0], share_limits(mean, up, confidence)[1]
+    return replace(whole, low=scale * low, high=scale * high)
 
 
 def _estimate(

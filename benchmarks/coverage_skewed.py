@@ -1,0 +1,188 @@
+"""Coverage of intervals of few, skewed values: heavy tails, many zeros, a tenth of another kind.
+
+    python benchmarks/coverage_skewed.py [--runs 1000] [--jobs 8] [--only mean]
+
+Each line draws samples of a known mean and counts how often the 95 % interval holds it, of those that have one. Seeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+
+import numpy as np
+from coverage_rows import Row, generator, markdown
+from scipy.stats import norm
+
+from lm_audit.stats import (
+    Estimate,
+    clustered_mean,
+    mean_interval,
+    roc_auc,
+    share,
+    studentised_difference,
+    studentised_mean,
+)
+
+RESAMPLES = 599
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+Trial = Callable[[np.random.Generator, int], tuple[Estimate, float]]
+
+SHAPES: dict[str, tuple[Draw, float]] = {
+    "normal": (lambda rng, n: rng.normal(size=n), 0.0),
+    "lognormal, SD 1": (lambda rng, n: np.exp(rng.normal(size=n)), float(np.exp(0.5))),
+    "lognormal, SD 1.5": (lambda rng, n: np.exp(1.5 * rng.normal(size=n)), float(np.exp(1.125))),
+    "Student's t of 3": (lambda rng, n: rng.standard_t(3, n), 0.0),
+    "zero in 70 %, else exponential": (lambda rng, n: (rng.random(n) < 0.3) * rng.exponential(1, n), 0.3),
+    "beta of 0.3 and 3": (lambda rng, n: rng.beta(0.3, 3, n), 0.3 / 3.3),
+    "a tenth at 5, SD 1": (lambda rng, n: np.where(rng.random(n) < 0.1, 5.0, 0.0) + rng.normal(size=n), 0.5),
+    "whole numbers 0 to 3": (lambda rng, n: rng.integers(0, 4, n).astype(float), 1.5),
+}
+
+
+@dataclass(frozen=True)
+class Design:
+    """A line: the function that is asked, of what, and a trial that gives its interval and the truth."""
+
+    method: str
+    setting: str
+    trial: Trial
+
+
+def means() -> Iterator[Design]:
+    """Independent values."""
+    for shape in SHAPES:
+        for n in (8, 10, 15, 40):
+
+            def symmetric(
+                rng: np.random.Generator, seed: int, shape: str = shape, n: int = n
+            ) -> tuple[Estimate, float]:
+                draw, truth = SHAPES[shape]
+                return mean_interval(draw(rng, n), n_resamples=RESAMPLES, seed=seed), truth
+
+            def equal_tails(
+                rng: np.random.Generator, seed: int, shape: str = shape, n: int = n
+            ) -> tuple[Estimate, float]:
+                draw, truth = SHAPES[shape]
+                return studentised_mean(draw(rng, n), n_resamples=RESAMPLES, seed=seed), truth
+
+            yield Design("mean_interval", f"{n} values, {shape}", symmetric)
+            yield Design("studentised_mean", f"{n} values, {shape}", equal_tails)
+
+
+def sizes_of(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Clusters of 5, of 1 to 50, or all of 3 but one of 60."""
+    if kind == "of 5":
+        return np.full(count, 5)
+    return rng.integers(1, 51, count) if kind == "of 1 to 50" else np.r_[np.full(count - 1, 3), 60]
+
+
+def clusters() -> Iterator[Design]:
+    """Values in clusters whose own parts have these shapes, and yes-no answers in clusters of nearly all or nothing."""
+    for count in (6, 8, 10, 20, 50):
+        for sizes in ("of 5", "of 1 to 50", "of 3, one of 60"):
+            for shape in ("normal", "lognormal, SD 1", "a tenth at 5, SD 1", "Student's t of 3"):
+
+                def mean(
+                    rng: np.random.Generator, seed: int, shape: str = shape, count: int = count, sizes: str = sizes
+                ) -> tuple[Estimate, float]:
+                    draw, truth = SHAPES[shape]
+                    labels = np.repeat(np.arange(count), sizes_of(sizes, count, rng))
+                    return clustered_mean(draw(rng, count)[labels] + 0.3 * rng.normal(size=len(labels)), labels), truth
+
+                yield Design("clustered_mean", f"{count} clusters {sizes}, {shape}", mean)
+            for yes in (0.01, 0.05, 0.2):
+                for alike in (0.2, 0.6):
+
+                    def answers(
+                        rng: np.random.Generator,
+                        seed: int,
+                        count: int = count,
+                        sizes: str = sizes,
+                        yes: float = yes,
+                        alike: float = alike,
+                    ) -> tuple[Estimate, float]:
+                        together = 1 / alike - 1
+                        labels = np.repeat(np.arange(count), sizes_of(sizes, count, rng))
+                        rates = rng.beta(yes * together, (1 - yes) * together, count)
+                        return share((rng.random(len(labels)) < rates[labels]).astype(float), labels), yes
+
+                    yield Design("share", f"{count} clusters {sizes}, {yes:g} yes, correlation {alike:g}", answers)
+
+
+def groups() -> Iterator[Design]:
+    """Two groups of other sizes and spreads: difference of means, AUC."""
+    for first, second in ((8, 8), (8, 200), (15, 200), (12, 40), (40, 8)):
+        for ratio in (1.0, 3.0, 1 / 3):
+            for shape in ("normal", "lognormal, SD 1", "a tenth at 5, SD 1", "Student's t of 3"):
+
+                def difference(
+                    rng: np.random.Generator,
+                    seed: int,
+                    shape: str = shape,
+                    sizes: tuple[int, int] = (first, second),
+                    ratio: float = ratio,
+                ) -> tuple[Estimate, float]:
+                    draw, truth = SHAPES[shape]
+                    x, y = ratio * draw(rng, sizes[0]), draw(rng, sizes[1])
+                    return studentised_difference(x, y, n_resamples=RESAMPLES, seed=seed).difference, (
+                        ratio - 1
+                    ) * truth
+
+                setting = f"{first} against {second}, spreads {ratio:.2g} to 1, {shape}"
+                yield Design("studentised_difference", setting, difference)
+    for members, controls in ((8, 8), (8, 200), (15, 200), (200, 8), (24, 24)):
+        for shift, spread in ((0.0, 1.0), (0.0, 3.0), (2.5, 1.0), (3.5, 1.0), (2.0, 3.0), (4.0, 0.3)):
+
+            def area(
+                rng: np.random.Generator,
+                seed: int,
+                sizes: tuple[int, int] = (members, controls),
+                shift: float = shift,
+                spread: float = spread,
+            ) -> tuple[Estimate, float]:
+                truth = float(norm.cdf(shift / np.hypot(1, spread)))
+                return roc_auc(shift + spread * rng.normal(size=sizes[0]), rng.normal(size=sizes[1])), truth
+
+            yield Design(
+                "roc_auc", f"{members} members, {controls} controls, shift {shift:g}, SD {spread:g} to 1", area
+            )
+
+
+def designs() -> list[Design]:
+    """All lines of the table."""
+    return [*means(), *clusters(), *groups()]
+
+
+def measured(task: tuple[int, int]) -> Row:
+    """One line: the share of intervals that held the truth."""
+    number, runs = task
+    design, held, known = designs()[number], 0, 0
+    rng = generator(f"{design.method}, {design.setting}")
+    for seed in range(runs):
+        found, truth = design.trial(rng, seed)
+        if found.low is not None and found.high is not None:
+            known, held = known + 1, held + (found.low <= truth <= found.high)
+    return Row(design.method, design.setting, 0.95, held / max(known, 1), known)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="samples of each design (default 1000)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--only", default="", help="only methods or designs that hold this")
+    options = parser.parse_args()
+    chosen = [k for k, line in enumerate(designs()) if options.only in f"{line.method}, {line.setting}"]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        print(markdown(list(pool.map(measured, [(number, options.runs) for number in chosen])), "coverage"))
+
+
+if __name__ == "__main__":
+    main()
