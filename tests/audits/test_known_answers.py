@@ -17,7 +17,7 @@ from lm_audit.audits.leakage.controls import published_hits
 from lm_audit.audits.leakage.controls.planted import made_up_benchmark
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, hits_by_chance, published_half
 from lm_audit.audits.leakage.half_option.published import MIXED
-from lm_audit.audits.leakage.half_option.variants import ORIGINAL
+from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM
 from lm_audit.audits.leakage.items.item import LETTERS, Item, shuffle_options
 from lm_audit.audits.leakage.likelihood.plain import largest_difference
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
@@ -84,10 +84,12 @@ def evidence(rows: Sequence[dict[str, Any]], **metrics: float | None) -> Evidenc
     """As the published test reports it, with scores that follow from the rows where none are given."""
     made = Evidence("leakage")
     made.extend_rows(rows)
+    made.extend_rows(row(item, k, OTHER_ITEM, hit=False, predicted="#") for item in ITEMS.items for k in range(4))
     score, mixed = (sum(bool(one["hit"]) for one in rows if one["condition"] == name) / 5 for name in (ORIGINAL, MIXED))
     values = {"score": score, "score_shuffled": mixed, "mitigation": score - mixed, "mitigation.p": 0.25} | metrics
     for name, value in values.items():
-        made.metrics[f"leakage.published.{name}"] = Estimate(value, note="none")
+        chance = 0.0 if name.startswith("score") else None
+        made.metrics[f"leakage.published.{name}"] = Estimate(value, chance=chance, note="none")
     return made
 
 

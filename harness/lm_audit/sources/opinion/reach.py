@@ -16,7 +16,7 @@ from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
-from lm_audit.sources.units import Floats, Mask, RowTable, Units
+from lm_audit.sources.units import Floats, Integers, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
 
 DRAWS = 1999
@@ -24,6 +24,13 @@ DRAWS = 1999
 
 UNEVEN = 1.8
 """Clusters of several answers may count for so much less than as one answer each."""
+
+LONGER_TAIL = 15.0
+"""Over n, by how much of itself an interval grows towards the longer tail of few values for each unit of skewness: what
+the intervals say that they do, and here is told by another skewness of other deviations."""
+
+SPARED = 0.25
+"""So many times the skewness that normal values have by chance does not count in a bootstrap-t."""
 
 SLACK = 0.006
 """Tail by which the quantile of a bootstrap-t may lie elsewhere in another one: both have their own error."""
@@ -82,7 +89,8 @@ def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: 
 
 def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[float, float], tail: float) -> Reach | None:
     values, found = units.values, clusterings(source, units)
-    if "Clopper-Pearson" in method or "Gaffke" in method:
+    beyond_files = "where wider" in method
+    if not beyond_files and ("Clopper-Pearson" in method or "Gaffke" in method):
         if len(found) > 1:
             return None
         edges = sorted((edge - source.offset) / source.scale for edge in limits)
@@ -91,10 +99,13 @@ def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[floa
             return alone
         sizes = np.bincount(found[0].codes)
         whole = _bounded(np.bincount(found[0].codes, weights=values) / sizes, edges[0], edges[1], tail)
-        if whole is None or (not np.ptp(sizes) and (sizes[0] == 1 or not np.ptp(values))):
+        if whole is None or (not np.ptp(sizes) and not np.ptp(values)):
             return whole
-        # As sure as all answers by themselves at the most; where clusters are uneven, less than as one answer each.
-        return Reach.of(alone.least, UNEVEN * whole.most)
+        # As sure as all answers by themselves at the most; where clusters are uneven, less than as one answer each, and
+        # the less where few of them hold most.
+        longer = max(_growth(_cluster_deviations(values, found[0].codes))) ** 0.5
+        uneven = 1.0 if len(sizes) == len(values) else UNEVEN
+        return Reach.of(alone.least, min(uneven * longer * whole.most, edges[1] - edges[0]))
     if "conditional on these" in method:
         values = _within_files(units)
     if len(np.unique(values)) < 2:
@@ -102,7 +113,31 @@ def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[floa
     if "bootstrap-t" in method:
         return _bootstrap_t(values, tail, symmetric="symmetric" in method) if not source.clusters else None
     spread = spread_of(_mean_of(values), found)
-    return Reach.of(_student(spread.df, tail) * math.sqrt(spread.variance)) if spread.variance > 0 else None
+    if not spread.variance > 0:
+        return None
+    reach = _student(spread.df, tail) * math.sqrt(spread.variance)
+    if "mean, t" in method and len(found) < 2:
+        reach *= max(_growth(_cluster_deviations(values, found[0].codes) if found else values))
+    # How far files that were not drawn may lie from those at hand is for the audit to say.
+    return Reach(reach, math.inf) if beyond_files else Reach.of(reach)
+
+
+def _growth(values: Floats, spared: float = 0.0) -> tuple[float, float]:
+    """The factors of the parts below and above the mean: what lies far out on the longer side was not drawn."""
+    from scipy.stats import skew
+
+    if not np.ptp(values):
+        return 1.0, 1.0
+    counted, n = float(skew(values)), len(values)
+    chance = spared * math.sqrt(6 / n)
+    return 1 + LONGER_TAIL / n * max(0.0, -counted - chance), 1 + LONGER_TAIL / n * max(0.0, counted - chance)
+
+
+def _cluster_deviations(values: Floats, codes: Integers) -> Floats:
+    """By how much each cluster moves the mean, too small by its own share of it and made up for that."""
+    sizes = np.bincount(codes)
+    away: Floats = np.bincount(codes, weights=values - values.mean()).astype(np.float64)
+    return np.asarray(away / np.sqrt(1 - sizes / len(values))) if len(sizes) > 1 else away
 
 
 def _mean_of(values: Floats) -> Evaluate:
@@ -147,26 +182,28 @@ def _dirichlet_quantile(values: Floats, share: float) -> float:
 
 
 def _bootstrap_t(values: Floats, tail: float, *, symmetric: bool) -> Reach | None:
-    """The quantiles of the t statistic of resamples; which end is longer is for the values to say."""
+    """The quantiles of the t statistic of resamples, longer towards the values' longer tail; which end is longer is for
+    the values to say, and no end of one that is not symmetric is shorter than Student's."""
     rng, n = np.random.default_rng([len(values), 2]), len(values)
     drawn = values[rng.integers(n, size=(DRAWS, n))]
     errors, means = drawn.std(axis=1, ddof=1), drawn.mean(axis=1) - values.mean()
     flat = errors <= 1e-12 * np.abs(values).max()
     t = np.where(flat, np.copysign(np.inf, means), means / np.where(flat, 1.0, errors) * math.sqrt(n))
     error = float(values.std(ddof=1)) / math.sqrt(n)
-    reaches = []
+    (down, up), reaches = _growth(values, SPARED), []
     for share in (tail + SLACK, tail - SLACK):
         if symmetric:
-            reaches.append(error * float(np.quantile(np.abs(t), 1 - 2 * share, method="higher")))
+            reaches.append(error * max(down, up) * float(np.quantile(np.abs(t), 1 - 2 * share, method="higher")))
         else:
-            ends = np.quantile(t, (share, 1 - share), method="higher")
-            reaches.append(error * float(max(-ends[0], ends[1])))
+            ends, even = np.quantile(t, (share, 1 - share), method="higher"), _student(n - 1, tail)
+            reaches.append(error * max(up * max(even, -float(ends[0])), down * max(even, float(ends[1]))))
     return Reach.of(*reaches)
 
 
 def _of_auc(source: MetricSource, units: Units, tail: float) -> Reach | None:
     """Wilson's limits for a share with the AUC's variance: the mean of the jackknife's and of that which exponential
-    scores have. Groups that are wholly apart are as sure as the smaller one is large."""
+    scores have, or the jackknife's where that is larger. Groups that are wholly apart are as sure as the smaller one is
+    large."""
     evaluate, members, twins = _ranked(source, units)
     value, m, n = float(evaluate(np.ones((1, len(units))))[0]), int(members.sum()), int(twins.sum())
     smaller = min(m, n)
@@ -176,7 +213,9 @@ def _of_auc(source: MetricSource, units: Units, tail: float) -> Reach | None:
     if not spread.variance > 0 or not 0 < value < 1:
         return Reach.of(_wilson_reach(value, smaller, _student(smaller - 1, tail)))
     near = float(np.clip(value, 0.25 / smaller, 1 - 0.25 / smaller))
-    variance = (spread.variance + _exponential_variance(near, m, n)) / 2
+    # The scores of either side may be the more spread.
+    exponential = max(_exponential_variance(near, m, n), _exponential_variance(near, n, m))
+    variance = max(spread.variance, (spread.variance + exponential) / 2)
     count = max(1.0, near * (1 - near) / variance)
     return Reach.of(_wilson_reach(value, count, _student(max(1.0, spread.df), tail)))
 

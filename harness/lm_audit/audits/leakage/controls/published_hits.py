@@ -79,8 +79,8 @@ def _misreported(evidence: Evidence, items: Sequence[Item]) -> list[str]:
     }
     options = sum(len(item.options) for item in items)
     chances = dict.fromkeys(names, sum(hits) / len(items))
-    share = evidence.metrics["leakage.published.mitigation_share"].chance
-    if share is not None:
+    share = evidence.metrics.get("leakage.published.mitigation_share")
+    if share is not None and share.chance is not None:
         chances["leakage.published.mitigation_share"] = 0.0
     counts = [({"condition": name}, options) for name in (ORIGINAL, MIXED, OTHER_ITEM)]
     return misreported(evidence, chances=chances, limits=limits, counts=counts)

@@ -40,7 +40,7 @@ def known_scores(seed: int = 0) -> Evidence:
     model = bigram_model(seed)
     canaries = generate_canaries(CANARIES, seed=seed)
     table = score_texts(model, [c.text for c in canaries], spans=[c.secret_span for c in canaries])
-    return judge_scores(table, expected_scores(model, canaries))
+    return held_by_its_rows(judge_scores(table, expected_scores(model, canaries)), counts=[({}, CANARIES)])
 
 
 def bigram_model(seed: int) -> LanguageModel:
@@ -124,4 +124,4 @@ def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:
         f"scores of a model that is known on paper equal the formula to {TOLERANCE:g}",
         f"the largest error is {error:.3g}, in {worst}",
     )
-    return held_by_its_rows(evidence, counts=[({}, CANARIES)])
+    return evidence
