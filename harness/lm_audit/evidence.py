@@ -19,7 +19,8 @@ from lm_audit.stats.estimate import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lm_audit.report.in_notebook.frames import What
+Frame = Literal["metrics", "items", "findings"]
+"""What of an evidence a data frame holds."""
 
 ControlRole = Literal["positive", "negative"]
 """A positive control holds a planted effect that must be found, a negative one has none and must stay silent."""
@@ -101,7 +102,7 @@ class Evidence:
     def _repr_html_(self) -> str:
         return str(from_above("lm_audit.report.in_notebook.shown", "evidence_html")(self))
 
-    def to_frame(self, what: What = "metrics") -> pd.DataFrame:
+    def to_frame(self, what: Frame = "metrics") -> pd.DataFrame:
         """The metrics as a data frame, or the ``"items"`` or the ``"findings"``."""
         frame: pd.DataFrame = from_above("lm_audit.report.in_notebook.frames", "evidence_frame")(self, what)
         return frame

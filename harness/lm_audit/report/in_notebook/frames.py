@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import DataWarning
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lm_audit.evidence import Evidence
+    from lm_audit.evidence import Evidence, Frame
     from lm_audit.findings.record import Finding
     from lm_audit.runstore.records import Run
 
-What = Literal["metrics", "items", "findings"]
 METRIC_COLUMNS = (
     "title", "value", "low", "high", "n", "units", "confidence", "chance", "unit", "better", "method", "note",
 )  # fmt: skip
@@ -25,7 +24,7 @@ FINDING_COLUMNS = (
 )  # fmt: skip
 
 
-def evidence_frame(evidence: Evidence, what: What = "metrics") -> pd.DataFrame:
+def evidence_frame(evidence: Evidence, what: Frame = "metrics") -> pd.DataFrame:
     """The metrics (indexed by name), the items or the findings of one evidence; ``ValueError`` for another word."""
     import pandas as pd
 

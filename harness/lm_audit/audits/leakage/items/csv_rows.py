@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_audit.audits.leakage.items.columns import has_known_columns
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.shared.textfiles import table_records
 from lm_audit.shared.textfiles.tables import check_names, named_record
 
-if TYPE_CHECKING:
-    from lm_audit.audits.leakage.items.reading import Table
-
 LOOKED_AT = 50
 """So many records decide whether a file without known column names has a header."""
+
+
+@dataclass
+class Table:
+    """What a table's first line said."""
+
+    names: list[str]
+    positional: bool = False
 
 
 def csv_rows(path: Path, delimiter: str, table: Table, header: str | None) -> Iterator[tuple[int, Mapping[str, Any]]]:

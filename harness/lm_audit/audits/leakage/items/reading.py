@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
-from lm_audit.audits.leakage.items.csv_rows import csv_rows
+from lm_audit.audits.leakage.items.csv_rows import Table, csv_rows
 from lm_audit.audits.leakage.items.json_rows import json_rows, jsonl_rows
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_folder, is_there, readable_file
@@ -29,14 +29,6 @@ class Source:
     stem: str
     rows: Rows
     table: Table | None = None
-
-
-@dataclass
-class Table:
-    """What a table's first line said."""
-
-    names: list[str]
-    positional: bool = False
 
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
