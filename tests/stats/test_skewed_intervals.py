@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from lm_audit.stats import clustered_mean, mean_interval, roc_auc, share, studentised_difference, studentised_mean
 from lm_audit.stats.means.skewed import growth, skewness
+from tests.benchmark_script import benchmark_script
 from tests.present import present
 
-
-def benchmark_script() -> Any:
-    """The full simulation's module, which is a script and in no package."""
-    folder = Path(__file__).resolve().parents[2] / "benchmarks"
-    sys.path.insert(0, str(folder))
-    spec = importlib.util.spec_from_file_location("coverage_skewed", folder / "coverage_skewed.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-simulation = benchmark_script()
+simulation = benchmark_script("coverage_skewed")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,5 @@ def _begins_with(stated: str, lines: Iterable[bytes]) -> bool:
 def told_damage(damaged: Sequence[DamagedLine]) -> str:
     """One line on what is damaged: how much, and the first of it."""
     first = damaged[0]
-    where = f"{first.file}, line {first.line}" if first.line else first.file
     many = "1 damaged record or file" if len(damaged) == 1 else f"{len(damaged)} damaged records or files, the first"
-    return f"{many}: {where}: {first.reason}"
+    return f"{many}: {first.place}: {first.reason}"

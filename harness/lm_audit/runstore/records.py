@@ -154,11 +154,16 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class DamagedLine:
-    """A ledger line that could not be read: where, and why."""
+    """A ledger line that could not be read, or a file that is not what was recorded (line 0): where, and why."""
 
     file: str
     line: int
     reason: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return f"{self.file}, line {self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True)

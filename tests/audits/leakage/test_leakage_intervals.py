@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +12,13 @@ import pytest
 from lm_audit.audits.leakage import Benchmark, Item, load_benchmark, neighbour_places, paired_sign_flip
 from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
 from lm_audit.audits.leakage.signs import UNREACHABLE
+from tests.benchmark_script import benchmark_script
 from tests.present import present
 
 TRIALS = 300
 
 
-def benchmark_script() -> Any:
-    """The full simulation's module, which is a script and in no package."""
-    path = Path(__file__).resolve().parents[3] / "benchmarks" / "coverage_leakage.py"
-    spec = importlib.util.spec_from_file_location("coverage_leakage", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-simulation = benchmark_script()
+simulation = benchmark_script("coverage_leakage")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from lm_audit.report.wording.numbers import (
     value_text,
 )
 from lm_audit.report.wording.titles import metric_hint, metric_title
-from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
+from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.stats.estimate import Estimate
 
 Family = tuple[str, str | None]
@@ -84,17 +84,13 @@ def build_page(run: Run, items: Items | None = None, *, drawer: FigureDrawer | N
         findings=findings,
         voids=tuple(_void(audit, *told, voids.audits()[audit]) for audit, told in voids.summaries().items()),
         missing=tuple(visible(case_id) for case_id in run.missing),
-        damaged=tuple(visible(f"{_place(line)}: {line.reason}") for line in run.damaged),
+        damaged=tuple(visible(f"{line.place}: {line.reason}") for line in run.damaged),
         finished=run.finished,
         when=moment(_when(run)),
         data=data,
         runtime=vega.runtime() if drawer.charts else None,
         compared=compared_views(compared_models(run, seed=int(_options(run).get("seed") or 0))),
     )
-
-
-def _place(damage: DamagedLine) -> str:
-    return f"{damage.file}, line {damage.line}" if damage.line else damage.file
 
 
 def _void(audit: str, models: str, summary: str, reasons: Iterable[str]) -> VoidView:

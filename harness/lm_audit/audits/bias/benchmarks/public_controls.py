@@ -65,9 +65,11 @@ class _Findings:
         are as many rows as were asked for, so that they can be compared one by one.
         """
         self.compared += len(evidence.metrics)
-        levels = {name: 0.0 if any(word in name for word in DIFFERENCES) else even for name in evidence.metrics}
-        told = {name for name, estimate in evidence.metrics.items() if estimate.chance is not None}
-        chances = {name: level for name, level in levels.items() if name in told}
+        chances = {
+            name: 0.0 if any(word in name for word in DIFFERENCES) else even
+            for name, estimate in evidence.metrics.items()
+            if estimate.chance is not None
+        }
         self.faults += misreported(evidence, chances=chances, counts=[({}, rows)])
         return len(evidence.rows) == rows
 
