@@ -81,14 +81,18 @@ def hold_run(config: pytest.Config, session: AuditSession) -> None:
         config.add_cleanup(release)
 
 
+def _names_nothing(value: object) -> bool:
+    return value in ([], "--") or (isinstance(value, list) and ([] in value or "--" in value))
+
+
 def _refuse_empty(config: pytest.Config) -> None:
     """``--gates "$GATES"`` with an unset variable must not pass as a run without gates.
 
-    Nor may ``--gates=--``: of that argparse leaves an empty list in place of the value.
+    Nor may ``--gates=--``: of that argparse leaves an empty list in place of the value, and since Python 3.12 the dashes.
     """
     for option in declared():
         value = getattr(config.option, option.arguments["dest"], None)
-        if value != option.arguments.get("default") and (value == [] or (isinstance(value, list) and [] in value)):
+        if value != option.arguments.get("default") and _names_nothing(value):
             raise UsageError(f"{option.flag} '--': names nothing; give it a value, or leave the option out")
     for name in ("gates", "resume", "baseline", "reports"):
         if config.getoption(f"lm_audit_{name}", None) == "":
