@@ -88,7 +88,7 @@ def _names_nothing(value: object) -> bool:
 def _refuse_empty(config: pytest.Config) -> None:
     """``--gates "$GATES"`` with an unset variable must not pass as a run without gates.
 
-    Nor may ``--gates=--``: of that argparse leaves an empty list in place of the value, and since Python 3.12 the dashes.
+    Nor may ``--gates=--``: argparse leaves an empty list in place of that value, and since Python 3.12 the dashes.
     """
     for option in declared():
         value = getattr(config.option, option.arguments["dest"], None)
