@@ -319,8 +319,8 @@ def _lines(diff: str, sign: str) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int) -> None:
-    """Try the group's mutants (or a sample of them) for at most ``seconds``."""
+def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int, jobs: int) -> None:
+    """Try the group's mutants (or a sample of them) for at most ``seconds``, so many ``jobs`` beside each other."""
     tree, end = lay_out(name), time.monotonic() + seconds
     found = matching(name, results(tree))
     words = survivors(name) if again else [mutant for mutant, code in found.items() if code is None]
@@ -333,7 +333,7 @@ def run(name: str, *, seconds: float, sample: int | None, again: bool, seed: int
         return
     if "*" in words:
         words = []
-    mutmut(tree, "run", "--max-children", "1", *words, seconds=max(1.0, end - time.monotonic()))
+    mutmut(tree, "run", "--max-children", str(jobs), *words, seconds=max(1.0, end - time.monotonic()))
     print(told(name, tree))
 
 
@@ -344,6 +344,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="mutants to draw instead of all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--survivors", action="store_true", help="print the survivors' diffs; runs nothing")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants that are tried beside each other (default 1)")
     parser.add_argument("--again", action="store_true", help="try the survivors of earlier runs anew")
     options = parser.parse_args()
     for name in options.groups or GROUPS:
@@ -352,7 +353,14 @@ def main() -> None:
         if options.survivors:
             print("\n\n".join(diffs(name, survivors(name)).values()))
         else:
-            run(name, seconds=options.seconds, sample=options.sample, again=options.again, seed=options.seed)
+            run(
+                name,
+                seconds=options.seconds,
+                sample=options.sample,
+                again=options.again,
+                seed=options.seed,
+                jobs=options.jobs,
+            )
 
 
 if __name__ == "__main__":
