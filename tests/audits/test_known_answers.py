@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -183,6 +184,59 @@ def test_second_halves_that_are_all_alike_tell_nothing(alike: int, wrong: bool, 
     assert different >= 0
 
 
+@pytest.mark.parametrize(
+    ("orders", "items", "told"),
+    [
+        ([(1, 0, 2, 3)] * 5, 5, ["all 5 questions are mixed by one order"]),
+        ([(1, 0, 2, 3)] * 4 + [(0, 1, 3, 2)], 5, []),
+        ([(1, 0, 2, 3)], 1, []),
+    ],
+)
+def test_questions_that_are_all_mixed_by_one_order_tell_nothing(
+    orders: list[tuple[int, ...]], items: int, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter(orders)
+
+    def order(item: Item, count: int, *, seed: int = 0) -> list[tuple[int, ...]]:
+        assert (count, seed) == (1, 9)
+        return [next(left)]
+
+    monkeypatch.setattr(published_hits, "shuffled_orders", order)
+    assert published_hits._mixed_alike(ITEMS.items[:items], 9) == told
+
+
+@pytest.mark.parametrize("share", [None, Estimate(0.1, chance=None), Estimate(0.1, chance=0.0)])
+def test_the_second_opinion_knows_ranges_chance_levels_and_numbers_of_rows(
+    share: Estimate | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hits after other items, over questions, are chance; a share has a level of 0 where it reports any."""
+    asked: list[dict[str, Any]] = []
+
+    def noted(evidence: Evidence, **known: Any) -> list[str]:
+        asked.append(known)
+        return ["told"]
+
+    monkeypatch.setattr(published_hits, "misreported", noted)
+    made = evidence(rows())
+    for one in [one for one in made.rows if one["condition"] == OTHER_ITEM][:7]:
+        one["hit"] = True
+    if share is not None:
+        made.metrics["leakage.published.mitigation_share"] = share
+    assert published_hits._misreported(made, ITEMS.items) == ["told"]
+    name = "leakage.published.{}".format
+    chances = {name("score"): 1.4, name("score_shuffled"): 1.4}
+    if share is not None and share.chance == 0.0:
+        chances[name("mitigation_share")] = 0.0
+    scores = {name(which): (0.0, 4.0) for which in ("score", "score_shuffled")}
+    assert asked == [
+        {
+            "chances": chances,
+            "limits": scores | {name("mitigation"): (-4.0, 4.0)},
+            "counts": [({"condition": condition}, 20) for condition in (ORIGINAL, MIXED, OTHER_ITEM)],
+        }
+    ]
+
+
 @pytest.fixture(scope="module")
 def bigrams() -> LanguageModel:
     return bigram_model(2)
@@ -212,6 +266,20 @@ def test_scores_on_paper_are_those_of_the_module(bigrams: LanguageModel) -> None
         assert [found[name][place] for name in COLUMNS] == pytest.approx(values, abs=1e-5)
         assert plain_score(bigrams, canary) == pytest.approx(secret.mean(), abs=1e-5)
     assert present(known_scores(1).control).passed
+
+
+def test_scores_on_paper_are_of_canaries_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[int, int]] = []
+
+    def noted(count: int, seed: int = 0) -> Any:
+        drawn.append((count, seed))
+        return generate_canaries(count, seed=seed)
+
+    monkeypatch.setattr(sys.modules[known_scores.__module__], "generate_canaries", noted)
+    first, second = known_scores(), known_scores(3)
+    assert drawn == [(24, 0), (24, 3)]
+    assert present(first.control).passed and present(second.control).passed
+    assert [row["error"] for row in first.rows] != [row["error"] for row in second.rows]
 
 
 def test_the_model_on_paper_is_another_one_for_another_seed(bigrams: LanguageModel) -> None:
@@ -310,3 +378,18 @@ def test_scores_that_are_all_alike_are_faults(role: str, bigrams: LanguageModel)
     assert told not in faults(bigrams, canaries, values)
     values[own] = values[own[0]]
     assert faults(bigrams, canaries, values)[-1] == told
+
+
+@pytest.mark.parametrize(("different", "wrong"), [(5, False), (3, False), (2, True)])
+def test_fewer_than_half_of_five_scores_are_too_few(different: int, wrong: bool, bigrams: LanguageModel) -> None:
+    canaries = [replace(one, role=ROLES[k % 2]) for k, one in enumerate(generate_canaries(10, seed=5))]  # type: ignore[arg-type]
+    values = np.arange(10.0)
+    values[0::2] = [min(k, different - 1) for k in range(5)]
+    told = [fault for fault in faults(bigrams, canaries, values) if "different" in fault]
+    assert told == [f"only {different} different scores of 5 members"] * wrong
+
+
+def test_half_of_four_scores_are_enough(bigrams: LanguageModel) -> None:
+    canaries, values = scored(bigrams)
+    values[[0, 2]], values[[4, 6]] = values[0], values[4]
+    assert not [fault for fault in faults(bigrams, canaries, values) if "different" in fault]
