@@ -99,9 +99,9 @@ NONE, LISTED = "has no column for", "the question itself lists the options"
         ({"question": "What?", "correct_answer": "w", "distractor1": "x", "distractor2": "y", "support": "s"}, NONE),
         ({"input": "Which?\nOptions:\n(A) red\n(B) blue", "target": "(A)"}, NONE),
         ({"sentence": "Ann met Sue because _ was late.", "option1": "Ann", "option2": "Sue", "answer": "1"}, LISTED),
-        ({"Problem": "What?", "options": "a ) 38 , b ) 27.675 , c ) 30", "correct": "a"}, "1 options; 2 to 26"),
+        ({"question": "What?", "options": "A. Vitamin C. B. Iron C. Zinc", "answer": "A"}, "1 options; 2 to 26"),
     ],
-    ids=["gpqa", "boolq", "sciq", "bbh", "winogrande", "mathqa"],
+    ids=["gpqa", "boolq", "sciq", "bbh", "winogrande", "labels that may be words"],
 )
 def test_layouts_that_are_no_list_of_options_are_refused(tmp_path: Path, row: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says):

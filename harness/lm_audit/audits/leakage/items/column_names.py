@@ -4,25 +4,26 @@ from __future__ import annotations
 
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
-    "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction",
+    "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction", "sent1", "soal",
 )  # fmt: skip
 CONTEXTS = ("context", "passage", "article", "premise", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
 OPTION_LISTS = (
     "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
-    "possible_answers", "选项", "target_scores", "multiple_choice_targets",
+    "possible_answers", "选项", "jawaban", "target_scores", "multiple_choice_targets",
 )  # fmt: skip
 OPTION_LISTS_BESIDE_A_KEY = ("choice", "answers")
 """Columns that hold options only where another one says which is right: ``answers`` may be all right answers."""
 OPTION_FORMS = (
     "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
-    "mc_answer{}", "ending{}", "sol{}", "op{}", "选项{}",
+    "mc_answer{}", "ending{}", "ending_{}", "sol{}", "op{}", "选项{}", "alternative_{}", "sentence_quiz{}",
+    "randomfifthsentencequiz{}", 
 )  # fmt: skip
 ANSWERS = (
     "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
     "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop",
     "gold_answer", "gold_index", "gold_idx", "correct_index", "correct_idx", "correct_answer_index", "correct_choice",
-    "right_answer", "answer_letter", "答案", "正确答案", "标准答案", "参考答案",
+    "right_answer", "answer_letter", "kunci", "答案", "正确答案", "标准答案", "参考答案",
 )  # fmt: skip
 ANSWERS_IF_READABLE = (
     "answer_text", "answer_choice", "answer_id", "answer_label", "correct_answer_id", "correct_answer_text",

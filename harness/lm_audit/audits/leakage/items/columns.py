@@ -56,8 +56,9 @@ class Columns:
 class Candidate:
     """A row as an item without its answer, and all ways in which its answer can be read.
 
-    ``rivals`` are the same of other columns that may say it too; ``None`` where no option can be read in one. ``right``
-    counts the options that are marked as right, ``None`` where the answer is no row of marks.
+    ``column`` is where the answer stands, ``rivals`` are the same of other columns that may say it too; ``None`` where
+    no option can be read in one. ``right`` counts the options that are marked as right, ``None`` where the answer is no
+    row of marks.
     """
 
     item: Item
@@ -65,6 +66,7 @@ class Candidate:
     stripped: bool
     rivals: Mapping[str, Readings | None]
     right: int | None
+    column: str = ""
 
 
 def parse_mapping(text: str | None) -> dict[str, str]:
@@ -103,11 +105,12 @@ def find_columns(
     file: str,
     filled: Mapping[str, int] | None = None,
     listed: Collection[str] = (),
+    marked: Collection[str] = (),
 ) -> Columns:
     """The columns of a set with these column names; ``DataError`` that says what is missing and what is there.
 
     ``filled`` counts the values that columns hold; of several that could be meant, the first is taken that holds half
-    as many as the fullest. ``listed`` are those of which each value is a list.
+    as many as the fullest. ``listed`` are those of which each value is a list, ``marked`` those of options with marks.
     """
     known = _known(names)
     for field, column in mapping.items():
@@ -121,7 +124,7 @@ def find_columns(
     def found(field: str, candidates: Sequence[str]) -> str | None:
         if field in mapping:
             return mapping[field]
-        there = [name for candidate in candidates for name in known.get(candidate, [])]
+        there = list(dict.fromkeys(name for candidate in candidates for name in known.get(candidate, [])))
         most = max((values.get(name, 0) for name in there), default=0)
         usable = [name for name in there if values.get(name, 0) and 2 * values[name] >= most] or there
         twins = [name for name in usable if name.strip().lower() == usable[0].strip().lower()]
@@ -133,7 +136,12 @@ def find_columns(
         return usable[0] if usable else None
 
     question = found("question", QUESTIONS)
-    options = _mapped_options(mapping) or _option_columns(known, values) or _beside_a_key(known, values, listed)
+    options = (
+        _mapped_options(mapping)
+        or _option_columns(known, values)
+        or _with_marks(known, marked)
+        or _beside_a_key(known, values, listed)
+    )
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
@@ -177,10 +185,13 @@ def has_known_columns(names: Sequence[str]) -> bool:
 
 
 def _known(names: Sequence[str]) -> dict[str, list[str]]:
+    """The columns by their names in small letters; "Answer Key" is "answer_key" too, where none is called that."""
     known: dict[str, list[str]] = {}
     for name in names:
         if name:
             known.setdefault(str(name).strip().lower(), []).append(str(name))
+    for plain, there in list(known.items()):
+        known.setdefault("_".join(re.split(r"[\s-]+", plain)), there)
     return known
 
 
@@ -201,6 +212,11 @@ def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str])
                 return tuple(found)
     lists = [known[name][0] for name in OPTION_LISTS if name in known]
     return tuple([name for name in lists if name in filled][:1] or lists[:1])
+
+
+def _with_marks(known: Mapping[str, Sequence[str]], marked: Collection[str]) -> tuple[str, ...]:
+    """A column called "answers" or "choice" whose records are options, since each says whether it is right."""
+    return tuple([one for name in OPTION_LISTS_BESIDE_A_KEY for one in known.get(name, []) if one in marked][:1])
 
 
 def _beside_a_key(
@@ -235,14 +251,6 @@ def _length(rows: Sequence[Mapping[str, object]], name: str) -> float:
     return sum(lengths) / len(lengths) if lengths else 0.0
 
 
-def flattened(row: Mapping[str, object]) -> Mapping[str, Any]:
-    """A row whose question holds its own stem and choices (ARC's first release) as a plain one."""
-    question = row.get("question")
-    if isinstance(question, Mapping) and "stem" in question:
-        return {**row, "question": question["stem"], **{k: v for k, v in question.items() if k != "stem"}}
-    return row
-
-
 def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, number: int) -> Candidate:
     """The row as an item whose answer is still open; raises :class:`Unusable` with the reason why it cannot be one."""
     question = text_of(row.get(columns.question)).strip("\r\n")
@@ -268,7 +276,8 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
         raise Unusable(f"the answer is {str(value)!r:.40}, which is none of the options {LETTERS[0]} to {last}")
     asked = f"{context}\n{question}" if context else question
     item = Item(name or str(number), subject or file, asked, options.texts)
-    return Candidate(item, answers, options.stripped, rivals, None if marks is None else sum(marks))
+    right = None if marks is None else sum(marks)
+    return Candidate(item, answers, options.stripped, rivals, right, columns.answer or "")
 
 
 def read_answer(column: str, value: object, options: Options) -> Readings | None:
@@ -280,7 +289,7 @@ def read_answer(column: str, value: object, options: Options) -> Readings | None
     if column.strip().lower() in MARKED_COLUMNS:
         marks = marks_of(value, options.texts, options.labels)
         return None if marks is None else of_marks(marks)
-    return readings(value, options.texts, options.labels)
+    return readings(value, options.texts, options.labels, options.given)
 
 
 def rival_readings(column: str, value: object, options: Options) -> Readings | None:

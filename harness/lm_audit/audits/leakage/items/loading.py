@@ -30,7 +30,7 @@ def load_benchmark(
 ) -> Benchmark:
     """Read a benchmark row by row and keep at most ``limit`` items, drawn by ``seed``; ``on_item`` sees every one.
 
-    Memory grows with that, and by a hundred bytes a row, by which one that stands there again is known: it counts once.
+    Memory grows with that, and by 140 bytes a row, by which one that stands there again is known: it counts once.
 
     ``columns`` maps fields to columns, as ``question=Q,options=A|B|C|D,answer=Answer``; common names are found without.
     A row that is no usable item is left out, counted and listed. Raises ``DataError`` with file and row for what makes

@@ -7,15 +7,18 @@ import io
 import json
 import re
 import tokenize
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
+from lm_audit.audits.hub_rows import structured
 from lm_audit.audits.leakage.items.answers.marks import MARK_FIELDS, ONE_RIGHT, mark_of, marks_of
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
+from lm_audit.audits.leakage.items.labels.in_one_text import labelled_parts
 from lm_audit.audits.leakage.items.labels.of_a_row import without_labels
 from lm_audit.audits.leakage.items.labels.of_a_set import PlaceLabels
 from lm_audit.errors import DataError
@@ -24,15 +27,21 @@ from lm_audit.shared.visible import is_blank
 
 @dataclass(frozen=True)
 class Options:
-    """Texts of the options and the set's own names of them (none: empty); ``stripped`` where labels were taken off.
+    """Texts of the options and the set's own names of them (none: empty).
 
-    ``marks`` say of each option whether it is right (1) or not (0), where the list of options does.
+    ``given`` are the texts with the labels that were taken off (none: empty), ``marks`` say of each option whether it
+    is right (1) or not (0), where the list of options does.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
-    stripped: bool = False
+    given: tuple[str, ...] = ()
     marks: tuple[int, ...] = ()
+
+    @property
+    def stripped(self) -> bool:
+        """Whether labels were taken off."""
+        return bool(self.given)
 
 
 def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceLabels | None = None) -> Options:
@@ -55,7 +64,23 @@ def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceL
     right = marks_of(marks[: len(texts)], texts, ()) or ()
     if columns[0].strip().lower() in ONE_RIGHT and right and sum(right) != 1:
         raise Unusable(f"{columns[0]} marks {sum(right)} options as right; exactly one is")
-    return Options(tuple(bare or texts), names, bare is not None, right)
+    if bare is None:
+        return Options(tuple(texts), names, (), right)
+    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right)
+
+
+def _names_taken_off(texts: Sequence[str], bare: Sequence[str]) -> tuple[str, ...]:
+    """What labels call their options: "Б" of "Б) red". Numbers are none: answers count them as the whole set says."""
+    found = []
+    for text, rest in zip(texts, bare, strict=True):
+        around = text.removesuffix(rest) if text.endswith(rest) else text.removeprefix(rest)
+        found.append(_WORDS.findall(around)[-1:])
+    names = tuple(name for parts in found for name in parts)
+    plain = [unicodedata.normalize("NFKC", name) for name in names]
+    return names if len(set(names)) == len(texts) and not any(name.isdecimal() for name in plain) else ()
+
+
+_WORDS = re.compile(r"[^\W_]+")
 
 
 def unlabelled(row: Mapping[str, object], columns: Sequence[str]) -> Sequence[str]:
@@ -98,7 +123,9 @@ def _column_labels(columns: tuple[str, ...]) -> tuple[str, ...]:
 
 def _from_value(value: object, *, scored: bool) -> _Given:
     if isinstance(value, str):
-        value = _parsed(value)
+        text, value = value, _parsed(value)
+        if isinstance(value, list) and len(value) == 1 and (parts := labelled_parts(text)) is not None:
+            return [*parts.texts], [*parts.labels], ()
     if value is not None and hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -113,14 +140,11 @@ def _from_value(value: object, *, scored: bool) -> _Given:
 
 def _from_records(options: Sequence[Mapping[str, object]]) -> _Given:
     """Options that are records: a text each, perhaps a label, perhaps a mark."""
-    field = next((name for name in _TEXT_FIELDS if all(name in option for option in options)), None)
+    field = _shared_field(options, _TEXT_FIELDS)
     if field is None:
         return [text_of(option) for option in options], [], ()
-    label = next((name for name in _LABEL_FIELDS if all(name in option for option in options)), None)
+    label, marks = _shared_field(options, _LABEL_FIELDS), _shared_field(options, MARK_FIELDS)
     names = [text_of(option[label]).strip() for option in options] if label else []
-    marks = next(
-        (name for name in options[0] if name.lower() in MARK_FIELDS and all(name in option for option in options)), None
-    )
     return (
         [text_of(option[field]) for option in options],
         names if all(names) else [],
@@ -128,8 +152,26 @@ def _from_records(options: Sequence[Mapping[str, object]]) -> _Given:
     )
 
 
-_TEXT_FIELDS = ("text", "content", "value", "atext")
-_LABEL_FIELDS = ("label", "key", "aid")
+def _shared_field(options: Sequence[Mapping[str, object]], known: Sequence[str]) -> str | None:
+    """The first known field, in whatever case, that all options have."""
+    shared = [name for name in options[0] if all(name in option for option in options)]
+    return next((name for plain in known for name in shared if str(name).lower() == plain), None)
+
+
+def are_marked(value: object) -> bool:
+    """Whether a cell is a list of records that are options, each with its text and a mark that says if it is right."""
+    value = structured(value)
+    if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, Mapping) for one in value):
+        return False
+    field, marks = _shared_field(value, _TEXT_FIELDS), _shared_field(value, MARK_FIELDS)
+    return field is not None and marks is not None and all(mark_of(one[marks]) is not None for one in value)
+
+
+_TEXT_FIELDS = (
+    "text", "content", "value", "atext", "answer", "option", "choice", "body", "sentence", "answer_text", "option_text",
+    "choice_text",
+)  # fmt: skip
+_LABEL_FIELDS = ("label", "key", "aid", "letter", "id", "index", "option_id")
 _LISTED_TEXTS = ("text", "texts", "choices", "options", "content", "value", "values", "atext")
 """The same where records are stored as a dictionary of lists."""
 
@@ -163,11 +205,25 @@ def _from_mapping(value: Mapping[object, object]) -> _Given:
         len(str(key)) > 1 and not str(key).isdigit() for key in keys
     ):  # each option's text with a mark that says whether it is right (the first release of TruthfulQA)
         return _scored(value)
-    if all(str(key).isascii() and str(key).isdigit() and len(str(key)) < 4 for key in keys):
-        keys = sorted(keys, key=lambda key: int(str(key)))
-    elif all(len(str(key)) == 1 for key in keys):
-        keys = sorted(keys, key=str)
+    ordered = _in_order([str(key) for key in keys])
+    keys = [keys[place] for place in ordered]
     return [text_of(value[key]) for key in keys], [str(key).strip() for key in keys], ()
+
+
+def _in_order(names: Sequence[str]) -> list[int]:
+    """The places of names in the order that their numbers or letters say, a beginning in common aside ("option_10").
+
+    What sorts keys as texts puts "option_10" before "option_2". Names of any other kind stay as they are.
+    """
+    alike = takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))
+    shared = "".join(column[0] for column in alike).rstrip("0123456789")
+    rests = [name[len(shared) :] for name in names]
+    places = list(range(len(names)))
+    if all(rest.isascii() and rest.isdigit() and len(rest) < 4 for rest in rests):
+        return sorted(places, key=lambda place: int(rests[place]))
+    if all(len(rest) == 1 for rest in rests):
+        return sorted(places, key=lambda place: rests[place])
+    return places
 
 
 def _listed(value: object) -> list[Any] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
 from lm_audit.audits.leakage.items.csv_rows import Table, csv_rows
-from lm_audit.audits.leakage.items.json_rows import json_rows, jsonl_rows
+from lm_audit.audits.leakage.items.json_rows import json_parts, jsonl_parts
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_folder, is_there, readable_file
 
@@ -47,9 +47,9 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
         for part in files:
-            yield _source(part, header)
+            yield from _sources(part, header)
     elif is_there(path):
-        yield _source(readable_file(path), header)
+        yield from _sources(readable_file(path), header)
     elif (named := hub_set(benchmark)) is not None:
         for found in hub_parts(named, streaming=True):
             # Of a set that is read configuration by configuration, each is a subject.
@@ -67,20 +67,23 @@ def _files_of(folder: Path) -> list[Path]:
         raise DataError(f"cannot be read: {error.strerror or error}", file=folder) from error
 
 
-def _source(path: Path, header: str | None) -> Source:
+def _sources(path: Path, header: str | None) -> Iterator[Source]:
+    """The file as one source, or a source for each part that a JSON document holds by name."""
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
         table = Table([])
         rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
-        return Source(str(path), stem_of(path), rows, table)
-    readers: dict[str, Callable[[Path], Rows]] = {
-        ".json": json_rows,
-        ".jsonl": jsonl_rows,
-        ".parquet": parquet_rows,
-    }
-    if suffix not in readers:
+        yield Source(str(path), stem_of(path), rows, table)
+    elif suffix == ".parquet":
+        yield Source(str(path), stem_of(path), parquet_rows(path))
+    elif suffix in (".json", ".jsonl"):
+        for part in (json_parts if suffix == ".json" else jsonl_parts)(path):
+            named = bool(part.name)
+            yield Source(
+                f"{path} ({part.name})" if named else str(path), part.name if named else stem_of(path), part.rows
+            )
+    else:
         raise DataError(f"is a {suffix or 'file without an ending'}; {', '.join(SUFFIXES)} can be read", file=path)
-    return Source(str(path), stem_of(path), readers[suffix](path))
 
 
 def stem_of(path: Path) -> str:

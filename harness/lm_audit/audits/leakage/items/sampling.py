@@ -23,13 +23,14 @@ from lm_audit.audits.leakage.items.columns import (
     answer_base,
     candidate_of,
     find_columns,
-    flattened,
     unread_texts,
 )
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.labels.of_a_set import place_labels
-from lm_audit.audits.leakage.items.option_lists import unlabelled
+from lm_audit.audits.leakage.items.nested_rows import plain_rows
+from lm_audit.audits.leakage.items.option_lists import are_marked, unlabelled
 from lm_audit.audits.leakage.items.reading import Row, Source
+from lm_audit.audits.leakage.items.repeats import Repeats
 from lm_audit.errors import DataError
 
 Drawn = Literal["items", "pairs"]
@@ -43,8 +44,8 @@ class Reading:
 
     def __init__(self, mapping: Mapping[str, str], sample: Sample, on_item: OnItem | None = None):
         self._mapping, self._sample, self._on_item = mapping, sample, on_item
-        self._rows = self._stripped = self._repeated = 0
-        self._seen: set[int] = set()
+        self._rows = self._stripped = 0
+        self._repeats = Repeats()
         self._reasons: Counter[str] = Counter()
         self._listed: list[Exclusion] = []
         self._forms = AnswerForms()
@@ -62,10 +63,10 @@ class Reading:
 
     def read(self, source: Source, number_of_file: int) -> None:
         """All rows of one file."""
-        rows = iter(source.rows)
-        first = [(number, flattened(row)) for number, row in islice(rows, LOOKED_AT)]
+        rows = ((number, row) for number, given in source.rows for row in plain_rows(given))
+        first = list(islice(rows, LOOKED_AT))
         columns = self._columns(source, [row for _, row in first])
-        for number, row in chain(first, ((number, flattened(row)) for number, row in rows)):
+        for number, row in chain(first, rows):
             assert columns is not None  # there is a row
             candidate, reason = None, ""
             try:
@@ -74,8 +75,9 @@ class Reading:
                 reason = str(why)
             except DataError as error:
                 raise DataError(str(error), file=source.file, row=number) from error
-            if self._is_repeat(repr(row) if candidate is None else repr(_asked(candidate.item))):
-                self._repeated += 1
+            content = repr(row) if candidate is None else repr(_asked(candidate.item))
+            answers = {} if candidate is None else candidate.answers
+            if self._repeats.is_repeat(content, answers, file=source.file, row=number):
                 continue
             self._rows += 1
             if columns.context and "context" not in self._mapping and _holds_something(row.get(columns.context)):
@@ -84,15 +86,8 @@ class Reading:
                 self._exclude(Exclusion(source.file, number, reason))
             else:
                 if "answer" not in self._mapping:  # of what the user named, nothing is in doubt
-                    self._rivals.add(columns.answer or "", candidate, file=source.file, number=number)
+                    self._rivals.add(candidate, file=source.file, number=number)
                 self._keep(candidate, source.file, number_of_file, number)
-
-    def _is_repeat(self, content: str) -> bool:
-        """Whether the content was there before; what is kept of each is eight bytes."""
-        digest = int.from_bytes(blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-        before = len(self._seen)
-        self._seen.add(digest)
-        return len(self._seen) == before
 
     def _columns(self, source: Source, rows: Sequence[Row]) -> Columns | None:
         """The columns, by the names and values of the first rows: a JSON object may lack what the next one has."""
@@ -116,7 +111,8 @@ class Reading:
             mapping.setdefault("answer", str(width))
         filled = Counter(name for row in rows for name, value in row.items() if _holds_something(value))
         listed = [name for name in filled if all(_is_list(row.get(name)) for row in rows)]
-        columns = find_columns(names, mapping, file=source.file, filled=filled, listed=listed)
+        marked = [name for name in filled if all(are_marked(row.get(name)) for row in rows)]
+        columns = find_columns(names, mapping, file=source.file, filled=filled, listed=listed, marked=marked)
         columns = replace(columns, labels=place_labels([*filter(None, (unlabelled(r, columns.options) for r in rows))]))
         columns = chosen(rows, columns)
         if columns.answer is None and (unread := unread_answers(rows, columns)) is not None:
@@ -158,13 +154,17 @@ class Reading:
             main=self._mapping.get("answer-as"),
             beside=self._rivals.base_of(),
         )
-        differing = list(self._rivals.remarks(form))
+        differing = [*self._rivals.remarks(form), *self._repeats.remarks(form)]
         for (subject, forms), count in self._unread_counts.items():
             if form.of(dict.fromkeys(forms, "A")) is None:
                 self._by_file[subject] -= count
                 self._reasons[_UNREAD] += count
                 self._listed += self._unread[subject, forms][: max(0, LISTED - len(self._listed))]
-        kept = [(candidate.item, form.of(candidate.answers), place) for candidate, place in self._sample.kept()]
+        kept = [
+            (candidate.item, self._rivals.instead(candidate, form) if answer == "" else answer, place)
+            for candidate, place in self._sample.kept()
+            for answer in [form.of(candidate.answers)]
+        ]
         items = [replace(item, answer=answer) for item, answer, _ in kept if answer is not None]
         if not items:
             why = f": {dict(self._reasons)}" if self._reasons else ""
@@ -191,7 +191,7 @@ class Reading:
             {subject: self._by_file[subject] for subject in named},
             (*self._guesses(form), *differing),
             tuple(place for _, answer, place in kept if answer is not None),
-            self._repeated,
+            self._repeats.count,
         )
 
     def _without_effect(self) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lm_audit.audits.hub_rows import structured
@@ -23,15 +24,22 @@ FORMS = (LABELS, TEXTS, LETTER, FROM_0, FROM_1)
 Readings = Mapping[str, str]
 """The answer's letters ("A,C") by the form in which it can be read; empty where there is no answer."""
 
-_JOIN = r"[\s,，、;；和与&/|]*"
+_JOIN = r"[\s,，、;；和与及或&/|+]*"
+_AND = re.compile(r"(?<=[\s)\]])(?:and|or)(?=[\s(\[])")
+"""Words between letters: "A and B"."""
 _LETTERS = re.compile(rf"[A-Z](?:{_JOIN}[A-Z])*|[a-z](?:{_JOIN}[a-z])*")
+_SEVERAL = re.compile(rf"(?:[(\[]\s*[A-Za-z]\s*[)\]]{_JOIN}){{2,}}\.?|[A-Z]{{2,}}\.")
+"""Letters in brackets of their own, or with a mark behind them: "(A), (B)", "AC."."""
 _ONE = r"([A-Za-z]|[0-9]{1,2})"
 _LEAD = (
-    r"(?:(?:(?:the|correct|right|final|best)\s+)*(?i:option|choice|answer|ans|选项|答案)(?:\s+is\b|是|为)?[\s_:：]*)?"
+    r"(?:(?:(?:the|correct|right|final|best)\s+)*(?i:option|choice|answer|ans|opt|正确选项|正确答案|参考答案|选项|答案|"
+    r"故选|应选|选)(?:\s+is\b|是|为)?[\s_:：]*)?"
 )
 _OWN_LEAD = r"(?:[^\W\d_]+\s*[:：]\s*)?"
 """A word of any language before a colon: "Antwort: C", "Réponse : C"."""
-_WRAPPED = re.compile(rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]|{_ONE})\s*[.、):]?", re.IGNORECASE)
+_WRAPPED = re.compile(
+    rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]?|{_ONE})\s*[.、。):]?(?:选项)?", re.IGNORECASE
+)
 _WITH_TEXT = re.compile(
     rf"(?i:{_LEAD}|{_OWN_LEAD})(?:[(\[【<{{]\s*{_ONE}\s*[)\]】>}}]\s*[.:、-]?|{_ONE}\s*(?:[.、):]|\s?[\u2013\u2014]|\s-)(?!\d))\s*(?P<text>\S.*)",
     re.DOTALL | re.IGNORECASE,
@@ -47,31 +55,68 @@ SECRET = "secret"
 """The reading of such a number: no answer. Where it is an option's text too, the set decides."""
 
 
-def readings(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
+def readings(
+    value: object, options: Sequence[str], labels: Sequence[str], given: Sequence[str] = ()
+) -> dict[str, str] | None:
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
-    ``value`` is a cell, a list of several right answers, or a list or mapping that says of each option whether it is
-    right (0 and 1, true and false); ``labels`` are the set's own names of the options. Raises :class:`Unusable` for a
-    letter whose words are those of another option, or of none.
+    ``value`` is a cell, a list of several right answers, a record of one option, or a list or mapping that says of each
+    option whether it is right (0 and 1, true and false); ``labels`` are the set's own names of the options, ``given``
+    their texts with labels that were taken off. Raises :class:`Unusable` for a letter whose words are those of another
+    option, or of none, and for a record that names two.
     """
     value = _unprinted(value, options)
+    if isinstance(value, Mapping) and _RECORD & {str(name).lower() for name in value}:
+        return _of_record(value, options, labels, given)
     marks = marks_of(value, options, labels)
     if marks is not None:
         return of_marks(marks)
     parts = [part for part in _parts(value) if text_of(part).strip()]
     open_parts = [part for part in parts if not _is_hidden(part)]
-    found = [_of_part(part, options, labels) for part in open_parts]
+    choices = _Choices(options, labels, given)
+    found = [_of_part(part, choices) for part in open_parts]
     if len(found) == 1 and not found[0] and (listed := _LIST.fullmatch(text_of(open_parts[0]).strip())):
-        found = [_of_part(part, options, labels) for part in re.findall(r"[0-9]+", listed.group())]
+        found = [_of_part(part, choices) for part in re.findall(r"[0-9]+", listed.group())]
     for part in filter(_is_hidden, parts):
         # -1 says nothing beside other numbers, and is a text or a label beside others of these.
-        own = {form: places for form, places in _of_part(part, options, labels).items() if form in (LABELS, TEXTS)}
+        own = {form: places for form, places in _of_part(part, choices).items() if form in (LABELS, TEXTS)}
         found.append({form: own.get(form, []) for form in FORMS} if open_parts else own)
     if not parts:
         return {}
     shared = [form for form in FORMS if all(form in part for part in found)]
     read = {form: ",".join(sorted({x for part in found for x in part[form]})) for form in shared}
     return read | ({} if open_parts else {SECRET: ""}) or None
+
+
+_TEXTS_OF = ("text", "content", "value", "answer", "option")
+_NAMES_OF = ("label", "key", "letter", "id", "index", "idx")
+_RECORD = {*_TEXTS_OF, *_NAMES_OF}
+
+
+def _of_record(
+    record: Mapping[object, object], options: Sequence[str], labels: Sequence[str], given: Sequence[str]
+) -> dict[str, str] | None:
+    """The readings of an answer that is a record of the right option: its text, else its label; they must agree."""
+    fields = {str(name).lower(): value for name, value in record.items()}
+    named = [
+        next((fields[name] for name in names if fields.get(name) is not None), None) for names in (_TEXTS_OF, _NAMES_OF)
+    ]
+    found = [readings(value, options, labels, given) for value in named if value is not None]
+    if not found or None in found:
+        return None
+    read = [one for one in found if one is not None]
+    if len(read) == 2 and not set(read[0].values()) & set(read[1].values()):
+        raise Unusable(f"{CONTRADICTION}: {dict(record)!r:.80}")
+    return read[0]
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The options of a row, what the set calls them, and their texts with the labels that were taken off."""
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+    given: Sequence[str]
 
 
 def _is_hidden(part: object) -> bool:
@@ -96,11 +141,12 @@ def _unprinted(value: object, options: Sequence[str]) -> object:
     return value if isinstance(value, str) and _place(value.strip(), options) is not None else structured(value)
 
 
-def _of_part(value: object, options: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
+def _of_part(value: object, choices: _Choices) -> dict[str, list[str]]:
+    options, labels = choices.texts, choices.labels
     text = text_of(value).strip()
     found: dict[str, list[str]] = {}
-    for form, names in ((LABELS, labels), (TEXTS, options)):
-        place = _place(text, names)
+    for form, names in ((LABELS, labels), (TEXTS, options), (TEXTS, choices.given)):
+        place = None if form in found else _place(text, names)
         if place is not None:
             found[form] = [LETTERS[place]]
     if TEXTS in found or LABELS in found:  # an option that itself looks like a letter with words behind it
@@ -120,7 +166,13 @@ def _of_part(value: object, options: Sequence[str], labels: Sequence[str]) -> di
         for form, first in ((FROM_0, 0), (FROM_1, 1)):
             if 0 <= number - first < len(options):
                 found[form] = [LETTERS[number - first]]
+    if not found and (place := _only([_plain(text) == _plain(option) for option in options])) is not None:
+        found[TEXTS] = [LETTERS[place]]  # "Red clay.", ‘red clay’
     return found
+
+
+def _only(hits: Sequence[bool]) -> int | None:
+    return hits.index(True) if sum(hits) == 1 else None
 
 
 def _place(text: str, names: Sequence[str]) -> int | None:
@@ -140,12 +192,15 @@ def _core(text: str, options: Sequence[str]) -> str | None:
     """
     if len(text) == 1 and text.isascii():
         return text
-    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text)).strip()
+    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text)).strip(_QUOTES)
     wrapped = _WRAPPED.fullmatch(plain)
     if wrapped:
         return next(group for group in wrapped.groups() if group)
-    if _LETTERS.fullmatch(plain):
-        return plain
+    joined = _AND.sub(",", plain)
+    if _LETTERS.fullmatch(joined):
+        return joined
+    if _SEVERAL.fullmatch(joined):
+        return ",".join(re.findall("[A-Za-z]", joined))
     behind = _WITH_TEXT.fullmatch(plain)
     if behind is None:
         return plain
@@ -155,6 +210,9 @@ def _core(text: str, options: Sequence[str]) -> str | None:
         return plain  # words behind a number may be anything: "3. March", "1: 30"
     named = {core.upper()} if core.isalpha() else {LETTERS[k] for k in (int(core), int(core) - 1) if 0 <= k < 26}
     return LETTERS[place] if place is not None and LETTERS[place] in named else None
+
+
+_QUOTES = " \t\r\n\"'\u201c\u201d\u2018\u2019\u00ab\u00bb"
 
 
 def _said(words: str, options: Sequence[str]) -> int | None:
@@ -184,7 +242,7 @@ def _goes_on(rest: str) -> bool:
 def _plain(text: str) -> str:
     """Words as they are compared: no markup, outer quotes or closing marks, whatever their case, width and gaps."""
     bare = _MARKUP.sub("", unicodedata.normalize("NFKC", text))
-    return " ".join(bare.split()).casefold().strip("\"'\u201c\u201d\u2018\u2019\u00ab\u00bb.;,\u3002 ")
+    return " ".join(bare.split()).casefold().strip(f"{_QUOTES}.;,\u3002")
 
 
 def _letters(text: str, count: int) -> list[str] | None:

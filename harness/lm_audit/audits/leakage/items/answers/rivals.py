@@ -1,7 +1,8 @@
 """Two columns that both say which option is right: where they differ, the file is refused, or the difference is told.
 
 Each column is read in its own form (letters here, numbers or texts there), which is known only at the end of a set.
-Of every row its two ways of being read are therefore kept, counted where they are the same.
+Of every row its two ways of being read are therefore kept, counted where they are the same. Where one column has no
+answer and another has, the other's counts, and that is told.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lm_audit.audits.leakage.items.answers.forms import AnswerForm, AnswerForms
-from lm_audit.audits.leakage.items.answers.readings import FROM_0, FROM_1, LABELS, LETTER, TEXTS, Readings
+from lm_audit.audits.leakage.items.answers.readings import FROM_0, FROM_1, LABELS, LETTER, SECRET, TEXTS, Readings
 from lm_audit.audits.leakage.items.columns import Candidate
 from lm_audit.audits.leakage.items.item import letters_of
 from lm_audit.errors import DataError
@@ -37,6 +38,8 @@ class _Pair:
 
     forms: AnswerForms = field(default_factory=AnswerForms)
     seen: dict[tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]], _Same] = field(default_factory=dict)
+    alone: dict[frozenset[tuple[str, str]], _Same] = field(default_factory=dict)
+    """The rival's readings in rows that have no other answer."""
     answered: int = 0
     filled: int = 0
     readable: int = 0
@@ -59,11 +62,11 @@ class Rivals:
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, str], _Pair] = {}
 
-    def add(self, column: str, row: Candidate, *, file: str, number: int) -> None:
-        """One usable row, its answer read from ``column``."""
+    def add(self, row: Candidate, *, file: str, number: int) -> None:
+        """One usable row."""
         answer = row.answers
         for name, rival in row.rivals.items():
-            pair = self._pairs.setdefault((column, name), _Pair())
+            pair = self._pairs.setdefault((row.column, name), _Pair())
             pair.answered += bool(answer)
             pair.filled += rival is None or bool(rival)
             if not rival:
@@ -73,6 +76,31 @@ class Rivals:
             if answer:
                 key = (frozenset(answer.items()), frozenset(rival.items()))
                 pair.seen.setdefault(key, _Same(file, number)).count += 1
+            if not answer or SECRET in answer:
+                pair.alone.setdefault(frozenset(rival.items()), _Same(file, number)).count += 1
+
+    def instead(self, row: Candidate, form: AnswerForm) -> str:
+        """What another column says of a row whose own answer says nothing; "" where none does, or none that is sure."""
+        if row.column:
+            for name, rival in row.rivals.items():
+                pair = self._pairs.get((row.column, name))
+                own = self._sure_form(form, name, pair) if rival and pair else None
+                if own is not None and rival and (found := own.of(rival)):
+                    return found
+        return ""
+
+    def _sure_form(self, form: AnswerForm, name: str, pair: _Pair) -> AnswerForm | None:
+        """How a rival is read where it may stand in for the answer: it contradicts none, and surely holds answers."""
+        if 2 * pair.readable < pair.filled:
+            return None
+        own, found = _best(form, pair)
+        if found.differing or not (found.compared or _SURELY.search(name)):
+            return None
+        if own.main not in _BASES:
+            return own
+        fitting = [base for base in _BASES if not _differences(pair, form.of, AnswerForm(base, base).of).differing]
+        alone = _own_form(pair.forms)
+        return own if found.compared and len(fitting) == 1 else alone if alone and alone.main in fitting else None
 
     def base_of(self) -> int | None:
         """Where the answers' numbers count from by what letters or texts beside them say; ``None`` for nobody knows."""
@@ -83,7 +111,7 @@ class Rivals:
             and all(
                 found.compared and not found.differing
                 for pair in self._answer_columns()
-                for found in [_best(AnswerForm(form, form), pair)]
+                for _, found in [_best(AnswerForm(form, form), pair)]
             )
         ]
         return fits[0] if len(fits) == 1 else None
@@ -102,8 +130,9 @@ class Rivals:
         for (column, name), pair in self._pairs.items():
             if 2 * pair.readable < pair.filled:
                 continue  # a text or a number of another kind
-            found = _best(form, pair)
+            _, found = _best(form, pair)
             if not found.differing or found.first is None:
+                yield from self._told_instead(form, column, name, pair)
                 continue
             first, share = found.first, f"they differ in {found.differing} of {found.compared} rows"
             told = f"{_quoted(column)} says {found.says} where {_quoted(name)} says {found.other}"
@@ -122,6 +151,16 @@ class Rivals:
                 row=first.row,
             )
 
+    def _told_instead(self, form: AnswerForm, column: str, name: str, pair: _Pair) -> Iterator[str]:
+        own = self._sure_form(form, name, pair) if column and pair.alone else None
+        taken = [same for rival, same in pair.alone.items() if own is not None and own.of(dict(rival))]
+        if taken:
+            first = min(taken, key=lambda same: (same.file, same.row))
+            yield (
+                f"{sum(same.count for same in taken)} rows have no answer in {_quoted(column)} and one in "
+                f"{_quoted(name)}, which counts there; the first is row {first.row} of {first.file}"
+            )
+
 
 def _quoted(column: str) -> str:
     return column if column.startswith("the marks") else repr(column)
@@ -135,12 +174,12 @@ def _own_form(forms: AnswerForms) -> AnswerForm | None:
         return None
 
 
-def _best(form: AnswerForm, pair: _Pair) -> _Difference:
-    """The differences of the two, a rival's numbers counted from where they differ less."""
+def _best(form: AnswerForm, pair: _Pair) -> tuple[AnswerForm, _Difference]:
+    """How a rival is read, and where it differs; its numbers are counted from where they differ less."""
     own = _own_form(pair.forms)
     forms = [own] if own is not None and own.main not in _BASES else [AnswerForm(base, base) for base in _BASES]
-    found = [_differences(pair, form.of, one.of) for one in forms]
-    return min(found, key=lambda difference: difference.differing)
+    found = [(one, _differences(pair, form.of, one.of)) for one in forms]
+    return min(found, key=lambda one: one[1].differing)
 
 
 def _differences(

@@ -30,11 +30,14 @@ _ALPHABETS = (
     "कखगघङचछज",
     "กขคงจฉชซ",
     "ＡＢＣＤＥＦＧＨ",
+    "ａｂｃｄｅｆｇｈ",
     "ⒶⒷⒸⒹⒺⒻⒼⒽ",
+    "ⓐⓑⓒⓓⓔⓕⓖⓗ",
+    "אבגדהוזח",
 )
 _OTHER = "".join(_ALPHABETS)
 _NAME = rf"([A-Za-z]|[0-9]{{1,2}}|[①-⑳]|[ivx]{{1,4}}|[IVX]{{1,4}}|[{_OTHER}])"
-_LETTER = rf"([A-Za-z]|[IVX]{{1,4}}|[{_OTHER}])"
+_LETTER = rf"([A-Za-z]|[IVX]{{1,4}}|[ivx]{{1,4}}|[{_OTHER}])"
 _LABELS = (
     re.compile(rf"\s*(?:(?i:option|choice|answer)|选项)\s*{_OPEN}?\s*{_NAME}\s*{_CLOSE}?\s*[.:：、,-]?\s+(?=\S)"),
     re.compile(rf"\s*(?:\*\*|__)\s*{_OPEN}?{_NAME}[)）.:：]?\s*(?:\*\*|__)[.:：)]?\s*(?=\S)"),
@@ -42,7 +45,7 @@ _LABELS = (
     re.compile(rf"\s*{_OPEN}\s*{_NAME}\s*{_CLOSE}[\s.:：、]*(?=\S)"),
     re.compile(rf"\s*{_NAME}\s*(?:[)）、．]|[:：](?![0-9]))\s*(?=\S)"),
     re.compile(rf"\s*{_NAME}\s*[.](?![0-9])[.)）]*\s*(?=\S)"),
-    re.compile(r"\s*([①-⑳Ⓐ-Ⓗ])\s*(?=\S)"),
+    re.compile(r"\s*([①-⑳Ⓐ-Ⓗⓐ-ⓗ])\s*(?=\S)"),
     # Without a mark of its own a number is part of the text ("2 apples", "1 - 2 hours"), a row of letters is not.
     re.compile(rf"\s*{_LETTER}(?:\s*[-–—=|/>]+|\t)\s*(?=\S)"),
     re.compile(rf"\s*{_LETTER}\s+(?=\S)"),
@@ -56,8 +59,13 @@ _SERIES = (
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"],
     *(list(alphabet) for alphabet in _ALPHABETS),
 )
-_NUMERALS = ((0x2160, 12), (0x2170, 12), (0x249C, 26), (0x2474, 20), (0x2488, 20), (0x2776, 10), (0x3220, 10))
-"""Series of Unicode's own that say their place in one character (Ⅰ, ⅰ, ⒜, ⑴, ⒈, ❶, ㈠): first one and how many."""
+_NUMERALS = (
+    *((0x2160, 12), (0x2170, 12), (0x249C, 26), (0x2474, 20), (0x2488, 20), (0x2776, 10), (0x3220, 10), (0x3260, 14)),
+    *((0x326E, 14), (0x1F130, 26), (0x1F150, 26), (0x1F170, 26), (0x1F1E6, 26)),
+    *((digit, 9) for digit in (0xFF11, 0x0661, 0x06F1, 0x0967, 0x09E7, 0x0E51)),
+)
+"""Series of Unicode's own that say their place in one character (Ⅰ, ⅰ, ⒜, ⑴, ⒈, ❶, ㈠, ㉠, 🅐, １, ١, १): first one
+and how many."""
 _FROM_ZERO = [str(k) for k in range(26)]
 
 
@@ -123,8 +131,8 @@ def _within_frame(options: Sequence[str], names: Sequence[str], shared: str) -> 
         if not all(option.startswith(before + name) for option, name in zip(options, names, strict=True)):
             continue
         rests = [option[place + len(name) :] for option, name in zip(options, names, strict=True)]
-        own = len(names[0]) == 1 and unicodedata.category(names[0]) in ("No", "So")
-        mark = _MARKED.match(rests[0]) or (_SPACED.match(rests[0]) if own or before.strip() in ("#", "№") else None)
+        own = _is_sign(names[0])
+        mark = _MARKED.match(rests[0]) or (_SPACED.match(rests[0]) if own or before.strip() in _BEFORE_ONE else None)
         if mark is None or not all(rest.startswith(mark.group()) for rest in rests):
             continue
         bare = [rest[mark.end() :].strip() for rest in rests]
@@ -132,6 +140,11 @@ def _within_frame(options: Sequence[str], names: Sequence[str], shared: str) -> 
         if not (names[0].isdecimal() and all(rest[:1].isdecimal() for rest in bare)):
             return bare
     return None
+
+
+def _is_sign(name: str) -> bool:
+    """Whether a name is one sign that is a label by itself: ③, 🅐, a digit in a key cap (1️⃣), a flag's letter."""
+    return unicodedata.category(name[0]) in ("No", "So") or name[-1] == "\u20e3"
 
 
 def _before_frame(options: Sequence[str], names: Sequence[str]) -> list[str] | None:
@@ -143,8 +156,10 @@ def _before_frame(options: Sequence[str], names: Sequence[str]) -> list[str] | N
 
 _FRAME = 24
 """Characters within which a label must begin."""
-_NAME_OF = re.compile(r"[A-Za-z0-9]+|[^\s]")
-_MARKED = re.compile(r"\s*(?:[:：)）\]】、．.。]+|\s[-–—]+(?=\s))\s*")
+_NAME_OF = re.compile(r"[0-9]\ufe0f?\u20e3|[A-Za-z0-9]+|[^\s]")
+_MARKED = re.compile(r"\s*(?:[:：)）\]】}>、．.。]+|</\w+>|[\"'”’](?=[\s:])[\s:]*|\s[-–—]+(?=\s))\s*")
+_BEFORE_ONE = ("#", "№", "No.", "no.", "Nr.", "(", "[", "{", "（")
+"""What stands before the one label of an option, so that a gap behind it is mark enough: "(a red", "№ 1 red"."""
 _SPACED = re.compile(r"\s+")
 _TRAILING = re.compile(r"(.*\S)(?:\s+[(\[]|\s*[（【])\s*([A-Za-z]|[0-9]{1,2})\s*[)）\]】]\s*[.。]?\s*", re.DOTALL)
 _RUNS: tuple[Sequence[str], ...] = (
@@ -152,6 +167,7 @@ _RUNS: tuple[Sequence[str], ...] = (
     list("FGHJK"),
     list("一二三四五六七八九十"),
     *([chr(first + k) for k in range(many)] for first, many in _NUMERALS),
+    [f"{k}\ufe0f\u20e3" for k in range(1, 10)],
     ["first", "second", "third", "fourth", "fifth", "sixth"],
     ["First", "Second", "Third", "Fourth", "Fifth", "Sixth"],
 )

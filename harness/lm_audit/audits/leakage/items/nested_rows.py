@@ -1,0 +1,66 @@
+"""Rows whose cells hold more than a text: a stem with its choices, a story in sentences, a passage with questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lm_audit.audits.leakage.items.column_names import CONTEXTS
+
+Row = Mapping[str, Any]
+
+_SENTENCE = re.compile(r"inputsentence([1-9])")
+"""Columns of StoryCloze and its translations, by their names in small letters without underscores."""
+
+_SINGULAR = {"questions": "question", "answers": "answer"}
+
+
+def plain_rows(row: Row) -> Iterator[Row]:
+    """The row as one row a question; the columns that are the same for all of them stand in each."""
+    question = row.get("question")
+    if isinstance(question, Mapping) and "stem" in question:  # ARC's first release
+        yield {**row, "question": question["stem"], **{k: v for k, v in question.items() if k != "stem"}}
+    elif is_nested(row):
+        yield from _of_passage(row)
+    else:
+        yield _of_story(row) or row
+
+
+def is_nested(row: Row) -> bool:
+    """Whether a row is a passage with several questions (the first release of RACE, QuALITY)."""
+    questions = row.get("questions")
+    if not isinstance(questions, list) or not questions or not set(CONTEXTS) & set(row):
+        return False
+    return all(isinstance(one, Mapping) for one in questions) or _options_of(row) is not None
+
+
+def _options_of(row: Row) -> list[Any] | None:
+    """The lists of options, one for each question of a row; ``None`` where they are no such lists."""
+    questions, options = row["questions"], row.get("options", row.get("choices"))
+    alike = isinstance(options, list) and len(options) == len(questions)
+    return options if alike and all(isinstance(one, list | Mapping) for one in options or ()) else None
+
+
+def _of_passage(row: Row) -> Iterator[Row]:
+    questions = row["questions"]
+    if all(isinstance(one, Mapping) for one in questions):
+        shared = {name: value for name, value in row.items() if name != "questions"}
+        for one in questions:
+            yield {**shared, **one}
+        return
+    lists = {name for name, value in row.items() if isinstance(value, list) and len(value) == len(questions)}
+    for k in range(len(questions)):
+        yield {_SINGULAR.get(name, name): value[k] if name in lists else value for name, value in row.items()}
+
+
+def _of_story(row: Row) -> Row | None:
+    """The row of a story in numbered sentences, as one question; ``None`` for any other row."""
+    found = {match[1]: name for name in row if (match := _SENTENCE.fullmatch(name.lower().replace("_", "")))}
+    if len(found) < 2:
+        return None
+    texts = [row[found[number]] for number in sorted(found)]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    rest = {name: value for name, value in row.items() if name not in found.values()}
+    return {"question": " ".join(text.strip() for text in texts), **rest}
