@@ -81,7 +81,12 @@ GROUPS = {
     ),
     "remarks": Group(
         ("report/comparison/remarks.py", "report/conclusions/voids.py"),
-        (*COMPARING, "tests/report/conclusions/test_shared_controls.py"),
+        (
+            *COMPARING,
+            "tests/report/comparing/test_remarks.py",
+            "tests/report/conclusions/test_shared_controls.py",
+            "tests/report/conclusions/test_void_summaries.py",
+        ),
     ),
     "directions": Group(
         (

@@ -89,7 +89,7 @@ def _differ(name: str, first: Any, second: Any) -> Iterator[str]:
     if isinstance(first, Mapping) or isinstance(second, Mapping):
         one, other = (value if isinstance(value, Mapping) else {} for value in (first, second))
         for key in sorted({*one, *other}, key=str):
-            yield from _differ(str(key).replace("_", " "), one.get(key), other.get(key))
+            yield from _differ(str(key), one.get(key), other.get(key))
     elif first != second and None not in (first, second):
         yield f"the runs differ in {name.replace('_', ' ')}: {first} and {second}"
     elif first != second:

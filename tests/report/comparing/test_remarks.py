@@ -1,0 +1,108 @@
+"""What makes two runs hard to compare, in the very words: numbers, plurals and names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lm_audit.report.comparison.remarks import remarks_on, remarks_on_metrics
+from lm_audit.runstore.records import Attempt, CaseRecord, DamagedLine, Outcome, Run
+
+
+def case(case_id: str, model: str = "a", outcome: Outcome = "passed", *, control: bool = False) -> CaseRecord:
+    role = "positive" if control else None
+    return CaseRecord(case_id, "x", model, "cpu", None, Attempt(1, outcome, "main", 1.0), control_role=role)
+
+
+def run(run_id: str = "one", *cases: CaseRecord, **changed: Any) -> Run:
+    metadata = changed.pop("metadata", {})
+    return Run(run_id, Path(run_id), 1, metadata, cases, finished=True, **changed)
+
+
+def told(a: Run, b: Run, keys_a: Sequence[str] | None = None, keys_b: Sequence[str] | None = None) -> list[str]:
+    """The remarks, of cases that are matched by their ids or by the keys given."""
+    sides = [
+        dict(zip([case.case_id for case in one.cases] if keys is None else keys, one.cases, strict=True))
+        for one, keys in ((a, keys_a), (b, keys_b))
+    ]
+    return list(remarks_on(a, b, *sides))
+
+
+def test_no_case_in_both_and_how_to_match_them() -> None:
+    apart = told(run("one", case("t[a@cpu-p]")), run("two", case("u[a@cpu-p]")))
+    assert apart == ["no case is in both runs; --across-models matches cases without their model and device"]
+
+
+@pytest.mark.parametrize(("many", "words"), [(1, "1 planned case"), (2, "2 planned cases")])
+def test_cases_that_never_ended_are_counted(many: int, words: str) -> None:
+    cut = run("cut", planned=tuple(f"t{at}" for at in range(many)))
+    assert told(run(), cut) == told(cut, run()) == [f"cut is incomplete: {words} never ended"]
+
+
+@pytest.mark.parametrize(("many", "places"), [(1, "1 place"), (2, "2 places")])
+def test_damage_is_counted_and_its_first_place_named(many: int, places: str) -> None:
+    damaged = tuple(DamagedLine(f"events-{at}.jsonl", 3, "no JSON") for at in range(many))
+    assert told(run(), run("two", damaged=damaged)) == [f"two is damaged in {places}: events-0.jsonl: no JSON"]
+
+
+@pytest.mark.parametrize(
+    ("many", "words"), [(1, "1 control of x passed in A and was"), (2, "2 controls of x passed in A and were")]
+)
+def test_controls_that_were_skipped_are_counted(many: int, words: str) -> None:
+    ids = [f"t[a@cpu-{at}]" for at in range(many)]
+    before = run("one", *(case(one, control=True) for one in ids))
+    after = run("two", *(case(one, outcome="skipped", control=True) for one in ids))
+    assert told(before, after) == [f"{words} skipped in B: nothing vouches for these numbers now"]
+    assert told(after, before) == []
+
+
+def test_another_model_beside_cases_in_common_is_named_once() -> None:
+    shared = case("t::s[c@cpu]", "c")
+    before = run("one", shared, case("t::q[a@cpu-of [a@cpu]", "a"))
+    after = run("two", shared, case("t::q[b@cpu-of [a@cpu]", "b"))
+    assert told(before, after) == ["cases of a are in A alone, the same of b in B alone; --across-models matches them"]
+
+
+def test_cases_that_were_matched_across_models_are_in_both() -> None:
+    before, after = run("one", case("t[a@cpu-p]", "a")), run("two", case("t[b@cpu-p]", "b"))
+    assert told(before, after, ["t[p]"], ["t[p]"]) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "remarks"),
+    [
+        ({"thinking_tokens": 10}, {"thinking_tokens": 20}, ["the runs differ in thinking tokens: 10 and 20"]),
+        ({"thinking_tokens": 10}, {}, ["the runs differ in thinking tokens: 10 and none"]),
+        ({}, {"thinking_tokens": 10}, ["the runs differ in thinking tokens: none and 10"]),
+        ({"chat_args": {"a_b": 1}}, {"chat_args": {"a_b": 2}}, ["the runs differ in a b: 1 and 2"]),
+        ({"chat_args": {"a_b": 1}}, {}, ["the runs differ in a b: 1 and none"]),
+        ({"chat_args": "none"}, {"chat_args": {"a": 1}}, ["the runs differ in a: none and 1"]),
+        ({"data": {"z": 1, "a": 1, 3: 1}}, {"data": {}}, [f"the runs differ in {name}: 1 and none" for name in "3az"]),
+        ({"seed": 0}, {"seed": 0}, []),
+    ],
+)
+def test_options_that_differ_are_named_with_both_values(
+    first: dict[str, Any], second: dict[str, Any], remarks: list[str]
+) -> None:
+    before, after = run("one", metadata={"options": first}), run("two", metadata={"options": second})
+    assert told(before, after) == remarks
+
+
+@pytest.mark.parametrize(("many", "more"), [(1, None), (5, None), (6, 1), (8, 3)])
+def test_headlines_that_lost_items_are_named_up_to_five(many: int, more: int | None) -> None:
+    side = SimpleNamespace(better="lower")
+    changes: list[Any] = [
+        SimpleNamespace(
+            metric=f"x.{at}", a=side, b=side, decided=True, basis="paired", only_a=2, pairs=7, others=1, case_id_b="t"
+        )
+        for at in range(many)
+    ]
+    found = list(remarks_on_metrics(changes))
+    expected = [
+        f"2 of 10 items of x.{at} have no value in B (t): the others alone are compared" for at in range(min(many, 5))
+    ]
+    assert found == [*expected, *([f"so have items of {more} more headlines"] if more else [])]

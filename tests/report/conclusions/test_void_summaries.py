@@ -1,0 +1,65 @@
+"""Why an audit is void, in one line: the control that failed first, how many alike, how many more, on which models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lm_audit.evidence import Control
+from lm_audit.report.conclusions.voids import Voids, _summary
+from lm_audit.runstore.records import Attempt, CaseRecord, Run
+from lm_audit.runstore.voids import VoidAudit
+from lm_audit.stats import Estimate
+
+FAILED = VoidAudit("x", "m", "evals/t.py::a[m@cpu-1]", "positive control failed:  not\nfound")
+OTHER = VoidAudit("x", "m", "evals/t.py::a[m@cpu-2]", "negative control failed: found")
+BROKE = VoidAudit("x", "m", "evals/t.py::b[m@cpu]", "no memory, so that it did not run to its end")
+NEVER = VoidAudit("x", "m", "evals/t.py::c[m@cpu]", "positive control did not run")
+
+
+@pytest.mark.parametrize(
+    ("voids", "summary"),
+    [
+        ([FAILED], "positive control failed: not found (a[m@cpu-1])"),
+        ([FAILED, FAILED], "2 controls: positive control failed: not found"),
+        ([FAILED, FAILED, FAILED], "3 controls: positive control failed: not found"),
+        ([NEVER, FAILED], "positive control failed: not found (a[m@cpu-1]), and 1 more"),
+        ([NEVER, BROKE, FAILED, OTHER], "positive control failed: not found (a[m@cpu-1]), and 3 more"),
+        ([FAILED, NEVER, FAILED, OTHER], "2 controls: positive control failed: not found, and 2 more"),
+        ([NEVER, replace(BROKE, reason="no memory")], "no memory (b[m@cpu]), and 1 more"),
+        ([NEVER], "positive control did not run (c[m@cpu])"),
+        ([NEVER, NEVER], "2 controls did not run"),
+        ([NEVER, replace(NEVER, reason="negative control did not run"), NEVER], "3 controls did not run"),
+    ],
+)
+def test_the_line_names_what_failed_before_what_did_not_run(voids: list[VoidAudit], summary: str) -> None:
+    assert _summary(voids) == summary
+
+
+def run_of(*models: str | None, measured: bool = True) -> Run:
+    """Each model has a control that failed; the first audit was measured or not."""
+    control = Control("positive", False, "found", "not found")
+    cases = [
+        CaseRecord(f"t::c[{model}]", "x", model, None, None, Attempt(1, "failed", "main", 1.0, control=control))
+        for model in models
+    ]
+    metrics = {"x.y": Estimate(0.4, 0.3, 0.5, 9)} if measured else {}
+    for model in models:
+        cases.append(
+            CaseRecord(f"t::m[{model}]", "x", model, None, None, Attempt(1, "passed", "main", 1.0, metrics=metrics))
+        )
+    ids = tuple(case.case_id for case in cases)
+    return Run("one", Path("one"), 1, {}, tuple(cases), ids, finished=True)
+
+
+@pytest.mark.parametrize(("models", "named"), [(("a",), "a"), (("a", "b"), "a, b"), (("a", None), "")])
+def test_models_are_named_unless_it_is_void_on_all(models: tuple[str | None, ...], named: str) -> None:
+    (found,) = Voids(run_of(*models)).summaries().items()
+    assert found[0] == "x" and found[1][0] == named and "failed" in found[1][1]
+
+
+def test_an_audit_that_measured_nothing_has_no_void_numbers() -> None:
+    unmeasured = Voids(run_of("a", measured=False))
+    assert unmeasured.summaries() == {} and list(unmeasured.audits()) == ["x"]
