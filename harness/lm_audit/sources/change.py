@@ -17,6 +17,7 @@ import numpy as np
 from lm_audit.sources.clusters import Clustering, clusterings, sides_of
 from lm_audit.sources.content import OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.functions import weighted_form
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
 from lm_audit.sources.moved import ROUNDED, by_arithmetic_alone, moved_units, rounding_of
 from lm_audit.sources.record import MetricSource
@@ -106,7 +107,8 @@ class _Work:
 
     @property
     def slow(self) -> bool:
-        return self.source.statistic not in STATISTICS
+        name = self.source.statistic
+        return name not in STATISTICS and weighted_form(name) is None
 
     @property
     def rough(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lm_audit.errors import DataError
-from lm_audit.sources.functions import RowFunction, row_function
+from lm_audit.sources.functions import RowFunction, row_function, weighted_form
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.statistics import STATISTICS, Evaluate, Prepare
 from lm_audit.sources.units import Floats, RowTable, Units, units_of
@@ -28,7 +28,7 @@ def statistic_of(source: MetricSource) -> Prepare:
     function = row_function(source.statistic)
     if function is None:
         raise DataError(f"statistic {source.statistic!r} is not known; generic ones are {', '.join(STATISTICS)}")
-    return _weighted(function)
+    return weighted_form(source.statistic) or _weighted(function)
 
 
 def _weighted(function: RowFunction) -> Prepare:

@@ -83,11 +83,11 @@ def units_of(source: MetricSource, table: RowTable) -> Units:
     """The units of a source; ``DataError`` where a column that it names is in no row."""
     _check_columns(source, table)
     chosen = np.flatnonzero(table.mask(source.where))
-    codes, first, keys = _unit_codes(source.unit or ("item",), table, chosen)
+    codes, first, keys = unit_codes(source.unit or ("item",), table, chosen)
     values = np.zeros(len(keys))
     for term in source.terms or (Term(),):
         values += term.weight * _term_values(term, source, table, chosen, codes, len(keys))
-    values = _transformed(values, source.transform)
+    values = transformed(values, source.transform)
     known = np.flatnonzero(np.isfinite(values))
     return Units([keys[i] for i in known], values[known], [table.rows[i] for i in chosen[first[known]]])
 
@@ -125,7 +125,7 @@ def _check_columns(source: MetricSource, table: RowTable) -> None:
         raise DataError(f"source of a metric by {source.statistic!r}: no row has the column {', '.join(missing)}")
 
 
-def _unit_codes(names: tuple[str, ...], table: RowTable, chosen: Integers) -> tuple[Integers, Integers, list[Hashable]]:
+def unit_codes(names: tuple[str, ...], table: RowTable, chosen: Integers) -> tuple[Integers, Integers, list[Hashable]]:
     """Of each chosen row its unit's number; of each unit its first chosen row and its key."""
     columns = [table.column(name)[chosen] for name in names]
     seen: dict[Hashable, int] = {}
@@ -158,7 +158,8 @@ def _term_values(
         return np.where(sizes > 0, sums / sizes if source.within == "mean" else sums, np.nan)
 
 
-def _transformed(values: Floats, transform: str | None) -> Floats:
+def transformed(values: Floats, transform: str | None) -> Floats:
+    """Values of units as a source's ``transform`` turns them."""
     if transform == "abs":
         return np.abs(values)
     if transform == "negate":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ from lm_audit.audits.leakage import (
 )
 from lm_audit.audits.leakage.half_option.token_bytes import TokenBytes
 from lm_audit.audits.leakage.half_option.variants import strangers
+from lm_audit.audits.leakage.items.item import full_text
+from lm_audit.audits.leakage.items.style import sorted_items, too_many_sorted
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_tokenizer
+from lm_audit.models.toy.tiny import train_tiny
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.present import present
 
@@ -212,3 +216,76 @@ def test_style_is_held_against_chance() -> None:
     assert styles["short_to_long"].expected == pytest.approx(1 / 24)
     assert styles["short_to_long"].p_value == pytest.approx((1 / 24) ** 6)
     assert styles["numbers_up"].items == 0 and styles["numbers_up"].p_value is None
+
+
+def test_options_that_are_always_the_same_in_the_same_order_are_a_style() -> None:
+    def item(k: int, *options: str) -> Item:
+        return Item(str(k), "f", f"Question {k}?", options)
+
+    answers = [item(k, "Yes", "no", "maybe") for k in range(6)]
+    drawn = [item(10 + k, *options) for k, options in enumerate((("c", "b", "d"), ("b", "d", "c"), ("x", "w", "z")))]
+    [alike] = [share for share in style_shares([*answers, *drawn]) if share.style == "always_alike"]
+    # The first is what the others are held against, and options in two orders have no usual one.
+    assert (alike.followed, alike.items) == (5, 5) and alike.p_value == pytest.approx((1 / 6) ** 5)
+    assert too_many_sorted([alike]) == ["always_alike"]
+    turned = item(7, "yes", "maybe", "no")
+    assert sorted_items([*answers, *drawn, turned]) == [True] * 6 + [False] * 4
+
+
+def counted(n: int, seed: int, *, sorted_options: bool = True) -> Benchmark:
+    """Questions with numbers as options, ascending or in an order that chance gave."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(n):
+        numbers = rng.choice(np.arange(10, 100), 4, replace=False)
+        texts = tuple(str(number) for number in (np.sort(numbers) if sorted_options else numbers))
+        found.append(Item(str(k), "f", f"Day {rng.integers(100, 1000)}: how many?", texts, "A"))
+    return Benchmark("counted", tuple(found), ("f",), n, n)
+
+
+@pytest.fixture(scope="module")
+def counting() -> LanguageModel:
+    """A model that has learnt from other questions that numbers ascend."""
+    texts = [full_text(item) for item in counted(400, 1).items]
+    return train_tiny(tiny_model(), texts, seed=0, epochs=3, lr=2e-3, batch_size=16)
+
+
+def test_a_model_that_sorts_is_not_said_to_have_seen_sorted_options(counting: LanguageModel) -> None:
+    new = counted(24, 2)
+    by_rank, by_score = option_order(counting, new, seed=0), memorisation_evidence(measure_memorisation(counting, new))
+    assert present(by_rank.metrics["leakage.option_order.place"].low) > 0.5
+    for evidence in (by_rank, by_score):
+        [finding] = evidence.findings
+        assert finding.verdict == "cannot tell" and finding.metric is not None and "_unsorted" in finding.metric
+        assert "the options of all questions are sorted" in finding.reason
+    overview = overview_evidence([measure_memorisation(counting, new)], "counting")
+    assert overview.metrics["leakage.benchmarks_found"].value == 0
+
+
+def test_where_some_options_are_sorted_the_others_decide(counting: LanguageModel) -> None:
+    mixed = (*counted(16, 2).items, *counted(24, 3, sorted_options=False).items)
+    items = tuple(replace(item, id=str(k)) for k, item in enumerate(mixed))
+    evidence = option_order(counting, Benchmark("mixed", items, ("f",), 40, 40), seed=0)
+    [finding] = evidence.findings
+    assert finding.verdict != "found" and finding.effect is not None
+    assert finding.effect == evidence.metrics["leakage.option_order_unsorted.place"]
+    assert finding.effect.n is not None and finding.effect.n <= 24
+    assert finding.size.endswith("questions with sorted options aside, since any model expects these")
+
+
+def test_an_order_that_chance_gave_is_judged_by_all_questions(counting: LanguageModel) -> None:
+    [finding] = option_order(counting, counted(24, 3, sorted_options=False), seed=0).findings
+    assert finding.metric == "leakage.option_order.place" and "aside" not in finding.size
+
+
+def test_a_benchmark_counts_as_found_where_its_own_finding_does(tiny: LanguageModel) -> None:
+    result = measure_memorisation(tiny, made_up_benchmark(8), seed=0, orders=1)
+    effect = result.effects["logprob"]
+    small = replace(effect, placed=replace(present(effect.placed), value=0.001))
+    # The test alone says so; the interval reaches no effect.
+    wide = replace(small, mean=replace(effect.mean, value=0.4, low=-0.1, high=0.9))
+    clear = replace(small, mean=replace(effect.mean, value=0.4, low=0.1, high=0.9))
+    for one, found in ((wide, 0), (clear, 1)):
+        told = overview_evidence([replace(result, effects=result.effects | {"logprob": one})], "tiny")
+        assert told.metrics["leakage.benchmarks_found"].value == found
+        assert [row["found"] for row in told.rows] == [found]

@@ -25,7 +25,7 @@ from lm_audit.audits.leakage.half_option.passes import OnRows, measure_condition
 from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
-from lm_audit.audits.leakage.items.style import StyleShare, is_sorted, style_shares
+from lm_audit.audits.leakage.items.style import StyleShare, sorted_items, style_shares, too_many_sorted
 from lm_audit.audits.leakage.orders.permutations import is_shufflable
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -51,6 +51,16 @@ class Memorisation:
     styles: list[StyleShare]
     parameters: dict[str, Any]
     seed: int
+
+    @property
+    def by_style(self) -> bool:
+        """Whether the published orders follow a style more often than by chance."""
+        return bool(too_many_sorted(self.styles))
+
+    @property
+    def telling_effects(self) -> dict[str, Effect]:
+        """The effects by which memory is judged: of unsorted questions alone where a style may explain the others."""
+        return self.unsorted_effects if self.by_style else self.effects
 
     def mean(self, measure: str, condition: str) -> Estimate:
         """The mean of a condition over questions, with its interval and the chance that language alone gives."""
@@ -96,7 +106,7 @@ def measure_memorisation(
         raise DataError(f"no item can be used: {sorted(set(excluded.values()))}", file=benchmark.name)
     measured = measure_conditions(model, items, orders=orders, cut=cut, opening=opening, seed=seed, on_rows=on_rows)
     scores = question_scores(measured, items)
-    plain = [not is_sorted(item) for item in items]
+    plain = [not in_order for in_order in sorted_items(items)]
     return Memorisation(
         benchmark,
         measured,
@@ -131,7 +141,7 @@ def memorisation_evidence(result: Memorisation) -> Evidence:
             evidence.metric(f"leakage.above_{baseline}.{measure}.p", effect.sign_flip)
     _record_mitigation(evidence, result, clusters)
     describe(evidence, result.benchmark, result.excluded, result.parameters)
-    evidence.finding(*order_findings(evidence, result.benchmark.name))
+    evidence.finding(*order_findings(evidence, result.benchmark.name, by_style=result.by_style))
     _note_coverage(evidence, result)
     note_unreachable(evidence)
     evidence.figures += memorisation_figures(result)
@@ -140,6 +150,9 @@ def memorisation_evidence(result: Memorisation) -> Evidence:
 
 ORDERS = tuple(f"{SHUFFLED}-{k}" for k in range(1, 100))
 """All names that a shuffled condition may bear."""
+
+QUESTIONS = ("question",)
+"""What a function of rows has as its clusters where files are too few: the rows of a question hang together."""
 
 COLUMNS = {"hits": "hit", "logprob": "logprob_per_byte"}
 
@@ -193,7 +206,8 @@ def _record_effect(evidence: Evidence, name: str, effect: Effect, source: Metric
 
 def as_statistic(name: str, source: MetricSource, **options: object) -> MetricSource:
     """A statistic of this audit's own (``statistics.py``) on what ``source`` takes the mean of."""
-    return MetricSource(name, where=source.where, clusters=source.clusters, options={"of": source.to_json(), **options})
+    options = {"of": source.to_json(), **options}
+    return MetricSource(name, where=source.where, clusters=source.clusters or QUESTIONS, options=options)
 
 
 def _record_mitigation(evidence: Evidence, result: Memorisation, clusters: tuple[str, ...]) -> None:
@@ -217,7 +231,7 @@ def share_source(parts: Mapping[str, MetricSource | None], clusters: tuple[str, 
     known = {name: source.to_json() for name, source in parts.items() if source is not None}
     if len(known) < len(parts):
         return None
-    return MetricSource("leakage.mitigation_share", clusters=clusters, options=known)
+    return MetricSource("leakage.mitigation_share", clusters=clusters or QUESTIONS, options=known)
 
 
 def _note_coverage(evidence: Evidence, result: Memorisation) -> None:
@@ -228,12 +242,11 @@ def _note_coverage(evidence: Evidence, result: Memorisation) -> None:
             f"{len(fixed)} items cannot be shuffled (their options name each other) and are in no order effect: "
             + ", ".join(fixed[:20])
         )
-    biased = [s for s in result.styles if s.p_value is not None and s.p_value < 0.01]
-    if biased:
-        names = ", ".join(s.style.replace("_", " ") for s in biased)
+    if biased := too_many_sorted(result.styles):
+        names = ", ".join(style.replace("_", " ") for style in biased)
         evidence.notes.append(
-            f"The published order follows a style more often than by chance ({names}): read the order effect of the "
-            f"unsorted items ({sum(not is_sorted(item) for item in items)} of {len(items)})."
+            f"The published order follows a style more often than by chance ({names}), which any model knows: what is "
+            f"found rests on the unsorted items ({sum(not one for one in sorted_items(items))} of {len(items)})."
         )
 
 

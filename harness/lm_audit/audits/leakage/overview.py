@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.leakage.evidence.conclusions import NATS_A_BYTE
 from lm_audit.audits.leakage.evidence.figures import forest, shown, table
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.evidence import Evidence
+from lm_audit.findings import claim
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, holm
@@ -15,7 +17,6 @@ from lm_audit.stats import Estimate, holm
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.memory import Memorisation
 
-ALPHA = 0.05
 COLUMNS = {
     "model": "model",
     "benchmark": "benchmark",
@@ -34,12 +35,14 @@ COLUMNS = {
 def overview_evidence(results: Sequence[Memorisation], name: str) -> Evidence:
     """One row a benchmark; p-values of the order effect adjusted by Holm over the benchmarks of this model.
 
-    ``leakage.benchmarks_found``: on how many benchmarks the published order is remembered at 5%.
+    ``leakage.benchmarks_found``: on how many benchmarks the published order is remembered at 5%, by the rule of
+    findings. Where more options are sorted than chance explains, the others decide.
     """
-    raw = [result.effects["logprob"].placed for result in results]
+    raw = [result.telling_effects["logprob"].placed for result in results]
     adjusted = holm([None if p is None else p.value for p in raw])
     rows = [_row(result, name, p) for result, p in zip(results, adjusted, strict=True)]
-    found = sum(p is not None and p < ALPHA for p in adjusted)
+    remembered = [_remembered(result, p) for result, p in zip(results, adjusted, strict=True)]
+    found = sum(remembered)
     evidence = Evidence("leakage", headline="leakage.benchmarks_found")
     evidence.metric(
         "leakage.benchmarks_found",
@@ -49,8 +52,8 @@ def overview_evidence(results: Sequence[Memorisation], name: str) -> Evidence:
         MetricSource("sum", "found"),
     )
     evidence.rows = [
-        {"item": row["benchmark"], "content": _content(result), **row, "found": int(p is not None and p < ALPHA)}
-        for result, row, p in zip(results, rows, adjusted, strict=True)
+        {"item": row["benchmark"], "content": _content(result), **row, "found": int(one)}
+        for result, row, one in zip(results, rows, remembered, strict=True)
     ]
     evidence.figures = [
         table(
@@ -61,12 +64,19 @@ def overview_evidence(results: Sequence[Memorisation], name: str) -> Evidence:
     return evidence
 
 
+def _remembered(result: Memorisation, adjusted: float | None) -> bool:
+    """As its own case says of a benchmark, with the p-value that is adjusted for their number."""
+    said = dict(found="", absent="", unknown="")
+    effect = result.telling_effects["logprob"].mean
+    return claim("order", effect, null=0.0, margin=NATS_A_BYTE, side="above", p=adjusted, **said).verdict == "found"
+
+
 def _content(result: Memorisation) -> str:
     return content_digest(*(item.content for item in result.benchmark.items))
 
 
 def _row(result: Memorisation, model: str, adjusted: float | None) -> dict[str, Any]:
-    effect = result.effects["logprob"]
+    effect = result.telling_effects["logprob"]
     return {
         "model": model,
         "benchmark": result.benchmark.name,
@@ -82,7 +92,7 @@ def _row(result: Memorisation, model: str, adjusted: float | None) -> dict[str, 
 
 
 def _forests(results: Sequence[Memorisation]) -> list[Any]:
-    effects = {result.benchmark.name: result.effects["logprob"].mean for result in results}
+    effects = {result.benchmark.name: result.telling_effects["logprob"].mean for result in results}
     scores = {
         f"{result.benchmark.name}: {label}": result.mean("hits", condition)
         for result in results

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from lm_audit.audits.leakage.weighted_units import weighted_mean, weighted_units
 from lm_audit.sources.functions import RowFunction
 from lm_audit.sources.recomputing import recompute
 from lm_audit.sources.record import MetricSource
-from lm_audit.sources.units import RowTable, units_of
+from lm_audit.sources.statistics import Evaluate, Prepare
+from lm_audit.sources.units import Floats, RowTable, Units, units_of
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -32,7 +36,48 @@ def detectable_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
     return detectable(units_of(MetricSource.from_json(options["of"]), RowTable(rows)).values, "").value
 
 
+def weighted_share(units: Units, options: Mapping[str, Any]) -> Evaluate:
+    """:func:`share_of_rows` of weights."""
+    names = ("original", "shuffled", "chance")
+    means = [weighted_mean(MetricSource.from_json(options[name]), units) for name in names]
+
+    def evaluate(weights: Floats) -> Floats:
+        original, shuffled, chance = (mean(weights) for mean in means)
+        above = original - chance
+        found: Floats = np.full(len(weights), np.nan)
+        np.divide(original - shuffled, above, out=found, where=above > 0)
+        return found
+
+    return evaluate
+
+
+def weighted_detectable(units: Units, options: Mapping[str, Any]) -> Evaluate:
+    """:func:`detectable_of_rows` of weights."""
+    from lm_audit.stats.testing.power import power_paired_t
+
+    values_of = weighted_units(MetricSource.from_json(options["of"]), units).of
+    smallest: dict[int, float] = {}
+
+    def evaluate(weights: Floats) -> Floats:
+        found = np.full(len(weights), np.nan)
+        for number, values in enumerate(values_of(weights)):
+            known = values[np.isfinite(values)]
+            n = len(known)
+            if n < 2 or not (spread := float(known.std(ddof=1))):
+                continue
+            if n not in smallest:
+                smallest[n] = power_paired_t(n=n).value or np.nan
+            found[number] = smallest[n] * spread
+        return found
+
+    return evaluate
+
+
 STATISTICS: Mapping[str, RowFunction] = {
     "leakage.mitigation_share": share_of_rows,
     "leakage.detectable": detectable_of_rows,
+}
+WEIGHTED: Mapping[str, Prepare] = {
+    "leakage.mitigation_share": weighted_share,
+    "leakage.detectable": weighted_detectable,
 }

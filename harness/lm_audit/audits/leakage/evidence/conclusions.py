@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, claim_above, more_of_hundred, of_hundred, times_text
+from lm_audit.stats.estimate import Estimate
 
 NATS_A_BYTE = 0.05
 """A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
@@ -12,19 +15,24 @@ PLACE = 0.1
 NATS_A_PAIR = 1.0
 BYTES = 20
 """Length of the rest of an option by which a preference is told in terms of odds."""
+SORTED_ASIDE = "; questions with sorted options aside, since any model expects these"
 _PAGE = "leakage.md#how-to-read-it"
 
 
-def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
-    """Does the model prefer the order in which the benchmark prints its options, and complete more of them in it?"""
-    name = "leakage.order_effect.logprob"
-    hits = evidence.metrics["leakage.order_effect.hits"]
+def order_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False) -> list[Finding]:
+    """Does the model prefer the order in which the benchmark prints its options, and complete more of them in it?
+
+    ``by_style``: more options are sorted than chance explains, an order that any model expects; the others decide.
+    """
+    kind = "order_effect_unsorted" if by_style else "order_effect"
+    name = f"leakage.{kind}.logprob"
+    hits = evidence.metrics[f"leakage.{kind}.hits"]
     share = "" if hits.value is None else f", and {more_of_hundred(hits.value, 'options')} are completed word for word"
     factor = times_text(BYTES * (evidence.metrics[name].value or 0.0))
     return [
         claim_above(
             f"leakage.order.{benchmark}",
-            evidence.metrics,
+            _known(evidence, name),
             name,
             found=f"The model prefers the printed order of the options of {benchmark}: it has seen them",
             absent=f"The model does not prefer the printed order of the options of {benchmark}",
@@ -32,12 +40,20 @@ def order_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             null=0.0,
             margin=NATS_A_BYTE,
             p_of=f"{name}.p",
-            size=f"{BYTES} bytes of an option are {factor} times as likely in the printed order as in others{share}",
-            counted="questions",
+            size=f"{BYTES} bytes of an option are {factor} times as likely in the printed order as in others{share}"
+            f"{SORTED_ASIDE if by_style else ''}",
+            counted="questions whose options are not sorted" if by_style else "questions",
             look="the questions with the largest difference between orders (items); then option order and completion",
             page=_PAGE,
         )
     ]
+
+
+def _known(evidence: Evidence, name: str) -> dict[str, Estimate]:
+    """The metrics; where no question is left for the one that decides, with the reason."""
+    effect = evidence.metrics[name]
+    told = replace(effect, note="the options of all questions are sorted, an order that any model expects")
+    return dict(evidence.metrics) | ({name: told} if "_unsorted" in name and not effect.n else {})
 
 
 def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
@@ -63,22 +79,22 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     ]
 
 
-def place_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
-    """Is the printed order likelier than other orders of the same options?"""
-    name = "leakage.option_order.place"
-    value = evidence.metrics[name].value or 0.0
+def place_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False) -> list[Finding]:
+    """Is the printed order likelier than other orders of the same options? ``by_style``: see :func:`order_findings`."""
+    name = f"leakage.{'option_order_unsorted' if by_style else 'option_order'}.place"
+    value, aside = evidence.metrics[name].value or 0.0, SORTED_ASIDE if by_style else ""
     return [
         claim_above(
             f"leakage.place.{benchmark}",
-            evidence.metrics,
+            _known(evidence, name),
             name,
             found=f"The printed order of the options of {benchmark} is likelier than other orders",
             absent=f"The printed order of the options of {benchmark} is no likelier than other orders",
             unknown=f"Whether the printed order of the options of {benchmark} is likelier than others cannot be told",
             null=0.5,
             margin=PLACE,
-            size=f"likelier than {of_hundred(value)} of 100 other orders, 50 by chance",
-            counted="questions",
+            size=f"likelier than {of_hundred(value)} of 100 other orders, 50 by chance{aside}",
+            counted="questions whose options are not sorted" if by_style else "questions",
             look="the questions whose printed order is the likeliest of all (items), those with sorted options apart",
             page=_PAGE,
         )

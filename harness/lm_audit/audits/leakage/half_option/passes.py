@@ -9,7 +9,7 @@ from lm_audit.audits.leakage.half_option.cuts import Cut
 from lm_audit.audits.leakage.half_option.probing import MEASURED, Rule, probe_chunks
 from lm_audit.audits.leakage.half_option.variants import BASELINES, Variant, exclude, strangers, variants_of
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
-from lm_audit.audits.leakage.items.style import is_sorted
+from lm_audit.audits.leakage.items.style import sorted_items
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +103,7 @@ _KEPT = ("condition", "file", "predicted", *MEASURED, "suffix")
 
 def _recorded(rows: Sequence[Mapping[str, Any]], items: Sequence[Item]) -> Iterator[dict[str, Any]]:
     """The rows as the run store keeps them, with ``logprob_per_byte`` and ``sorted`` (style of the published order)."""
+    in_order = sorted_items(items)
     for row in rows:
         option = LETTERS[row["base_option"]]
         name = f"{row['file']}:{row['item_id']}:{option}:{row['condition']}"
@@ -111,7 +112,7 @@ def _recorded(rows: Sequence[Mapping[str, Any]], items: Sequence[Item]) -> Itera
             if not row["suffix_bytes"] or row["suffix_logprob"] is None
             else row["suffix_logprob"] / row["suffix_bytes"]
         )
-        derived = {"logprob_per_byte": per_byte, "sorted": is_sorted(items[row["base"]])}
+        derived = {"logprob_per_byte": per_byte, "sorted": in_order[row["base"]]}
         base = items[row["base"]]
         named = {"item": name, "content": base.content, "question": base.key}
         yield {**named, **{key: row[key] for key in _KEPT}, **derived}

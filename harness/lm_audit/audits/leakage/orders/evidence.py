@@ -14,7 +14,7 @@ from lm_audit.audits.leakage.evidence.figures import distribution, spec, style_f
 from lm_audit.audits.leakage.half_option.passes import OnRows, usable_items
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item, full_text
-from lm_audit.audits.leakage.items.style import style_shares
+from lm_audit.audits.leakage.items.style import sorted_items, style_shares, too_many_sorted
 from lm_audit.audits.leakage.orders.neighbours import Neighbours, neighbour_places, swap_test
 from lm_audit.audits.leakage.orders.ranking import OrderSummary, order_test, summarise, unsorted_row, without_sorted
 from lm_audit.audits.leakage.orders.rows import check_unsorted, row_order_test
@@ -45,12 +45,13 @@ def option_order(
     items, excluded = usable_items(model, benchmark.items)
     if not items:
         raise DataError(f"no item can be used: {sorted(set(excluded.values()))}", file=benchmark.name)
-    parts: list[pd.DataFrame] = []
+    in_order, parts = sorted_items(items), list[pd.DataFrame]()
     rows: list[dict[str, Any]] = []
     for begin in range(0, len(items), ITEMS_A_PASS):
         part = items[begin : begin + ITEMS_A_PASS]
         parts.append(order_test(model, part, orders, seed=seed))
-        new = [_row(item, row) for item, row in zip(part, parts[-1].to_dict("records"), strict=True)]
+        records = parts[-1].to_dict("records")
+        new = [_row(*one) for one in zip(part, records, in_order[begin:], strict=False)]
         if on_rows is not None:
             on_rows(new)
         rows += new
@@ -60,19 +61,20 @@ def option_order(
     _record(evidence, "leakage.option_order", "", summarise(table, seed=seed), clusters)
     unsorted = summarise(without_sorted(table, items), seed=seed)
     _record(evidence, "leakage.option_order_unsorted", "unsorted_", unsorted, clusters)
-    evidence.figures += [_ranks(table), style_figure(style_shares(items))]
-    evidence.finding(*place_findings(evidence, benchmark.name))
+    styles = style_shares(items)
+    evidence.figures += [_ranks(table), style_figure(styles)]
+    evidence.finding(*place_findings(evidence, benchmark.name, by_style=bool(too_many_sorted(styles))))
     describe(evidence, benchmark, excluded, {"orders": orders})
     note_unreachable(evidence)
     evidence.rows = [] if on_rows is not None else rows
     return evidence
 
 
-def _row(item: Item, row: dict[Any, Any]) -> dict[str, Any]:
+def _row(item: Item, row: dict[Any, Any], in_order: bool) -> dict[str, Any]:
     kept = {key: row[key] for key in ("n_orders", "published_rank", "p_rank")}
     best = row["orders"][int(np.argmax(row["logprobs"]))]
     lead = row["logprobs"][0] - max(row["logprobs"][1:], default=row["logprobs"][0])
-    unsorted = unsorted_row(item, row)
+    unsorted = None if in_order else unsorted_row(item, row)
     places = {**_place("", row), **_place("unsorted_", unsorted or {"n_orders": 1, "published_rank": 1})}
     return {
         "item": item.key,

@@ -10,7 +10,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.items.item import Item, full_text, shuffle_options
-from lm_audit.audits.leakage.items.style import STYLES, follows, poisson_binomial
+from lm_audit.audits.leakage.items.style import STYLES, follows, poisson_binomial, sorted_items
 from lm_audit.audits.leakage.orders.permutations import Order, orders_to_rank
 from lm_audit.audits.leakage.signs import unreachable
 from lm_audit.stats import Estimate
@@ -126,8 +126,8 @@ def without_sorted(table: pd.DataFrame, items: Sequence[Item]) -> pd.DataFrame:
     """
     rows = [
         kept
-        for item, (_, row) in zip(items, table.iterrows(), strict=True)
-        if (kept := unsorted_row(item, row)) is not None
+        for item, in_order, (_, row) in zip(items, sorted_items(items), table.iterrows(), strict=True)
+        if not in_order and (kept := unsorted_row(item, row)) is not None
     ]
     return table.iloc[:0].copy() if not rows else type(table)(rows, columns=list(_COLUMNS))
 
