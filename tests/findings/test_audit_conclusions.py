@@ -168,6 +168,12 @@ def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
             "the cliff lies at 256 tokens or beyond",
         ),
         (
+            [(256, 9, 10), (512, 60, 60), (1024, 1, 60)],
+            "found",
+            "Needles are found at 512 tokens and no longer at 1,024; whether at 256 cannot be told",
+            "the cliff lies below 1,024 tokens",
+        ),
+        (
             [(256, 60, 60), (512, 60, 60)],
             "not found",
             "Needles are found up to 512 tokens, the longest that was measured",
@@ -180,6 +186,12 @@ def test_needle_names_the_cliff_also_behind_a_length_that_cannot_be_told(
 ) -> None:
     cliff = lengths(*shares)[1][-1]
     assert (cliff.key, cliff.verdict, cliff.statement, cliff.size) == ("needle.cliff", verdict, statement, size)
+
+
+def test_a_cliff_is_no_surer_than_its_length_is_among_all_of_them() -> None:
+    found = lengths((256, 60, 60), (512, 40, 60), (1024, 60, 60))[1]
+    assert found[1].verdict == "found" and found[1].p is not None
+    assert found[-1].p == pytest.approx(3 * found[1].p)
 
 
 def test_needle_names_the_depth() -> None:

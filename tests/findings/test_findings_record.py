@@ -46,7 +46,7 @@ def stated(low: float, high: float, n: int = 40, key: str = "k", **fields: Any) 
 def test_verdict_is_that_of_the_interval(low: float, high: float, n: int, word: str) -> None:
     finding = stated(low, high, n)
     assert finding.verdict == word
-    size = f" (more than {max(abs(low), abs(high)):.3f} is excluded)"
+    size = f" (more than {max(abs(low), abs(high)):.3f} is excluded{'; a smaller effect is there' if low > 0 else ''})"
     assert finding.statement == {"found": "it does", "not found": f"it does not{size}", "cannot tell": "does it?"}[word]
     assert (finding.excluded is not None) == (word == "not found")
 
@@ -85,6 +85,30 @@ def test_what_an_interval_alone_does_not_carry_is_not_told_and_says_why(
 ) -> None:
     finding = claim("k", effect, null=0.0, **TEXTS, **fields)
     assert finding.verdict == "cannot tell" and reason in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "side", "told"),
+    [
+        (-0.02, 0.03, "either", "absent (more than 0.030 is excluded)"),
+        (0.01, 0.03, "either", "absent (more than 0.030 is excluded; a smaller effect is there)"),
+        (0.01, 0.03, "above", "absent (above 0.030 is excluded; a smaller effect is there)"),
+        (-0.03, -0.01, "either", "absent (more than 0.030 is excluded; a smaller effect is there)"),
+        (-0.03, -0.01, "above", "absent"),
+    ],
+)
+def test_an_effect_that_is_too_small_to_matter_is_told(low: float, high: float, side: Side, told: str) -> None:
+    effect = Estimate((low + high) / 2, low, high, 100)
+    said: dict[str, Any] = {"found": "found", "absent": "absent", "unknown": "unknown"}
+    finding = claim("k", effect, null=0.0, margin=0.1, side=side, **said)
+    assert finding.verdict == "not found" and finding.statement == told
+
+
+def test_an_amount_is_told_of_what_is_found_alone() -> None:
+    said: dict[str, Any] = {"found": "found", "absent": "absent", "unknown": "unknown", "size": "twice as likely"}
+    for (low, high), amount in (((0.5, 0.9), "twice as likely"), ((-0.5, 0.9), ""), ((-0.01, 0.01), "")):
+        finding = claim("k", Estimate((low + high) / 2, low, high, 100), null=0.0, margin=0.1, **said)
+        assert finding.amount == amount and finding.size == "twice as likely"
 
 
 def test_only_the_side_that_is_meant_is_found() -> None:

@@ -39,7 +39,8 @@ def test_findings_come_with_effect_certainty_and_size(found_run: Path) -> None:
     lines = summary_lines(read_run(found_run), width=180)
     assert lines[0] == "2 effects found in mine."
     assert lines[1].startswith("! found     It favours one group") and "0.71 share [0.63, 0.79]" in lines[2]
-    assert "corrected for 4 findings" in lines[2] and "odds of 2.4 to 1" in lines[2]
+    # Of four questions one has too few items for a test.
+    assert "corrected for 3 findings" in lines[2] and "odds of 2.4 to 1" in lines[2]
     assert any(line.startswith("? open      3 cannot be told") and "questions would tell" in line for line in lines)
 
 
@@ -58,6 +59,10 @@ def excluded(**fields: Any) -> MadeCase:
         (
             [{"findings": [replace(preference(0.9), headline=False)]}],
             "Nothing found but 1 exploratory effect; all main questions are answered with no.",
+        ),
+        (
+            [{"findings": [replace(preference(0.5, 9), headline=False)]}],
+            "Nothing found; all main questions are answered with no.",
         ),
     ],
 )

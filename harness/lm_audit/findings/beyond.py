@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lm_audit.findings.record import Finding
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lm_audit.findings.record import Finding
 
 LEVEL = 0.05
 

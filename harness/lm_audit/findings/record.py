@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lm_audit.findings.beyond import beyond_null
 from lm_audit.findings.excluding import excluded_words
 from lm_audit.shared.lazy import from_above
 from lm_audit.shared.visible import visible
@@ -15,6 +16,8 @@ Kind = Literal["claim", "control"]
 """A claim about the model, or what a control showed of the audit itself."""
 
 Word = Literal["found", "not found", "cannot tell"]
+
+SMALLER = "a smaller effect is there"
 
 Side = Literal["above", "below", "either"]
 """On which side of ``null`` an effect is what the finding is about."""
@@ -66,11 +69,19 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """The sentence of the verdict; where an effect is not found, with the size from which on it is excluded."""
+        """The sentence of the verdict; where an effect is not found, with the size from which on it is excluded, and
+        that there is one where the interval shows one that is too small to matter.
+        """
         if self.verdict == "not found" and self.kind == "claim":
             size = excluded_words(self.excluded, self.null, self.side, self.effect)
-            return f"{self.absent} ({size})" if size else self.absent
+            told = [part for part in (size, SMALLER if beyond_null(self) else "") if part]
+            return f"{self.absent} ({'; '.join(told)})" if told else self.absent
         return {"found": self.found, "not found": self.absent, "cannot tell": self.unknown}[self.verdict]
+
+    @property
+    def amount(self) -> str:
+        """``size`` where something is found: of what is not, or cannot be told, a value is told as no fact."""
+        return self.size if self.verdict == "found" else ""
 
     def __repr__(self) -> str:
         """Key, verdict and statement."""

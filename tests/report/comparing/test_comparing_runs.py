@@ -139,7 +139,8 @@ def test_states_that_change_and_cases_that_come_and_go(tmp_path: Path) -> None:
     )
     assert [(s.before.name, s.after.name) for s in comparison.states] == [("met", "missed")]
     assert comparison.vanished == (gone.case_id,)
-    html = render_comparison(comparison)
+    html = render_comparison(replace(comparison, remarks=("cases of Base-7B are in A alone",)))
+    assert "<li>Cases of Base-7B are in A alone.</li>" in html
     assert "Vanished" in html and gone.case_id in html
 
 

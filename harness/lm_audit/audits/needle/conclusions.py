@@ -63,8 +63,8 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
     length, finding = ordered[place]
     before = [(n, one.verdict) for n, one in ordered[: place + (named is None)]]
     good = max((n for n, verdict in before if verdict == "not found"), default=None)
-    unsure = [n for n, verdict in before if verdict == "cannot tell" and n > (good or 0)]
-    until = "" if good is None else f"Needles are found up to {good:,} tokens"
+    unsure = [n for n, verdict in before if verdict == "cannot tell"]
+    until = "" if good is None else f"Needles are found {_reaching(good, unsure)} {good:,} tokens"
     return [
         claim(
             "needle.cliff",
@@ -81,6 +81,7 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
             metric=finding.metric,
             headline=False,
             size=_cliff_size(good, length, unsure, fails=named == "found", all_good=named is None),
+            p=_of_all(finding.p, len(lengths)),
             counted="prompts of this length",
             look="longer prompts"
             if named is None
@@ -88,6 +89,16 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
             page=_PAGE,
         )
     ]
+
+
+def _of_all(p: float | None, lengths: int) -> float | None:
+    """No surer than its length is among all of them: it was chosen for what it shows."""
+    return None if p is None else min(1.0, p * lengths)
+
+
+def _reaching(good: int, unsure: list[int]) -> str:
+    """*Up to* a length says of all shorter ones that they are read."""
+    return "at" if any(n < good for n in unsure) else "up to"
 
 
 def _no_longer(until: str, length: int, unsure: list[int], *, shortest: bool) -> str:
@@ -107,4 +118,6 @@ def _cliff_size(good: int | None, length: int, unsure: list[int], *, fails: bool
         return f"the cliff lies below {length:,} tokens" if fails else "no length was shown to be read"
     if not fails:
         return f"the cliff lies at {good:,} tokens or beyond"
+    if any(n < good for n in unsure):
+        return f"the cliff lies below {length:,} tokens"
     return f"the cliff lies between {good:,} and {length:,} tokens" if unsure else f"the cliff lies at {good:,} tokens"

@@ -66,6 +66,7 @@ def answer(
         headline, tone = _by_findings(real, told, whole=whole, named=beside_toy)
         reasons = [
             _count_line(told),
+            *_beside(real),
             *_advice(told),
             *_obstacles(run, broken, voids),
             "No gate was set, so nothing is judged.",
@@ -114,7 +115,14 @@ def _by_findings(
         return f"{nothing}; not everything could be told.", "undecided"
     if beside:
         return f"{nothing}; all main questions are answered with no.", "undecided"
+    if _open_beside(findings):
+        return f"{nothing}; all main questions are answered with no.", "met"
     return "Nothing found, and all that was looked for is excluded.", "met"
+
+
+def _open_beside(findings: Sequence[ModelFindings]) -> int:
+    """How many exploratory questions cannot be told."""
+    return sum(one.exploratory for entry in findings for one in entry.unknown)
 
 
 def _tone(state: State) -> Tone:
@@ -174,6 +182,7 @@ def _findings(findings: Sequence[ModelFindings]) -> Iterable[str]:
     told = counts_of(findings)
     if sum(told.values()):
         yield _count_line(told)
+        yield from _beside(findings)
         yield from _advice(told)
 
 
@@ -181,6 +190,12 @@ def _advice(told: Mapping[str, int]) -> Iterable[str]:
     """What can be done about open questions."""
     if told["cannot tell"]:
         yield "How many items would tell stands beside each; --size and --limit set how many are measured."
+
+
+def _beside(findings: Sequence[ModelFindings]) -> Iterable[str]:
+    """What the main questions do not count."""
+    if many := _open_beside(findings):
+        yield f"{_plural(many, 'exploratory question')} beside them cannot be told."
 
 
 def _count_line(told: Mapping[str, int]) -> str:

@@ -30,7 +30,8 @@ def model_findings(
         own = [placed for placed in claims if column_of(placed[0]) == name]
         counted = [placed for placed in own if placed[0] not in voids]
         many = {(case.audit, finding.headline) for case, finding in counted}
-        sizes = {key: sum((case.audit, f.headline) == key for case, f in counted) for key in many}
+        tested = [(case.audit, finding.headline) for case, finding in counted if finding.adjusted is not None]
+        sizes = {key: tested.count(key) for key in many}
         views = [_view(case, finding, sizes[case.audit, finding.headline]) for case, finding in counted]
         if own:
             made.append(
@@ -84,7 +85,7 @@ def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
         null=chance_text(drawn) if drawn else "",
         few=few_text(effect) if effect else "",
         sure=sureness(finding, family),
-        size=visible(finding.size),
+        size=visible(finding.amount),
         reason=visible(finding.reason),
         needed=needed_text(finding),
         look=visible(finding.look),

@@ -31,9 +31,9 @@ def estimate_html(estimate: Estimate) -> Markup:
 
 
 def finding_html(finding: Finding) -> Markup:
-    """The statement with its sign, effect, size and what to look at next."""
+    """The statement with its sign, effect, size of what is found, and what to look at next."""
     effect = estimate_html(finding.effect) if finding.effect is not None else Markup("")
-    more = " \u00b7 ".join(visible(text) for text in (finding.size, finding.reason, finding.look) if text)
+    more = " \u00b7 ".join(visible(text) for text in (finding.amount, finding.reason, finding.look) if text)
     sign = SIGNS[finding.verdict]
     return Markup("<div><b>{} {}</b>: {}<br><small>{} {}</small></div>").format(
         sign, finding.verdict, visible(finding.statement), effect, more
