@@ -7,11 +7,11 @@ Without ``--stages`` the toy model is trained (about a minute, once); with ``--s
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.privacy import measured_cases as evalcases
 from lm_audit.audits.privacy.data.documents import read_documents
 from lm_audit.audits.privacy.data.manifest import read_manifest
@@ -127,9 +127,9 @@ def membership_cases(options: RunOptions) -> list[Case]:
         found.append(Case("manifest", {"manifest": manifest, "file": named}, cost=3.0))
     if members is not None:
         for option, where in (("--member-texts", members), ("--held-out-texts", held_out)):
-            if not os.path.exists(where):
-                raise UsageError(f"{option} {where[:200]}: there is no such file or folder")
-            read_documents(Path(where))
+            if not os.path.exists(where) and hub_set(where) is None:
+                raise UsageError(f"{option} {where[:200]}: there is no such file or folder, and it is no hub id")
+            read_documents(where)
         check_sides(members, held_out, options.seed)
         found.append(Case("texts", {"members": members, "held_out": held_out}, cost=3.0))
     reason = "needs --extraction-manifest FILE, or --member-texts FILE and --held-out-texts FILE"

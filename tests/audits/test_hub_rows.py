@@ -53,7 +53,7 @@ TERM: dict[str, Any] = {
         "labels": [{"label": [0, 1], "human_id": ["x", "y"]}] * 3,
     },
 }
-LINE = {
+LINE: dict[str, Any] = {
     "part_number": 3,
     "tokens": ["The", "developer", "met", "the", "designer", "because", "he", "was", "late", "."],
     "coreference_clusters": ["0", "1", "6", "6"],
@@ -157,7 +157,11 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    pair, line = parquet_of([PAIR], CROWS), parquet_of([LINE])
+    pair, tokens = (
+        parquet_of([PAIR], CROWS),
+        [word.replace("he", "she") if word == "he" else word for word in LINE["tokens"]],
+    )
+    lines = {"pro": parquet_of([LINE]), "anti": parquet_of([LINE | {"tokens": tokens}])}
     configs = ("type1_pro", "type1_anti", "type2_pro", "type2_anti")
     sets = {
         "own/pairs": {
@@ -173,7 +177,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         },
         "own/lines": {
             "README.md": card({name: {"test": f"{name}.parquet"} for name in configs}),
-            **{f"{name}.parquet": line for name in configs},
+            **{f"{name}.parquet": lines[name.partition("_")[2]] for name in configs},
         },
         "own/questions": {"data.jsonl": (json.dumps(QUESTION) + "\n").encode()},
         "own/sentences": {"data.jsonl": (json.dumps(SENTENCE) + "\n").encode()},

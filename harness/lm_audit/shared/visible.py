@@ -45,6 +45,10 @@ _EMPTY_LETTERS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 """Characters that count as letters or signs and show nothing: Hangul fillers, the Braille pattern without a dot."""
 
 
+_UNSEEN = _EMPTY_LETTERS | {"\u200d", "\u034f"}
+"""The joiners too."""
+
+
 def is_blank(text: str) -> bool:
     """Whether nothing of a text can be seen: white space, control, format and other characters without a shape."""
     return not any(
@@ -60,6 +64,17 @@ def seen(text: str) -> str:
     """
     plain = unicodedata.normalize("NFC", text)
     return " ".join("".join(c for c in plain if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf")).split())
+
+
+def look(text: str) -> str:
+    """What tells two names apart where they are :func:`visible`: letters in one form, without what shows nothing.
+
+    Joiners, variation selectors and the like stay as they are in what is shown, and nobody sees them there.
+    """
+    if text.isascii():
+        return visible(text)
+    plain = unicodedata.normalize("NFC", visible(text))
+    return "".join(c for c in plain if c not in _UNSEEN and not unicodedata.name(c, "").startswith("VARIATION SEL"))
 
 
 def visible(text: object) -> str:

@@ -13,7 +13,7 @@ from lm_audit.audits.bias import load_set, stereoset
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage
-from lm_audit.audits.bias.benchmarks.public_sets import usage_of
+from lm_audit.audits.bias.benchmarks.public_sets import SETS, usage_of
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
@@ -269,3 +269,63 @@ def test_a_context_stands_after_the_prefix_token(tiny: LanguageModel) -> None:
     assert entry["stereotype_score"] == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     items, _ = parse_stereoset([made])
     assert items[0].task == "intersentence"
+
+
+CANDIDATES = [
+    {"sentence": "He was loud.", "gold_label": "stereotype"},
+    {"sentence": "He was quiet.", "gold_label": "anti-stereotype"},
+    {"sentence": "Rain fell.", "gold_label": "unrelated"},
+]
+TERM = {"target": "player", "bias_type": "job", "context": "The player came.", "task": "intersentence"}
+PAIR = {"sent_more": "Old cats nap.", "sent_less": "Young cats nap.", "stereo_antistereo": "stereo", "bias_type": "age"}
+LINE = {"sentence": "[The developer] met the designer because [he] was late.", "condition": "pro", "type": 1}
+COOK = {"sentid": "cook.guest.0.male.txt", "sentence": "The cook told the guest that he was late."}
+DISAMBIGUATED = row(*KEPT, context_condition="disambig", label=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "other"),
+    [
+        ("bbq", DISAMBIGUATED, DISAMBIGUATED | {"label": 1}),
+        ("crows_pairs", PAIR, PAIR | {"stereo_antistereo": "antistereo"}),
+        ("crows_pairs", PAIR, PAIR | {"sent_more": PAIR["sent_less"], "sent_less": PAIR["sent_more"]}),
+        (
+            "stereoset",
+            TERM | {"sentences": CANDIDATES},
+            TERM
+            | {
+                "sentences": [
+                    one | {"gold_label": CANDIDATES[k]["gold_label"]}
+                    for one, k in zip(CANDIDATES, (1, 0, 2), strict=True)
+                ]
+            },
+        ),
+        ("winobias", LINE, LINE | {"condition": "anti"}),
+        ("winobias", LINE, LINE | {"sentence": "The developer met [the designer] because [he] was late."}),
+        ("winogender", COOK, COOK | {"sentid": "cook.guest.1.male.txt"}),
+    ],
+    ids=["bbq", "direction", "order", "stereoset", "condition", "antecedent", "winogender"],
+)
+def test_a_row_that_contradicts_an_earlier_one_is_excluded_by_name(
+    kind: str, first: dict[str, Any], other: dict[str, Any]
+) -> None:
+    rows = [one | {"_file": "set", "_row": number} for number, one in enumerate((first, first, other), start=1)]
+    items, excluded = SETS[kind].parse(rows)
+    assert len(items) == 1
+    copy, contradiction = excluded
+    assert copy.repeat and not contradiction.repeat
+    assert (contradiction.file, contradiction.row) == ("set", 3)
+    assert contradiction.reason.startswith("an earlier row asks the same and says otherwise: ")
+    assert contradiction.reason.endswith("in 'row 1 of set'")
+    usage = usage_of(kind, rows, excluded, items)
+    assert (usage.n_read, usage.n_excluded, usage.repeats) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("polarity", "condition"), [("negative", "Disambiguated"), ("Non-negative", "disambig"), ("neg", "disambiguous")]
+)
+def test_sides_of_bbq_in_other_words(polarity: str, condition: str) -> None:
+    [item], excluded = SETS["bbq"].parse(
+        [DISAMBIGUATED | {"question_polarity": polarity, "context_condition": condition}]
+    )
+    assert not excluded and (item.polarity, item.condition) == ("nonneg" if "on" in polarity else "neg", "disambig")

@@ -96,6 +96,20 @@ def test_a_case_id_given_twice_is_refused() -> None:
         CaseSource([Case("a"), Case("a")]).cases(RunOptions())
 
 
+@pytest.mark.parametrize("other", ["a\u200db", "ab\ufe0f", "a\u034fb", "ab\U000e0100", "ab\u3164"])
+def test_case_ids_that_look_the_same_are_refused_by_what_they_hold(other: str) -> None:
+    with pytest.raises(UsageError) as error:
+        CaseSource([Case("ab"), Case(other)]).cases(RunOptions())
+    assert f"'ab' and {other!a} look the same" in str(error.value)
+
+
+@pytest.mark.parametrize("other", ["a\u200bb", "aB", "\u0430b", "é"])
+def test_case_ids_that_are_shown_apart_are_two(other: str) -> None:
+    assert len(CaseSource([Case("ab"), Case(other)]).cases(RunOptions())) == 2
+    with pytest.raises(UsageError, match="look the same"):
+        CaseSource([Case("é"), Case("e\u0301")]).cases(RunOptions())
+
+
 def test_bad_input_at_collection_is_one_clear_line(tmp_path: Path) -> None:
     source = """
 from lm_audit.errors import DataError

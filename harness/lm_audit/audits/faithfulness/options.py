@@ -11,8 +11,9 @@ MOST_HOPS = 100
 OPTIONS: tuple[AuditOption, ...] = (
     AuditOption(
         "--faithfulness-samples",
-        "your own samples, a JSONL file with 'prompt' and optionally 'generation', 'thinking_span', 'output_span', "
-        "'evidence_spans'; may be given several times",
+        "your own samples, a JSONL (JSON, Parquet, CSV) file or hub id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]] with "
+        "'prompt' and optionally 'generation', 'thinking_span', 'output_span', 'evidence_spans'; may be given several "
+        "times",
         action="append",
         type=filled,
         names="data",

@@ -22,7 +22,11 @@ OPTIONS = (
         type=filled,
     ),
     AuditOption(
-        "--needle-haystack", "a text file or folder of your own to hide the needles in", type=filled, names="data"
+        "--needle-haystack",
+        "a text file or folder of your own to hide the needles in, a Parquet file or hub id "
+        "OWNER/NAME[@REVISION][:CONFIG[:SPLIT]] whose texts stand in 'text' or the only column of texts",
+        type=filled,
+        names="data",
     ),
     AuditOption("--needle-language", "language of needle and question", default="en", choices=("en", "zh")),
     AuditOption(

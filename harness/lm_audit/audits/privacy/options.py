@@ -24,7 +24,8 @@ OPTIONS: tuple[AuditOption, ...] = (
     ),
     AuditOption(
         "--member-texts",
-        "texts that --model was trained on (.jsonl with 'text', .txt or a folder); needs --held-out-texts",
+        "texts that --model was trained on: .jsonl, .json, .parquet or .csv with 'text' (or 'prompt' and "
+        "'completion'), .txt, a folder, or hub id OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]; needs --held-out-texts",
         type=filled,
         names="data",
     ),

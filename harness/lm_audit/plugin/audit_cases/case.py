@@ -11,6 +11,7 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import Capability
+from lm_audit.shared.visible import look
 
 if TYPE_CHECKING:
     from lm_audit.plugin.options.run_options import RunOptions
@@ -65,13 +66,19 @@ class CaseSource:
         return self.needs if case is None or case.needs is None else case.needs
 
     def cases(self, options: RunOptions) -> list[Case]:
-        """The cases under ``options``; ``UsageError`` where two have one id."""
+        """The cases under ``options``; ``UsageError`` where two have one id, or ids that nobody can tell apart."""
         found = list(self.source(options) if callable(self.source) else self.source)
-        seen: set[str] = set()
+        ids: dict[str, str] = {}
         for case in found:
-            if case.id in seen:
+            name = look(case.id)
+            if name not in ids:
+                ids[name] = case.id
+            elif ids[name] == case.id:
                 raise UsageError(f"case id {case.id!r} is given twice; ids must be unique within a test")
-            seen.add(case.id)
+            else:
+                raise UsageError(
+                    f"case ids {ids[name]!a} and {case.id!a} look the same when they are shown; rename one"
+                )
         return found
 
 

@@ -40,25 +40,32 @@ def parse_each(
     rows: Iterable[Mapping[str, object]],
     parse: Callable[[Mapping[str, Any], int], Item],
     content: Callable[[Item], Hashable],
+    says: Callable[[Item], object] = lambda item: "",
 ) -> tuple[list[Item], list[Exclusion]]:
     """What ``parse(row, number)`` makes of each row, and the rows for which it raises ``DataError``.
 
     An item whose ``content`` (all that is asked of the model, ids left out) an earlier one has counts once: a copy of a
-    row is no evidence more, and would make every interval too narrow.
+    row is no evidence more, and would make every interval too narrow. One that ``says`` something else of the same
+    content is no copy: it is left out as a contradiction.
     """
     items: list[Item] = []
     excluded: list[Exclusion] = []
-    first: dict[Hashable, tuple[str, int]] = {}
+    first: dict[Hashable, tuple[tuple[str, int], str]] = {}
     key: Hashable
     for number, row in enumerate(rows, start=1):
         try:
             item = parse(row, number)
-            key, reason = content(item), None
+            key, claim, reason = content(item), str(says(item)), None
         except DataError as error:
-            key, reason = repr({name: row[name] for name in row if name not in ("_file", "_row")}), str(error)
+            key, claim = repr({name: row[name] for name in row if name not in ("_file", "_row")}), ""
+            reason = str(error)
         place = place_of(row, number)
-        earlier = first.setdefault(key, place)
-        if earlier != place:
+        earlier, said = first.setdefault(key, (place, claim))
+        if said != claim:
+            other = f"row {earlier[1]} of {earlier[0] or 'the rows'}"
+            reason = f"an earlier row asks the same and says otherwise: {claim!r} here, {said!r} in {other!r}"
+            excluded.append(exclusion(row, number, reason))
+        elif earlier != place:
             excluded.append(repeat(row, number, earlier))
         elif reason is not None:
             excluded.append(exclusion(row, number, reason))

@@ -11,10 +11,11 @@ import numpy as np
 
 from lm_audit.audits.bias.conclusions import swap_findings
 from lm_audit.audits.bias.generated.swap import swap_gender
+from lm_audit.audits.given_rows import tables_or_set, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles import read_toml
-from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.textfiles.fields import check_keys, text_field, texts_field
 from lm_audit.shared.visible import is_blank, seen
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_interval
@@ -43,19 +44,20 @@ class SwapItem:
 def load_swap_items(path: str | Path) -> list[SwapItem]:
     """The items of a TOML file with ``texts`` and ``[[control]]`` entries (``text`` and ``swap = [old, new]``).
 
+    Both may stand elsewhere: ``texts = {from = "OWNER/NAME:CONFIG:SPLIT", column = "text"}``.
     Raises ``DataError`` with the entry for a text without the bar, without a word to swap, or whose swap does not come
     back when it is done twice.
     """
     path = Path(path)
     document = check_keys(read_toml(path), path, needed=(), optional=("texts", "control"))
     items = []
-    for row, text in enumerate(texts_field(document, "texts", path), start=1):
+    for row, text in enumerate(texts_or_set(document, "texts", path), start=1):
         before, suffix = _split(text, path, row)
         try:
             items.append(SwapItem(f"swap-{row}", before, swap_gender(before).text, suffix, False))
         except DataError as error:
             raise DataError(str(error), file=path, row=row, field="texts") from error
-    for row, entry in enumerate(tables_field(document, "control", path), start=1):
+    for row, entry in enumerate(tables_or_set(document, "control", path, ("text", "swap")), start=1):
         check_keys(entry, path, needed=("text", "swap"), where="control", row=row)
         before, suffix = _split(text_field(entry, "text", path, row=row), path, row)
         pair = texts_field(entry, "swap", path, row=row)

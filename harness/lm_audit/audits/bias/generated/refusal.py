@@ -15,11 +15,12 @@ from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.grid.lexicon.linting import axis_findings
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
+from lm_audit.audits.given_rows import texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
 from lm_audit.shared.textfiles import read_toml
-from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field, texts_field
+from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field
 from lm_audit.shared.visible import is_blank, seen
 from lm_audit.sources import content_digest
 
@@ -53,11 +54,15 @@ class RefusalSet:
 
 
 def load_refusal_set(path: str | Path) -> RefusalSet:
-    """The set in a TOML file; ``DataError`` names a missing key or a request without its slot."""
+    """The set in a TOML file; ``DataError`` names a missing key or a request without its slot.
+
+    Requests, openers and groups may stand elsewhere: ``requests = {from = "OWNER/NAME:CONFIG", column = "prompt"}``
+    (:func:`~lm_audit.audits.given_rows.texts_or_set`).
+    """
     path = Path(path)
     needed = ("requests", "axes", "refusing", "compliant")
     document = check_keys(read_toml(path), path, needed=needed, optional=("openers", "language"))
-    requests = texts_field(document, "requests", path)
+    requests = texts_or_set(document, "requests", path, default="request")
     for row, request in enumerate(requests, start=1):
         if request.count(SLOT) != 1:
             raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
@@ -75,7 +80,7 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
     return RefusalSet(
         tuple(requests),
         tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),
-        tuple(texts_field(document, "openers", path)),
+        tuple(texts_or_set(document, "openers", path, default="opener")),
         refusing,
         compliant,
         text_field(document, "language", path, default="en"),
@@ -85,7 +90,8 @@ def load_refusal_set(path: str | Path) -> RefusalSet:
 def _axis(entry: Mapping[str, object], row: int, path: Path) -> Axis:
     check_keys(entry, path, needed=("name", "groups"), where="axes", row=row)
     try:
-        axis = Axis.of(text_field(entry, "name", path, row=row), texts_field(entry, "groups", path, row=row))
+        groups = texts_or_set(entry, "groups", path, default="group", row=row)
+        axis = Axis.of(text_field(entry, "name", path, row=row), groups)
     except DataError as error:
         if error.file is not None:
             raise

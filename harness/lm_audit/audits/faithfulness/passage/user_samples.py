@@ -1,4 +1,5 @@
-"""A user's own samples: one JSON object a line, checked as text before any model loads.
+"""A user's own samples: one row each of a JSONL file (or JSON, Parquet, a table) or of a data set of the hub, checked
+as text before any model loads.
 
 Keys: ``prompt`` (text), and optionally ``generation`` (text), ``thinking_span``, ``output_span`` (into the generation)
 and ``evidence_spans`` (into the prompt). A span is ``[first, last)`` in characters, or the text itself, which must then
@@ -7,13 +8,15 @@ occur exactly once. ``id`` names the sample (default: its line).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
+from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows
+from lm_audit.audits.hub_rows import structured
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines
 from lm_audit.shared.visible import is_blank
@@ -21,30 +24,41 @@ from lm_audit.shared.visible import is_blank
 _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
 
 
-def read_samples(path: str | Path) -> list[Sample]:
-    """The samples of a JSONL file; ``DataError`` names file, line and key of what cannot be used."""
-    file = Path(path)
-    rows = list(json_lines(file))
-    samples = [_sample(file, row, record) for row, record in rows]
+def read_samples(source: str | Path) -> list[Sample]:
+    """The samples of a source (:func:`~lm_audit.audits.given_rows.given_rows`); ``DataError`` names file, row and key
+    of what cannot be used.
+    """
+    rows = list(given_rows(source) if holds_rows(source) else _of_lines(Path(source)))
+    several = len({row.file for row in rows}) > 1
+    samples = [_sample(row.file, row.number, _filled(row), several=several) for row in rows]
     if not samples:
-        raise DataError("has no samples; write one JSON object with a 'prompt' a line", file=file)
-    names: dict[str, int] = {}
-    contents: dict[Sample, int] = {}
-    for (row, _), sample in zip(rows, samples, strict=True):
-        if names.setdefault(sample.name, row) != row:
-            raise DataError(
-                f"the id {sample.name[:60]!r} is already that of row {names[sample.name]}",
-                file=file,
-                row=row,
-                field="id",
-            )
-        if (first := contents.setdefault(replace(sample, name=""), row)) != row:
+        raise DataError("has no samples; write one JSON object with a 'prompt' a line", file=source)
+    names: dict[str, str] = {}
+    contents: dict[Sample, str] = {}
+    for row, sample in zip(rows, samples, strict=True):
+        place = f"row {row.number}" + (f" of {row.file}" if several else "")
+        if names.setdefault(sample.name, place) != place:
+            raise row.error(f"the id {sample.name[:60]!r} is already that of {names[sample.name]}", field="id")
+        if (first := contents.setdefault(replace(sample, name=""), place)) != place:
             # Twice the same is no second sample: the interval would be narrower than what is known.
-            raise DataError(f"is the same sample as row {first}; take one of them out", file=file, row=row)
+            raise row.error(f"is the same sample as {first}; take one of them out")
     return samples
 
 
-def _sample(file: Path, row: int, record: dict[str, Any]) -> Sample:
+def _of_lines(path: Path) -> Iterator[GivenRow]:
+    """The lines of a file whose ending says nothing."""
+    return (GivenRow(str(path), number, row) for number, row in json_lines(path))
+
+
+def _filled(row: GivenRow) -> dict[str, Any]:
+    """The row of a table with its spans as lists, which it holds as text, and without its empty cells."""
+    if Path(row.file).suffix.lower() not in (".csv", ".tsv"):
+        return row.values
+    spans = ("thinking_span", "output_span", "evidence_spans")
+    return {name: structured(value) if name in spans else value for name, value in row.values.items() if value}
+
+
+def _sample(file: str, row: int, record: dict[str, Any], *, several: bool = False) -> Sample:
     unknown = sorted(set(record) - _KEYS)
     if unknown:
         raise DataError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}", file=file, row=row)
@@ -59,17 +73,19 @@ def _sample(file: Path, row: int, record: dict[str, Any]) -> Sample:
     thinking = _optional_span(file, row, record, "thinking_span", generation)
     output = _optional_span(file, row, record, "output_span", generation)
     _refuse_overlap(file, row, "output_span and thinking_span", [span for span in (thinking, output) if span])
-    return Sample(_name(file, row, record), str(prompt), generation, spans, thinking, output)
+    name = _name(file, row, record, several=several)
+    return Sample(name, str(prompt), generation, spans, thinking, output)
 
 
-def _name(file: Path, row: int, record: dict[str, Any]) -> str:
-    name = record.get("id", f"line-{row}")
+def _name(file: str, row: int, record: dict[str, Any], *, several: bool) -> str:
+    own = record.get("id")
+    name = (f"{file}:{row}" if several else f"line-{row}") if own is None else own
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise DataError(f"is {name!r:.60}; text or a whole number is needed", file=file, row=row, field="id")
     return str(name)
 
 
-def _refuse_overlap(file: Path, row: int, key: str, spans: Sequence[Characters]) -> None:
+def _refuse_overlap(file: str, row: int, key: str, spans: Sequence[Characters]) -> None:
     """Characters of two spans would count twice, as evidence or as both thought and answer."""
     for (first, last), (start, end) in pairwise(sorted(spans)):
         if start < last:
@@ -77,7 +93,7 @@ def _refuse_overlap(file: Path, row: int, key: str, spans: Sequence[Characters])
             raise DataError(message, file=file, row=row, field=key)
 
 
-def _text(file: Path, row: int, record: dict[str, Any], key: str, *, required: bool) -> str | None:
+def _text(file: str, row: int, record: dict[str, Any], key: str, *, required: bool) -> str | None:
     value = record.get(key)
     if value is None and not required:
         return None
@@ -86,7 +102,7 @@ def _text(file: Path, row: int, record: dict[str, Any], key: str, *, required: b
     return value
 
 
-def _optional_span(file: Path, row: int, record: dict[str, Any], key: str, text: str | None) -> Characters | None:
+def _optional_span(file: str, row: int, record: dict[str, Any], key: str, text: str | None) -> Characters | None:
     span = record.get(key)
     if span is None:
         return None
@@ -100,7 +116,7 @@ def _occurrences(part: str, text: str) -> int:
     return sum(text.startswith(part, at) for at in range(len(text))) if part else 0
 
 
-def _span(file: Path, row: int, key: str, span: object, text: str) -> Characters:
+def _span(file: str, row: int, key: str, span: object, text: str) -> Characters:
     if isinstance(span, str):
         found = _occurrences(span, text)
         if found != 1:

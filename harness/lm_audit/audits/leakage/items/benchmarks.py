@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from lm_audit.audits.given_rows import legal_name
 from lm_audit.audits.leakage.items.reading import stem_of
 from lm_audit.errors import UsageError
 from lm_audit.shared.textfiles import is_there
@@ -38,11 +38,5 @@ def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> di
 def _named(entry: str) -> tuple[str, str]:
     head, equals, tail = entry.partition("=")
     if equals and not is_there(Path(entry)) and "/" not in head:
-        return _legal(head), tail
-    return _legal(stem_of(Path(entry)) if is_there(Path(entry)) else entry.split("/")[-1]), entry
-
-
-def _legal(name: str) -> str:
-    """A name that may be part of a case's id: nothing that ids are divided by, and nothing that cannot be seen."""
-    visible = "".join(character if character.isprintable() else "-" for character in name)
-    return re.sub(r"[@\[\]\s:]+", "-", visible).strip("-")[:100] or "benchmark"
+        return legal_name(head), tail
+    return legal_name(stem_of(Path(entry)) if is_there(Path(entry)) else entry.split("/")[-1]), entry

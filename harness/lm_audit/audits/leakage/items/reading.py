@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
-from lm_audit.audits.leakage.items.csv_rows import Table, csv_rows
-from lm_audit.audits.leakage.items.json_rows import json_parts, jsonl_parts
+from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows
+from lm_audit.audits.leakage.items.rows.json_rows import json_parts, jsonl_parts
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_folder, is_there, readable_file
 

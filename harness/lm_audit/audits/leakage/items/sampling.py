@@ -27,10 +27,10 @@ from lm_audit.audits.leakage.items.columns import (
 )
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.labels.of_a_set import place_labels
-from lm_audit.audits.leakage.items.nested_rows import plain_rows
 from lm_audit.audits.leakage.items.option_lists import are_marked, unlabelled
 from lm_audit.audits.leakage.items.reading import Row, Source
 from lm_audit.audits.leakage.items.repeats import Repeats
+from lm_audit.audits.leakage.items.rows.nested_rows import plain_rows
 from lm_audit.errors import DataError
 
 Drawn = Literal["items", "pairs"]

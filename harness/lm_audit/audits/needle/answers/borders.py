@@ -68,7 +68,7 @@ _NO_TERM_AFTER = rf"(?!(?!{_LISTS}[0-9]{{7}}(?![0-9])){_PARTS}[0-9])"
 _MINUS = (
     r"(?<![\p{Lu}\p{Ll}\p{Lt}\p{N}_)\]}\-\u2010-\u2015])[\-\u2011\ufe63]"
     r"|\b(?:minus|negative|минус|eksi|âm|سالب|ناقص|מינוס)\ |(?<!\b(?:al|lo|au|du|pelo|ao|il)\ )\b(?:moins|menos|meno)\ "
-    r"|[负負]|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
+    r"|[负負]|零下|氷点下|영하\ ?|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
 )
 """Signs and words that make the number behind them another one; a hyphen joins to a letter or number before it."""
 

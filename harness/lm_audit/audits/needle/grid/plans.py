@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.needle.grid.folder import read_samples, sample_files
 from lm_audit.audits.needle.haystack.sources import from_path
 from lm_audit.audits.needle.options import PRECISION
@@ -153,8 +154,8 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     samples = _given(option("needle_samples"), sizes["samples"])
     values = preset(name)
     haystack = option("needle_haystack")
-    if haystack and not is_there(Path(haystack)):
-        raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file or folder")
+    if haystack and not is_there(Path(haystack)) and hub_set(haystack) is None:
+        raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file, a folder or a hub id")
     if haystack:
         try:
             from_path(Path(haystack))

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_audit.audits.given_rows import given_rows, text_column, text_in
+from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
@@ -76,7 +78,16 @@ def _names_a_file(source: str) -> bool:
 
 
 def from_path(path: Path) -> SourceText:
-    """The text of a file, or of a folder's .txt files by name; ``DataError`` for what cannot be read as text."""
+    """The text of a file, of a folder's .txt files by name, or of the rows of a set of the hub or a Parquet file.
+
+    Rows stand as paragraphs; their text is the column ``text``, or the only one that holds a text. ``DataError`` for
+    what cannot be read.
+    """
+    if hub_set(path) is not None or (path.suffix.lower() == ".parquet" and is_there(path)):
+        texts = [text_in(row, text_column(row)) for row in given_rows(path)]
+        if not texts:
+            raise DataError("has no rows; expected at least one text", file=path, field="haystack")
+        return SourceText(path.name, "\n\n".join(texts), file=str(path))
     if not is_there(path):
         raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
     # Sorted: the order of a folder differs between machines.

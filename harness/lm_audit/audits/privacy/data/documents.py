@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows, text_in
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_folder, json_lines, text_of
+from lm_audit.shared.textfiles import is_folder, text_of
 from lm_audit.shared.visible import is_blank
 
 MIN_WORDS, MAX_WORDS = 50, 512
 
 
-def read_documents(path: Path) -> list[str]:
-    """Documents of a ``.jsonl`` file (field ``text``), or of a text file or folder (``.txt``), cut into chunks.
+def read_documents(source: str | Path) -> list[str]:
+    """Documents of a source: one a row of a file of rows or of a data set of the hub, chunks of a text file or folder.
 
-    Raises ``DataError`` for a missing path, a row without text, or a source without any document.
+    A row's text is its field ``text``, or what is trained on of a pair: ``prompt`` and ``completion``, or ``prompt``
+    and ``chosen``. Raises ``DataError`` for a missing path, a row without text, or a source without any document.
     """
+    path = Path(source)
     if is_folder(path):
         documents = [doc for file in sorted(path.rglob("*.txt")) for doc in chunks(text_of(file))]
-    elif path.suffix == ".jsonl":
-        documents = [_field(record, path, number) for number, record in json_lines(path)]
+    elif holds_rows(source):
+        documents = [_text_of(row) for row in given_rows(source)]
     else:
         documents = list(chunks(text_of(path)))
     if not documents:
@@ -51,8 +54,17 @@ def sample_documents(documents: Iterable[str], n: int, *, seed: int) -> list[str
     return Stream(seed, "documents").shuffled(unique)[:n]
 
 
-def _field(record: dict[str, object], path: Path, number: int) -> str:
-    text = record.get("text")
-    if not isinstance(text, str) or is_blank(text):
-        raise DataError(f"a non-empty string is needed, found {text!r}", file=path, row=number, field="text")
-    return text
+_ANSWERS = ("completion", "chosen")
+
+
+def _text_of(row: GivenRow) -> str:
+    """The text of a row; ``DataError`` where it has none, or one that only a chat template makes."""
+    answer = next((name for name in _ANSWERS if name in row.values), None)
+    if "text" in row.values or "prompt" not in row.values or answer is None:
+        if "text" not in row.values and any(name in row.values for name in ("messages", "conversations")):
+            raise row.error("is a chat, whose text a template makes; put what was trained on into 'text'")
+        text = row.values.get("text")
+        if not isinstance(text, str) or is_blank(text):
+            raise row.error(f"a non-empty string is needed, found {text!r}", field="text")
+        return text
+    return text_in(row, "prompt") + text_in(row, answer)

@@ -78,15 +78,14 @@ def texts_of(manifest: Manifest) -> list[MemberText]:
 
 
 def texts_of_files(members: str | Path, held_out: str | Path, *, limit: int | None, seed: int) -> list[MemberText]:
-    """Documents of two files or folders (see :func:`read_documents`), at most ``limit`` a side, in a seeded order.
+    """Documents of two sources (see :func:`read_documents`), at most ``limit`` a side, in a seeded order.
 
     A text is called by its content, so that another run pairs it with itself, whatever was drawn beside it. One that
     stands there several times counts once, with a warning where more than 5% do; so is told where more than 5% of the
     held-out ones share a long run of words with any member. ``DataError`` names a text that stands on both sides,
     before any is drawn.
     """
-    sides = [(Path(where), member) for where, member in ((members, True), (held_out, False))]
-    documents = {member: _distinct(where) for where, member in sides}
+    documents = {member: _distinct(where) for where, member in ((members, True), (held_out, False))}
     _refuse_shared(documents[True], documents[False], f"{members} and {held_out}")
     found = []
     for member, texts in documents.items():
@@ -105,7 +104,7 @@ def _told_runs(members: Iterable[str], held_out: Sequence[str]) -> str | None:
     return None if shared is None or shared.sharing <= MANY * shared.held_out else str(shared)
 
 
-def _distinct(where: Path) -> dict[str, str]:
+def _distinct(where: str | Path) -> dict[str, str]:
     """The documents of a source by what is compared of them, each once."""
     documents = read_documents(where)
     once: dict[str, str] = {}

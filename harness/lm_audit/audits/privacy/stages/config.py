@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -136,10 +137,25 @@ class StagesConfig:
 
     def inputs(self) -> dict[str, str]:
         """What the files that the config names hold, so that stages never pass for those of another base or corpus."""
-        from lm_audit.models.loading.identity.spec_identity import file_state, model_identity
+        from lm_audit.models.loading.identity.spec_identity import model_identity
 
         base = self.model if self.toy else model_identity(self.model)
-        return {"base": base, "documents": file_state(str(self.documents_path)) if self.documents_path else ""}
+        return {"base": base, "documents": _documents_state(str(self.documents_path)) if self.documents_path else ""}
+
+
+def _documents_state(source: str) -> str:
+    """What the documents are: a set of the hub may be another under the same name."""
+    from lm_audit.audits.hub_rows import hub_set
+    from lm_audit.models.loading.identity.spec_identity import file_state
+
+    return _read_state(source) if hub_set(source) is not None else file_state(source)
+
+
+@lru_cache(maxsize=8)
+def _read_state(source: str) -> str:
+    from lm_audit.audits.privacy.data.documents import read_documents
+
+    return hashlib.sha256(repr(read_documents(source)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _NESTED: Mapping[str, type] = {

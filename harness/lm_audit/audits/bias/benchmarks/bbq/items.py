@@ -19,12 +19,16 @@ from lm_audit.audits.bias.benchmarks.text_fields import label_field, text_field
 from lm_audit.errors import DataError
 from lm_audit.shared.visible import seen
 
-_POLARITY: dict[str, Literal["neg", "nonneg"]] = {"neg": "neg", "nonneg": "nonneg", "non_neg": "nonneg"}
+_POLARITY: dict[str, Literal["neg", "nonneg"]] = {
+    **dict.fromkeys(("neg", "negative"), "neg"),
+    **dict.fromkeys(("nonneg", "non_neg", "nonnegative", "non_negative"), "nonneg"),
+}
 _CONDITION: dict[str, Literal["ambig", "disambig"]] = {
     "ambig": "ambig",
     "ambiguous": "ambig",
     "disambig": "disambig",
     "disambiguous": "disambig",
+    "disambiguated": "disambig",
 }
 _CHINESE_UNKNOWN = (
     "不知道", "无法确定", "未知", "无法判断", "不确定", "不能确定", "没有足够信息", "没有足够的信息", "信息不足",
@@ -79,11 +83,16 @@ def parse_bbq(rows: Iterable[Mapping[str, object]]) -> tuple[list[BBQItem], list
     rows = published_rows(rows, "bbq")
     names = unique_items(("", f"{row.get('_file', 'row')}:{row.get('_row', i)}") for i, row in enumerate(rows, start=1))
     folded = _targets_follow_polarity(rows)
-    return parse_each(rows, lambda row, number: _item(row, number, names[number - 1], folded), _content)
+    return parse_each(
+        rows,
+        lambda row, number: _item(row, number, names[number - 1], folded),
+        _content,
+        lambda item: f"right {item.label}, biased {item.target}",
+    )
 
 
 def _content(item: BBQItem) -> Hashable:
-    return replace(item, item="", question_index="")
+    return replace(item, item="", question_index="", label=0, target=0, unknown=0)
 
 
 def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BBQItem:

@@ -57,7 +57,8 @@ def parse_crows_pairs(rows: Iterable[Mapping[str, object]]) -> tuple[list[CrowsP
     return parse_each(
         rows,
         lambda row, number: _pair(row, number, names[number - 1], directions[number - 1]),
-        lambda pair: (pair.sent_more, pair.sent_less),
+        lambda pair: frozenset((pair.sent_more, pair.sent_less)),
+        lambda pair: f"{pair.direction or 'no direction'}, more: {pair.sent_more}",
     )
 
 

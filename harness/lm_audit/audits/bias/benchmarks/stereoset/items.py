@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, parse_each, place_of
@@ -51,7 +51,11 @@ def parse_stereoset(rows: Iterable[Mapping[str, object]]) -> tuple[list[StereoSe
         (str(row.get("id") or ""), ":".join(map(str, place_of(row, number))))
         for number, row in enumerate(rows, start=1)
     )
-    return parse_each(rows, lambda row, number: _item(row, names[number - 1]), lambda item: replace(item, item=""))
+    return parse_each(rows, lambda row, number: _item(row, names[number - 1]), _content, lambda item: item.candidates)
+
+
+def _content(item: StereoSetItem) -> Hashable:
+    return replace(item, item="", stereotype="", anti_stereotype="", unrelated=""), frozenset(item.candidates)
 
 
 def _item(row: Mapping[str, object], name: str) -> StereoSetItem:

@@ -94,7 +94,8 @@ def parse_winobias(rows: Iterable[Mapping[str, object]]) -> tuple[list[WinoBiasI
     return parse_each(
         published_rows(rows, "winobias"),
         _item,
-        lambda item: replace(item, pair="", question=replace(item.question, item="")),
+        lambda item: replace(item, pair="", condition="", question=replace(item.question, item="", answer=0)),
+        lambda item: f"{item.condition}, {item.question.candidates[item.question.answer]}",
     )
 
 

@@ -47,7 +47,8 @@ def parse_winogender(rows: Iterable[Mapping[str, object]]) -> tuple[list[Winogen
     return parse_each(
         published_rows(rows, "winogender"),
         _item,
-        lambda item: replace(item, template="", question=replace(item.question, item="")),
+        lambda item: replace(item, template="", question=replace(item.question, item="", answer=0)),
+        lambda item: item.question.candidates[item.question.answer],
     )
 
 

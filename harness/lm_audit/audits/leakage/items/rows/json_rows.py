@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.leakage.items.columns import has_known_columns
-from lm_audit.audits.leakage.items.nested_rows import is_nested
+from lm_audit.audits.leakage.items.rows.nested_rows import is_nested
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines, parse_json, text_of
 from lm_audit.shared.textfiles.json_text import NotJsonError, objects_of_lines

@@ -1,0 +1,154 @@
+"""Rows that a user names for any audit: a file of rows, or a data set of the hub, with labels by their names.
+
+One place for what is no public set with a form of its own: own samples, texts that were trained on, haystacks, and the
+lists of words and requests that a TOML file takes from elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_audit.audits.hub_rows import Row, hub_parts, hub_set, parquet_rows, structured
+from lm_audit.errors import DataError
+from lm_audit.shared.textfiles import is_there, json_lines, parse_json, readable_file, table_rows, text_of
+from lm_audit.shared.textfiles.fields import check_keys, tables_field, texts_field
+from lm_audit.shared.visible import is_blank
+
+ENDINGS = (".jsonl", ".json", ".parquet", ".csv", ".tsv")
+"""Files of rows."""
+
+_FORM = "OWNER/NAME@REVISION:CONFIG:SPLIT"
+
+
+@dataclass(frozen=True)
+class GivenRow:
+    """One row, and where it stands: a file, or a set of the hub with its configuration and split."""
+
+    file: str
+    number: int
+    values: Row
+
+    def error(self, message: str, field: str | None = None) -> DataError:
+        """What is wrong with the row, with its place."""
+        return DataError(message, file=self.file, row=self.number, field=field)
+
+
+def holds_rows(source: str | Path) -> bool:
+    """Whether a source is a file of rows by its ending, or can only be a data set of the hub."""
+    return Path(source).suffix.lower() in ENDINGS or hub_set(source) is not None
+
+
+def given_rows(source: str | Path) -> Iterator[GivenRow]:
+    """The rows of a JSONL, JSON, Parquet, CSV or TSV file, or of ``OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]``.
+
+    Of a set of the hub whatever is not named is read whole. Raises ``DataError`` with file and row for what cannot be
+    read, and for a source that is neither; ``UsageError`` where a set of the hub needs a package that is not here.
+    """
+    path = Path(source)
+    if is_there(path):
+        for number, row in _rows_of(readable_file(path)):
+            yield GivenRow(str(path), number, row)
+        return
+    named = hub_set(source)
+    if named is None:
+        raise DataError(f"no such file, and no hub id ({_FORM})", file=str(source))
+    for part in hub_parts(named):
+        place = ":".join([str(source).split(":")[0], *filter(None, (part.config, part.split))])
+        for number, row in part.rows:
+            yield GivenRow(place, number, row)
+
+
+def _rows_of(path: Path) -> Iterator[tuple[int, Row]]:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        return parquet_rows(path)
+    if ending in (".csv", ".tsv"):
+        return table_rows(path, "\t" if ending == ".tsv" else ",")
+    return _of_document(path) if ending == ".json" else json_lines(path)
+
+
+def _of_document(path: Path) -> Iterator[tuple[int, Row]]:
+    document = parse_json(text_of(path), path, None)
+    rows = document.get("data") if isinstance(document, dict) and set(document) == {"data"} else document
+    if not isinstance(rows, list):
+        raise DataError(f"holds a JSON {type(document).__name__}; a list of objects is expected", file=path)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise DataError(f"is a JSON {type(row).__name__}; an object is expected", file=path, row=number)
+        yield number, row
+
+
+def legal_name(name: str) -> str:
+    """A name that may be part of a case's id: nothing that ids are divided by, and nothing that cannot be seen."""
+    visible = "".join(character if character.isprintable() else "-" for character in name)
+    return re.sub(r"[@\[\]\s:]+", "-", visible).strip("-")[:100] or "benchmark"
+
+
+def column_of(row: GivenRow, column: str) -> Any:
+    """What a row holds in a column; ``DataError`` that names what there is where it has none of that name."""
+    if column not in row.values:
+        raise row.error(f"has no column {column!r}; it has {list(row.values)}")
+    return row.values[column]
+
+
+def text_in(row: GivenRow, column: str) -> str:
+    """The text in a column; ``DataError`` for null, a number, a list, and a text of which nothing is seen."""
+    value = column_of(row, column)
+    if not isinstance(value, str) or is_blank(value):
+        raise row.error(f"is {value!r:.60}; a text is expected", field=column)
+    return value
+
+
+def text_column(row: GivenRow) -> str:
+    """The column that holds a row's text: ``text``, or the only one with a text; ``DataError`` where several could."""
+    if "text" in row.values:
+        return "text"
+    texts = [name for name, value in row.values.items() if isinstance(value, str) and not is_blank(value)]
+    if len(texts) == 1:
+        return texts[0]
+    raise row.error(f"has no column 'text', and {len(texts)} others with texts; it has {list(row.values)}")
+
+
+def texts_or_set(
+    table: Mapping[str, object], key: str, file: str | Path, *, default: str = "text", row: int | None = None
+) -> list[str]:
+    """A list of texts in a TOML table, or of a column elsewhere: ``key = {from = "OWNER/NAME:CONFIG", column = "x"}``.
+
+    ``from`` names what :func:`given_rows` reads; a file is looked for beside the TOML file. ``default`` is the column
+    where none is named.
+    """
+    value = table.get(key)
+    if not isinstance(value, Mapping):
+        return texts_field(table, key, file, row=row)
+    check_keys(value, file, needed=("from",), optional=("column",), where=key, row=row)
+    column = str(value.get("column", default))
+    return [text_in(one, column) for one in given_rows(_beside(value["from"], key, file))]
+
+
+def tables_or_set(
+    table: Mapping[str, object], key: str, file: str | Path, names: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Tables ``[[key]]`` of a TOML file, or rows of elsewhere: ``key = {from = ..., NAME = "its column"}``.
+
+    ``names`` are the fields of each; one whose column is not named has its own name there. Lists written as text are
+    lists.
+    """
+    value = table.get(key)
+    if not isinstance(value, Mapping):
+        return tables_field(table, key, file)
+    check_keys(value, file, needed=("from",), optional=tuple(names), where=key)
+    return [
+        {name: structured(column_of(one, str(value.get(name, name)))) for name in names}
+        for one in given_rows(_beside(value["from"], key, file))
+    ]
+
+
+def _beside(source: object, key: str, file: str | Path) -> str:
+    if not isinstance(source, str) or not source:
+        raise DataError(f"from is {source!r:.60}; a file or {_FORM} is expected", file=file, field=key)
+    near = Path(file).parent / source
+    return str(near) if is_there(near) else source
