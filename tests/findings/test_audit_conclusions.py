@@ -238,12 +238,10 @@ def test_privacy_names_the_step_that_did_it() -> None:
     assert finding.verdict == "found" and "Base_to_SFT" in finding.statement and "5.47 times" in finding.size
 
 
-def explained(gain: float, n: int = 20) -> Evidence:
-    """Evidence of a method whose deletion score is ``gain`` below that of random orders."""
-    rows = [
-        {"sample": f"needle-{i}", "mas": 0.5 - gain + 0.01 * (i % 5), "mas_random": 0.5, "degenerate": False}
-        for i in range(n)
-    ]
+def explained(gain: float, n: int = 20, *, even: float = 0.6) -> Evidence:
+    """Evidence of a method whose deletion score is ``gain`` below that of random orders; ``even``: of even weights."""
+    references = {"mas_random": 0.5, "mas_uniform": even, "degenerate": False}
+    rows = [{"sample": f"needle-{i}", "mas": 0.5 - gain + 0.01 * (i % 5), **references} for i in range(n)]
     evidence = Evidence("faithfulness")
     record_gain(evidence, rows, "ifr", "token", seed=0)
     return evidence
@@ -251,9 +249,20 @@ def explained(gain: float, n: int = 20) -> Evidence:
 
 def test_faithfulness_says_which_method_beats_random_deletion() -> None:
     assert explained(0.2).findings[0].verdict == "found"
-    assert "ifr explains better than random deletion on needle samples" in explained(0.2).findings[0].statement
+    statement = explained(0.2).findings[0].statement
+    assert "ifr explains better than random deletion and even weights on needle samples" in statement
     assert explained(-0.2).findings[0].verdict == "not found"
     assert explained(0.2, n=2).findings[0].verdict == "cannot tell"
+
+
+def test_a_method_that_even_weights_beat_has_explained_nothing() -> None:
+    evidence = explained(0.2, even=0.25)
+    (finding,) = evidence.findings
+    assert finding.verdict == "not found" and finding.metric == "faithfulness.better_than_even"
+    assert finding.statement.startswith("ifr explains no better than even weights on needle samples")
+    assert (evidence.metrics["faithfulness.better_than_random"].low or 0) > 0
+    # As good as either reference is no better than it.
+    assert explained(0.02, even=0.5).findings[0].verdict == "not found"
 
 
 def test_a_public_set_says_on_which_side() -> None:

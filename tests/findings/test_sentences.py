@@ -90,7 +90,8 @@ def shared(share: float, width: float) -> Iterator[Finding]:
     yield from length_findings(needles, lengths, 0.85)
     yield from cell_findings(needles, 256, 50.0, 0.85)
     gained = Evidence("faithfulness")
-    cells = [{"sample": f"s-{k}", "mas": share, "mas_random": share + k / 1e3, "degenerate": False} for k in range(12)]
+    even = {"mas_uniform": share + 0.02, "degenerate": False}
+    cells = [{"sample": f"s-{k}", "mas": share, "mas_random": share + k / 1e3, **even} for k in range(12)]
     record_gain(gained, cells, "ifr", "token", seed=0)
     yield from gained.findings
 

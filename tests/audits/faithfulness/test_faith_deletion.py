@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lm_audit.audits.faithfulness import DeletionTest, Explainer, deletion_curve
-from lm_audit.audits.faithfulness.audit import Settings, comparison_evidence, method_evidence, score_studies
+from lm_audit.audits.faithfulness.audit import METRICS, Settings, comparison_evidence, method_evidence, score_studies
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, curve_from_scores
@@ -193,8 +193,7 @@ def test_agreement() -> None:
 def test_method_evidence_is_plain_json_with_a_reason_for_every_gap(study: Study, method: str) -> None:
     evidence = method_evidence([study], method, Settings(steps=3))
     assert set(evidence.metrics) == {
-        f"faithfulness.{name}"
-        for name in ("rise", "mas", "rise_ap", "mas_normalised", "recovery", "degenerate_share", "better_than_random")
+        f"faithfulness.{name}" for name in (*METRICS, "degenerate_share", "better_than_random", "better_than_even")
     }
     for estimate in evidence.metrics.values():
         assert estimate.value is not None or estimate.note

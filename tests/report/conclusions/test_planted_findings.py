@@ -37,6 +37,6 @@ def test_an_explanation_of_a_model_that_copies_is_found_to_be_one(tmp_path: Path
         for one in (model, randomised(model, 99, 0))
     )
     assert told(tmp_path / "planted", explained).says(
-        "leave_one_out explains better than random deletion on copy samples"
+        "leave_one_out explains better than random deletion and even weights on copy samples"
     )
     clean(told(tmp_path / "clean", nothing))

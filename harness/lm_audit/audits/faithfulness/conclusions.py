@@ -13,46 +13,73 @@ from lm_audit.stats import Estimate
 MARGIN = 0.05
 """Area under the deletion curve: a smaller gain over random orders does not matter."""
 METRIC = "faithfulness.better_than_random"
+EVEN_METRIC = "faithfulness.better_than_even"
+REFERENCES = {METRIC: "mas_random", EVEN_METRIC: "mas_uniform"}
+"""What a method must beat: orders that chance gave, and weights that are all alike, which MAS rewards."""
 
 
 def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: str, unit: str, seed: int) -> None:
-    """Add the gain of a method over random deletion, paired by sample, and what is concluded from it."""
-    from lm_audit.stats import sign_flip_test
+    """Add the gains of a method over its references, paired by sample, and what is concluded from the smaller one."""
+    gains = {name: _gains(rows, column) for name, column in REFERENCES.items()}
+    for name, values in gains.items():
+        source = MetricSource.column_difference(REFERENCES[name], "mas", {"degenerate": False})
+        evidence.metric(name, _estimate(values, len(rows), seed), source)
+    weaker = min(gains, key=lambda name: sum(gains[name]))
+    samples = ", ".join(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
+    place = f"on {samples} samples, {unit} by {unit}"
+    evidence.finding(_gain(evidence.metrics[weaker], _p(gains, seed), method, place, rows, weaker))
+
+
+def _gains(rows: Sequence[Mapping[str, Any]], column: str) -> list[float]:
+    return [row[column] - row["mas"] for row in rows if not row["degenerate"]]
+
+
+def _estimate(gains: Sequence[float], n: int, seed: int) -> Estimate:
     from lm_audit.stats.means.studentised import studentised_mean
 
-    gains = [row["mas_random"] - row["mas"] for row in rows if not row["degenerate"]]
-    source = MetricSource.column_difference("mas_random", "mas", {"degenerate": False})
     fields: dict[str, Any] = {"better": "higher", "chance": 0.0}
-    p = None
-    if gains:
-        found = studentised_mean(gains, seed=seed)
-        estimate = Estimate.from_json(found.to_json() | fields)
-        p = sign_flip_test(gains, seed=seed).value
-    else:
+    if not gains:
         reason = "every sample is one that deletion cannot judge: deleting everything does not lower the score"
-        estimate = Estimate.not_estimable(reason, n=len(rows), **fields)
-    evidence.metric(METRIC, estimate, source)
-    samples = ", ".join(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
-    evidence.finding(_gain(estimate, p, method, f"on {samples} samples, {unit} by {unit}", rows))
+        return Estimate.not_estimable(reason, n=n, **fields)
+    return Estimate.from_json(studentised_mean(gains, seed=seed).to_json() | fields)
 
 
-def _gain(estimate: Estimate, p: float | None, method: str, place: str, rows: Sequence[Mapping[str, Any]]) -> Finding:
+def _p(gains: Mapping[str, Sequence[float]], seed: int) -> float | None:
+    """Both must be beaten, so the larger p-value counts."""
+    from lm_audit.stats import sign_flip_test
+
+    found = [sign_flip_test(values, seed=seed).value for values in gains.values() if values]
+    return None if not found or None in found else max(p for p in found if p is not None)
+
+
+def _gain(
+    estimate: Estimate,
+    p: float | None,
+    method: str,
+    place: str,
+    rows: Sequence[Mapping[str, Any]],
+    metric: str,
+) -> Finding:
     known = [row for row in rows if not row["degenerate"]]
     size = ""
     if known:
-        own, random = (sum(row[column] for row in known) / len(known) for column in ("mas", "mas_random"))
-        size = f"area under the deletion curve {own:.3g}, of random orders {random:.3g}; lower is better"
+        own, random, even = (
+            sum(row[column] for row in known) / len(known) for column in ("mas", "mas_random", "mas_uniform")
+        )
+        size = f"area under the deletion curve {own:.3g}, of random orders {random:.3g}, of even weights {even:.3g}"
+        size += "; lower is better"
+    than = "random deletion" if metric == METRIC else "even weights"
     return claim(
         f"faithfulness.{method}.{place}",
         estimate,
-        found=f"{method} explains better than random deletion {place}",
-        absent=f"{method} explains no better than random deletion {place}",
-        unknown=f"Whether {method} explains better than random deletion {place} cannot be told",
+        found=f"{method} explains better than random deletion and even weights {place}",
+        absent=f"{method} explains no better than {than} {place}",
+        unknown=f"Whether {method} explains better than {than} {place} cannot be told",
         null=0.0,
         margin=MARGIN,
         side="above",
         p=p,
-        metric=METRIC,
+        metric=metric,
         size=size,
         counted="samples",
         look="the deletion curves beside their references, and the comparison of methods",

@@ -24,6 +24,9 @@ METRICS = (
     M("faithfulness.better_than_random.{method}", "Gain over random deletion, {method}", "", "higher",
       "Deletion score of random orders minus that of {method}, on the same samples: above 0 it is better.",
       range=SIGNED),
+    M("faithfulness.better_than_even", "Gain over even weights", "", "higher",
+      "Deletion score of weights that are all alike minus that of the attribution, on the same samples: above 0 it is "
+      "better.", range=SIGNED),
     M("faithfulness.degenerate_share", "Samples that deletion cannot judge", "share", "lower",
       "Share of samples whose answer does not become less likely even when everything is deleted."),
     M("faithfulness.mas.{method}", "Deletion score (MAS) of {method}", "", "lower",
