@@ -171,6 +171,30 @@ def test_requests_swaps_and_words_of_the_hub(loaded: dict[str, Any]) -> None:
     assert loaded["grid"] == [["kind", "cruel"], ["calm", "nervous"]]
 
 
+def test_hub_ids_are_taken_by_the_options_and_name_the_cases(tmp_path: Path) -> None:
+    texts = [{"text": f"Member number {k} of the old town."} for k in range(4)]
+    others = [{"text": f"Stranger number {k} in a new place."} for k in range(4)]
+    sets = {
+        "own/samples": {"README.md": card({"x": {"test": "x.parquet"}}), "x.parquet": parquet_of([SAMPLE])},
+        "own/members": {"t.parquet": parquet_of([dict(one) for one in texts])},
+        "own/others": {"t.parquet": parquet_of([dict(one) for one in others])},
+    }
+    options = ["--faithfulness-samples=own/samples@main:x:test", "--member-texts=own/members::train"]
+    options += ["--held-out-texts=own/others", "--needle-haystack=own/members@main", "--model=tiny", "-m", "not bias"]
+    with made_hub(sets, tmp_path, "datasets") as hub:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "evals", "--collect-only", "-q", "-p", "no:cacheprovider", *options],
+            env=hub.environment,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "test_comparison[tiny@cpu-samples-main-x-test-token]" in done.stdout
+    assert "test_membership_scores[tiny@cpu-texts]" in done.stdout
+
+
 def test_lists_of_files_beside_the_toml(tmp_path: Path) -> None:
     (tmp_path / "groups.csv").write_text("group\nnurse\nguard\n", encoding="utf-8")
     lines(tmp_path, "requests.jsonl", REQUESTS)

@@ -289,7 +289,7 @@ def read_answer(column: str, value: object, options: Options) -> Readings | None
     if column.strip().lower() in MARKED_COLUMNS:
         marks = marks_of(value, options.texts, options.labels)
         return None if marks is None else of_marks(marks)
-    return readings(value, options.texts, options.labels, options.given)
+    return readings(value, options.texts, options.labels, options.given, options.columns)
 
 
 def rival_readings(column: str, value: object, options: Options) -> Readings | None:

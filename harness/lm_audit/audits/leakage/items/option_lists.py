@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise, takewhile
 from typing import Any
 
-from lm_audit.audits.hub_rows import structured
+from lm_audit.audits.hub_rows import records, structured
 from lm_audit.audits.leakage.items.answers.marks import MARK_FIELDS, ONE_RIGHT, mark_of, marks_of
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
 from lm_audit.audits.leakage.items.item import LETTERS
@@ -30,13 +30,14 @@ class Options:
     """Texts of the options and the set's own names of them (none: empty).
 
     ``given`` are the texts with the labels that were taken off (none: empty), ``marks`` say of each option whether it
-    is right (1) or not (0), where the list of options does.
+    is right (1) or not (0), where the list of options does, ``columns`` are the columns that hold an option each.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     marks: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def stripped(self) -> bool:
@@ -64,9 +65,10 @@ def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceL
     right = marks_of(marks[: len(texts)], texts, ()) or ()
     if columns[0].strip().lower() in ONE_RIGHT and right and sum(right) != 1:
         raise Unusable(f"{columns[0]} marks {sum(right)} options as right; exactly one is")
+    held = tuple(columns[: len(texts)]) if len(columns) > 1 else ()
     if bare is None:
-        return Options(tuple(texts), names, (), right)
-    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right)
+        return Options(tuple(texts), names, (), right, held)
+    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right, held)
 
 
 def _names_taken_off(texts: Sequence[str], bare: Sequence[str]) -> tuple[str, ...]:
@@ -159,8 +161,11 @@ def _shared_field(options: Sequence[Mapping[str, object]], known: Sequence[str])
 
 
 def are_marked(value: object) -> bool:
-    """Whether a cell is a list of records that are options, each with its text and a mark that says if it is right."""
-    value = structured(value)
+    """Whether a cell is a list of records that are options, each with its text and a mark that says if it is right.
+
+    Records may be stored as a dictionary of lists.
+    """
+    value = records(structured(value))
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, Mapping) for one in value):
         return False
     field, marks = _shared_field(value, _TEXT_FIELDS), _shared_field(value, MARK_FIELDS)

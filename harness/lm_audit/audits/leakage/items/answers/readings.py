@@ -56,24 +56,29 @@ SECRET = "secret"
 
 
 def readings(
-    value: object, options: Sequence[str], labels: Sequence[str], given: Sequence[str] = ()
+    value: object,
+    options: Sequence[str],
+    labels: Sequence[str],
+    given: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> dict[str, str] | None:
     """All ways to read an answer; empty where there is none, ``None`` where no way gives an option.
 
     ``value`` is a cell, a list of several right answers, a record of one option, or a list or mapping that says of each
     option whether it is right (0 and 1, true and false); ``labels`` are the set's own names of the options, ``given``
-    their texts with labels that were taken off. Raises :class:`Unusable` for a letter whose words are those of another
-    option, or of none, and for a record that names two.
+    their texts with labels that were taken off, ``columns`` the columns that hold one each ("option_2"). Raises
+    :class:`Unusable` for a letter whose words are those of another option, or of none, and for a record that names two.
     """
     value = _unprinted(value, options)
     if isinstance(value, Mapping) and _RECORD & {str(name).lower() for name in value}:
-        return _of_record(value, options, labels, given)
+        return _of_record(value, options, labels, given, columns)
     marks = marks_of(value, options, labels)
     if marks is not None:
         return of_marks(marks)
     parts = [part for part in _parts(value) if text_of(part).strip()]
     open_parts = [part for part in parts if not _is_hidden(part)]
-    choices = _Choices(options, labels, given)
+    # A column that is called by a number or a letter names no option by that: "2" may be the second or the third.
+    choices = _Choices(options, labels, given, columns if all(len(name) > 2 for name in columns) else ())
     found = [_of_part(part, choices) for part in open_parts]
     if len(found) == 1 and not found[0] and (listed := _LIST.fullmatch(text_of(open_parts[0]).strip())):
         found = [_of_part(part, choices) for part in re.findall(r"[0-9]+", listed.group())]
@@ -94,14 +99,18 @@ _RECORD = {*_TEXTS_OF, *_NAMES_OF}
 
 
 def _of_record(
-    record: Mapping[object, object], options: Sequence[str], labels: Sequence[str], given: Sequence[str]
+    record: Mapping[object, object],
+    options: Sequence[str],
+    labels: Sequence[str],
+    given: Sequence[str],
+    columns: Sequence[str],
 ) -> dict[str, str] | None:
     """The readings of an answer that is a record of the right option: its text, else its label; they must agree."""
     fields = {str(name).lower(): value for name, value in record.items()}
     named = [
         next((fields[name] for name in names if fields.get(name) is not None), None) for names in (_TEXTS_OF, _NAMES_OF)
     ]
-    found = [readings(value, options, labels, given) for value in named if value is not None]
+    found = [readings(value, options, labels, given, columns) for value in named if value is not None]
     if not found or None in found:
         return None
     read = [one for one in found if one is not None]
@@ -112,11 +121,12 @@ def _of_record(
 
 @dataclass(frozen=True)
 class _Choices:
-    """The options of a row, what the set calls them, and their texts with the labels that were taken off."""
+    """The options of a row, what the set calls them, their texts with the labels that were taken off, their columns."""
 
     texts: Sequence[str]
     labels: Sequence[str]
     given: Sequence[str]
+    columns: Sequence[str]
 
 
 def _is_hidden(part: object) -> bool:
@@ -145,7 +155,12 @@ def _of_part(value: object, choices: _Choices) -> dict[str, list[str]]:
     options, labels = choices.texts, choices.labels
     text = text_of(value).strip()
     found: dict[str, list[str]] = {}
-    for form, names in ((LABELS, labels), (TEXTS, options), (TEXTS, choices.given)):
+    for form, names in (
+        (LABELS, labels),
+        (LABELS, choices.columns),
+        (TEXTS, options),
+        (TEXTS, choices.given),
+    ):
         place = None if form in found else _place(text, names)
         if place is not None:
             found[form] = [LETTERS[place]]

@@ -125,13 +125,18 @@ def _are_rows(value: object) -> bool:
 def _named(document: object) -> dict[str, Any]:
     """The parts of an object that holds lists of rows by name; empty where it holds none.
 
-    Beside them may stand what says something of the set (a version, a date), but no list of anything else.
+    Beside them may stand what says something of the set (a version, a date, keywords), but nothing that may be rows.
     """
     if not isinstance(document, dict) or _is_row(document):
         return {}
     parts = {key: value for key, value in document.items() if _are_rows(value) or _named(value)}
     others = [value for key, value in document.items() if key not in parts]
-    return {} if any(isinstance(value, list | dict) and len(value) > len(parts) for value in others) else parts
+    return parts if all(map(_tells_of_the_set, others)) else {}
+
+
+def _tells_of_the_set(value: object) -> bool:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return not any(isinstance(one, list | dict) for one in inner)
 
 
 def _by_id(document: object) -> list[dict[str, Any]] | None:
