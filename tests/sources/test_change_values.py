@@ -109,7 +109,7 @@ def test_all_exchanges_of_few_clusters_are_tried() -> None:
     many = exchanging(2.0 ** np.arange(13), resolution=1e-3)
     assert many.floor == 2 / 2**13 and many.floor / 2 < many.p < many.floor * 2
     assert exchanging(2.0 ** np.arange(20), resolution=1e-3).floor == 1 / 10_001
-    assert exchanging(2.0 ** np.arange(13), resolution=1e-3, slow=True).floor == 1 / 2000
+    assert exchanging(2.0 ** np.arange(20), resolution=1e-5, slow=True).floor == 1 / 10_000
     assert (many.p * 10_001) % 1 == pytest.approx(0, abs=1e-6)
 
 

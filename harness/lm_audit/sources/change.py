@@ -8,12 +8,13 @@ plus or minus t times the standard error of the paired change (:mod:`lm_audit.so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from lm_audit.sources.alike import changed_alike, moved_alike
 from lm_audit.sources.clusters import Clustering, clusterings, sides_of
 from lm_audit.sources.content import OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
@@ -26,7 +27,6 @@ from lm_audit.sources.statistics import STATISTICS, Evaluate
 from lm_audit.sources.swaps import Side, Tested, drawn_test, swap_test, swap_test_of_mean
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import cluster_numbers
 
 Basis = Literal["paired", "two samples"]
 
@@ -159,7 +159,7 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
         return Change(Estimate(value, n=n, method=method), 1.0, 1.0, clusters=clusters, identical=True, **fields)
     spread = spread_of(change(work.plain), found, rough=work.rough, seed=work.seed)
     if len(found) == 1:
-        tested = _exchanged(work, evaluate, a, b, found[0], moved)
+        tested = _stricter(_exchanged(work, evaluate, a, b, found[0], moved), _alike(work, a, b, found))
         method = f"paired, {found[0].count} {'clusters' if source.clusters else 'items'} exchanged; t interval"
     else:
         distance = spread
@@ -167,18 +167,28 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
             distance = spread_of(change(work.tested), found, rough=work.rough, seed=work.seed)
         # With fewer rows or columns the two-way variance is too rough an estimate for its t-test to hold its level.
         known = clusters >= SMALLEST
-        p_of_t = t_p_value(float(change(work.tested)(ones)[0]), distance) if known else math.nan
-        if known and source.statistic == "max_min":
-            from lm_audit.stats.means.disparity import groups_apart
-
-            groups = cluster_numbers([str(group) for group in a.column(source.options["group"])])
-            apart = groups_apart(b.values - a.values, groups, found[0].codes, found[1].codes, seed=work.seed)
-            p_of_t = math.nan if apart is None else max(p_of_t, apart)
-        tested = Tested(p_of_t, 0.0)
+        tested = Tested(math.nan, 0.0)
+        if known:
+            tested = Tested(t_p_value(float(change(work.tested)(ones)[0]), distance), 0.0)
+            tested = _stricter(tested, _alike(work, a, b, found))
         method = f"paired, two-way t of {found[0].count} x {found[1].count} clusters"
     p = tested.p if math.isfinite(tested.p) else None
     difference = interval_of(value, spread, p if work.target is None else None, n=n, method=method)
     return Change(difference, p, tested.floor, clusters=clusters, **_error(spread), **fields)
+
+
+def _alike(work: _Work, a: Units, b: Units, found: Sequence[Clustering]) -> Tested | None:
+    """Of the largest difference between groups also the test that all of them changed alike; of others nothing."""
+    if work.source.statistic != "max_min":
+        return Tested(0.0, 0.0)
+    return changed_alike(work.source, a, b, found, resolution=work.resolution, seed=work.seed)
+
+
+def _stricter(tested: Tested, other: Tested | None) -> Tested:
+    """What both tests show; nothing where the other cannot be made."""
+    if other is None or math.isnan(tested.p):
+        return Tested(math.nan, tested.floor)
+    return Tested(max(tested.p, other.p), max(tested.floor, other.floor))
 
 
 def _labelled(source: MetricSource, a: Units, b: Units) -> Units:
@@ -233,6 +243,8 @@ def _independent(work: _Work, a: Units, b: Units) -> Change | str:
     if len(cut[0]) == len(cut[1]) == 1:
         moved = _relabelled(work, a, b, cut[0][0], cut[1][0])
         tested = Tested(max(moved.p, p if math.isfinite(p) else 0.0), moved.floor)
+    if source.statistic == "max_min":
+        tested = _stricter(tested, moved_alike(source, (a, b), cut, resolution=work.resolution, seed=work.seed))
     method = "two samples, Welch's t on clusters, and their labels permuted"
     known = tested.p if math.isfinite(tested.p) and spread.clusters >= SMALLEST else None
     difference = interval_of(value, spread, known if work.target is None else None, n=len(a) + len(b), method=method)

@@ -87,6 +87,31 @@ def test_a_bootstrap_interval_is_widened_to_students() -> None:
     assert p == pytest.approx(q)
 
 
+def test_a_bootstrap_interval_of_nobody_knows_how_many_values_is_taken_as_it_is() -> None:
+    a, b = (Estimate(v, v - 0.5, v + 0.5, method="BCa bootstrap") for v in (0.0, 1.0))
+    difference, _ = difference_of(a, b)
+    assert (difference.low, difference.high) == pytest.approx((1 - math.sqrt(0.5), 1 + math.sqrt(0.5)))
+
+
+def test_the_change_says_its_unit_its_confidence_and_where_it_is_from() -> None:
+    a, b = (mean(value, 1.0, 40, unit="nats", confidence=0.9) for value in (0.0, 0.5))
+    difference, p = difference_of(a, b)
+    assert p is not None
+    assert (difference.unit, difference.confidence, difference.method) == ("nats", 0.9, "from the two intervals")
+    plain, none = difference_of(a, replace(b, low=None, high=None))
+    assert (plain.value, plain.unit, plain.method, none) == (0.5, "nats", "difference", None)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.95, 0.9), (0.9, 0.95), (None, None), (0.95, None)])
+def test_intervals_of_two_confidences_or_of_none_are_not_held_against_each_other(
+    first: float | None, second: float | None
+) -> None:
+    a, b = mean(0.0, 1.0, 40, confidence=first), mean(3.0, 1.0, 40, confidence=second)
+    difference, p = difference_of(a, b)
+    assert p is None and difference.low is None
+    assert difference.note == "the runs hold neither the rows behind this metric nor two intervals of one confidence"
+
+
 @pytest.mark.parametrize(
     ("estimate", "units"),
     [
@@ -171,3 +196,52 @@ def test_the_note_says_why_rows_could_not_be_used(tmp_path: Path) -> None:
     none = changed(tmp_path / "2", a, replace(b, low=None, high=None), source)
     told = str(none.difference.note)
     assert none.basis == "none" and none.p is None and "absent" in told and "; the runs hold neither" in told
+
+
+def rows_of(values: list[float]) -> list[dict[str, Any]]:
+    return [{"item": f"i{k}", "v": value} for k, value in enumerate(values)]
+
+
+def paired(
+    tmp_path: Path, shift: float, sources: tuple[MetricSource, MetricSource], unit: str | None = "nats"
+) -> MetricChange:
+    """A metric whose items moved by ``shift``, a little more or less each."""
+    base = [0.1 * k for k in range(12)]
+    both = (base, [value + shift + 0.01 * (-1) ** k for k, value in enumerate(base)])
+    runs = []
+    for name, values, source in zip("ab", both, sources, strict=True):
+        metric = Estimate(sum(values) / 12, n=12, better="lower", unit=unit)
+        case = MadeCase(CASE, "bias", "m", metrics={"bias.x": metric}, sources={"bias.x": source}, rows=rows_of(values))
+        runs.append(read_run(write_run(tmp_path / name, [case])))
+    (change,) = compare_runs(*runs).changes
+    return change
+
+
+def test_what_is_of_no_consequence_is_the_smaller_of_what_two_runs_say_and_is_told(tmp_path: Path) -> None:
+    stricter, looser = (MetricSource.mean("v", margin=margin) for margin in (0.03, 0.5))
+    plain = MetricSource.mean("v")
+    for name, sources, margin, same in (
+        ("both", (looser, stricter), 0.03, False),
+        ("turned", (stricter, looser), 0.03, False),
+        ("one", (plain, looser), 0.5, True),
+        ("none", (plain, plain), None, False),
+    ):
+        change = paired(tmp_path / name, 0.1, sources)
+        assert (change.basis, change.margin, change.equivalent) == ("paired", margin, same)
+        assert change.difference.unit == "nats" and change.difference.value == pytest.approx(0.1)
+
+
+def test_a_metric_that_two_runs_make_differently_is_compared_by_its_intervals_and_says_why(tmp_path: Path) -> None:
+    change = paired(tmp_path, 0.1, (MetricSource.mean("v"), MetricSource("median", "v")))
+    assert change.basis == "none"
+    assert str(change.difference.note).startswith(
+        "the runs make this metric from different rows or by different statistics; "
+    )
+
+
+def test_what_is_not_compared_has_no_difference_and_says_why(tmp_path: Path) -> None:
+    gone = changed(tmp_path / "1", mean(0.5, 0.2, 40), Estimate.not_estimable("no item is left"))
+    assert (gone.difference.value, gone.difference.note) == (None, "no value in one of the runs")
+    other = changed(tmp_path / "2", mean(0.5, 0.2, 40, unit="nats"), mean(0.5, 0.2, 40, unit="bits"))
+    assert (other.difference.value, other.difference.note) == (None, "other units: nats and bits")
+    assert other.refused == "other units: nats and bits"

@@ -29,7 +29,7 @@ def difference_of(a: Estimate, b: Estimate) -> tuple[Estimate, float | None]:
     if reason:
         return Estimate(d, method="difference", note=reason, unit=a.unit), None
     low = d - math.hypot(*_halves(b, a))
-    high = d + math.hypot(*_halves(a, b)[::-1])
+    high = d + math.hypot(*_halves(a, b))
     made = Estimate(d, low, high, confidence=a.confidence, method="from the two intervals", unit=a.unit)
     return made, _p_value(a, b)
 
@@ -66,7 +66,7 @@ def _halves(down: Estimate, up: Estimate) -> tuple[float, float]:
 def _widened(estimate: Estimate) -> float:
     """Student's quantile over the normal one, and n - 1 for n, for intervals of a bootstrap; else 1."""
     n = units_behind(estimate)
-    if "bootstrap" not in estimate.method or n is None or n < 2:
+    if "bootstrap" not in estimate.method or n is None:
         return 1.0
     from scipy.special import ndtri, stdtrit
 
@@ -98,5 +98,5 @@ def _p_value(a: Estimate, b: Estimate) -> float:
 def _degrees(parts: tuple[float, float], counts: tuple[int | None, int | None]) -> float:
     """Welch's degrees of freedom from the two halves."""
     whole = math.hypot(*parts)
-    below = sum((part / whole) ** 4 / (n - 1) for part, n in zip(parts, counts, strict=True) if n is not None and n > 1)
+    below = sum((part / whole) ** 4 / (n - 1) for part, n in zip(parts, counts, strict=True) if n is not None)
     return 1 / below if below > 0 else 1e6

@@ -70,16 +70,21 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
     return Disparity(estimate, p_value(reached, n=size, method=METHOD), _chance(cells, seed))
 
 
-def max_min_p(values: ArrayLike, *, seed: int) -> float | None:
-    """The p-value of :func:`max_min_disparity` alone, at a tenth of its cost; None where it has none."""
+def max_min_p(values: ArrayLike, *, seed: int, draws: int = _DRAWS) -> float | None:
+    """The p-value of :func:`max_min_disparity` alone, at a tenth of its cost; None where it has none.
+
+    It is no smaller than 1 / (1 + ``draws``).
+    """
     cells = finite_table(values)
     if isinstance(cells, str) or cells.ndim != 3 or len(cells) < 2 or min(cells.shape[1:]) < FEWEST_LEVELS:
         return None
-    null = np.ptp(mean_errors(cells, _DRAWS, seed), axis=1)
+    null = np.ptp(mean_errors(cells, draws, seed), axis=1)
     return _reached(float(np.ptp(cells.mean(axis=(1, 2)))), null, _slack(cells))
 
 
-def groups_apart(values: Array, groups: Integers, rows: Integers, columns: Integers, *, seed: int) -> float | None:
+def groups_apart(
+    values: Array, groups: Integers, rows: Integers, columns: Integers, *, seed: int, draws: int = _DRAWS
+) -> float | None:
     """:func:`max_min_p` of ``values`` (n,) in the cells that three numbers each, 0, 1, ..., name: some may be missing.
 
     Of rows and columns, only those that every group has whole; ``None`` where fewer than 6 are left. Of the changes of
@@ -95,7 +100,7 @@ def groups_apart(values: Array, groups: Integers, rows: Integers, columns: Integ
             table = np.delete(table, int(by_row.argmax()), axis=1)
         else:
             table = np.delete(table, int(by_column.argmax()), axis=2)
-    return max_min_p(table, seed=seed)
+    return max_min_p(table, seed=seed, draws=draws)
 
 
 def _slack(cells: Array) -> float:
