@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.audits.metric_info import metric_info
+from lm_audit.cli import main
 from lm_audit.evidence import Evidence
 from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.runstore import CaseRecord, Run, read_rows, read_run
@@ -26,12 +28,13 @@ SETS = {
     "winogender": "winogender/all_sentences.tsv",
 }
 
+DATA = [f"--data={name}={SHARED / 'data' / 'bias' / path}" for name, path in SETS.items() if SHARED.exists()]
+NEEDLE = ["--needle-lengths", "420,500", "--needle-depths", "3"]  # what fits into tiny's window
+
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
     reports = tmp_path_factory.mktemp("reports")
-    data = [f"--data={name}={SHARED / 'data' / 'bias' / path}" for name, path in SETS.items() if SHARED.exists()]
-    needle = ["--needle-lengths", "420,500", "--needle-depths", "3"]  # what fits into tiny's window
     command = [
         sys.executable,
         "-m",
@@ -45,7 +48,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "-p",
         "no:cacheprovider",
     ]
-    command += ["--reports", str(reports), *needle, *data]
+    command += ["--reports", str(reports), *NEEDLE, *DATA]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     (ledger,) = reports.glob("*/ledger")
@@ -120,3 +123,22 @@ def test_every_value_lies_in_the_range_of_its_metric(smoke: Run) -> None:
                 low, high = info.limits
                 beyond += [] if low - 1e-9 <= estimate.value <= high + 1e-9 else [f"{name}: {estimate.value}"]
     assert beyond == []
+
+
+@pytest.mark.slow
+def test_the_plan_knows_every_headline_and_what_will_stand_behind_it(
+    smoke: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["plan", "--json", "--size", "smoke", "--model", "tiny", *NEEDLE, *DATA]) == 0
+    planned = {(entry["case_id"], entry["metric"]): entry for entry in json.loads(capsys.readouterr().out)}
+    unplanned, otherwise = [], []
+    for case in (case for case in smoke.cases if not case.is_control and case.last.headline):
+        metric = str(case.last.headline)
+        entry = planned.get((case.case_id, metric)) or planned.get((case.case_id, f"{metric.rpartition('.')[0]}.*"))
+        behind = case.last.metrics[metric].units
+        if entry is None:
+            unplanned.append(f"{case.case_id}: {metric}")
+        elif None not in (entry["units"], behind) and entry["no_verdict"] is None and entry["units"] != behind:
+            otherwise.append(f"{case.case_id}: {metric}: {entry['units']} planned, {behind} measured")
+    assert (unplanned, otherwise) == ([], [])

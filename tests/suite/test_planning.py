@@ -99,6 +99,78 @@ def test_files_that_were_not_drawn_keep_a_limit_from_being_met() -> None:
     assert words == ["undecided", "met"]
 
 
+@pytest.mark.parametrize(
+    ("test", "metric", "high"),
+    [
+        ("test_completion", "leakage.completion.edit_similarity", 0.1),
+        ("test_completion", "leakage.completion.exact", 0.2),
+        ("test_text_likelihood", "leakage.ngram_accuracy", 0.1),
+        ("test_memorisation", "leakage.hits.*", 0.1),
+    ],
+)
+def test_similarities_and_hits_over_files_count_in_the_files_that_were_not_drawn(
+    test: str, metric: str, high: float, tmp_path: Path
+) -> None:
+    """Of 8 files without a hit a share may be 0.37: the plan's border of what can be met is the interval's."""
+    from lm_audit.audits.leakage.averages import Kind, mean_of
+    from lm_audit.audits.leakage.planning import designs
+
+    for k in range(8):
+        rows = [f"Which is {k * n}?,one {k},two {n},three,four,A" for n in range(2)]
+        (tmp_path / f"file{k}.csv").write_text("question,A,B,C,D,answer\n" + "\n".join(rows) + "\n")
+    (design,) = (one for one in designs(test, {"source": str(tmp_path)}, Options()) if one.metric == metric)
+    assert (design.units, design.counted) == (8, "files (of 16 questions)")
+    gate = Gate("m", high=high)
+    needed = units_needed(design, gate)
+    assert needed is not None and "can be missed but never met" in (cannot_decide(design, gate) or "")
+    words = []
+    for files in (needed - 2, needed + 2):
+        kind: Kind = "counts" if design.kind == "share" else "values"
+        values = np.zeros(2 * files) if kind == "counts" else np.random.default_rng(files).uniform(0, 1e-4, 2 * files)
+        names = [f"f{k // 2}" for k in range(2 * files)]
+        found = mean_of(values, names, unit="", seed=0, kind=kind, limits=(0.0, 1.0), unseen=(0.0, 1.0))
+        words.append(judge(gate, found).word)
+    assert words == ["undecided", "met"]
+
+
+class Options:
+    """What a plan asks for, as by default."""
+
+    size = "standard"
+    seed = 0
+    thinking_tokens = 0
+    tokenizer = None
+    context = None
+
+    def items(self, of_size: int | None, own: int | None = None) -> int | None:
+        """The size's own number."""
+        return of_size
+
+    def option(self, name: str) -> object:
+        """None is given."""
+        return None
+
+
+def test_exposure_has_as_many_members_as_its_tier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """15 members of three tiers: none of the tiers has the 8 from which on there is an interval."""
+    monkeypatch.chdir(ROOT)
+    told = plan(capsys, "-m", "privacy", "-k", "exposure")
+    for times in (1, 4, 16):
+        assert f"privacy.exposure.r{times}: test_stage, 4 cases" in told
+        assert f"5 members of the tier r{times} of the 8 from which on its interval covers" in told
+
+
+def test_a_gap_in_percentage_points_has_limits_in_percentage_points() -> None:
+    from lm_audit.audits.bias.planning import _public
+
+    design = _public("winobias", 30)
+    for high in (5.0, 20.0):
+        assert cannot_decide(design, Gate("m", low=-high, high=high)) is None
+    assert _public("winogender", 30).metric == "bias.winogender_flip_rate"
+
+
 def test_hits_of_a_few_questions_cannot_meet_a_limit_below_what_none_would_show(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_audit.audits.design import Design, PlanOptions
+from lm_audit.audits.design import Design, Kind, PlanOptions
 from lm_audit.audits.leakage.averages import FEWEST_FILES
 from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS
 from lm_audit.audits.leakage.items.loading import cached_benchmark
@@ -22,12 +22,43 @@ HEADLINES: Mapping[str, tuple[str, Mapping[str, int], Drawn]] = {
     "test_memorisation": ("leakage.order_effect.logprob", LIMITS, "items"),
     "test_option_order": ("leakage.option_order.place", HEAVY_LIMITS, "items"),
     "test_completion": ("leakage.completion.edit_similarity", HEAVY_LIMITS, "items"),
+    "test_text_likelihood": ("leakage.ngram_accuracy", LIMITS, "items"),
     "test_row_order": ("leakage.row_order.swap_gain", ROW_LIMITS, "pairs"),
 }
+
+UNITS: Mapping[str, str] = {
+    "test_memorisation": "nats a byte",
+    "test_option_order": "share of other orders",
+    "test_completion": "edit similarity",
+    "test_text_likelihood": "share of places",
+    "test_row_order": "nats a pair",
+}
+
+CHANCES: Mapping[str, float] = {"test_memorisation": 0.0, "test_option_order": 0.5, "test_row_order": 0.0}
+"""What chance gives, where that is known before it is measured."""
+
+HITS: Mapping[str, Mapping[str, float]] = {
+    "test_memorisation": {"leakage.hits.*": 0.0, "leakage.order_effect.hits": -1.0},
+    "test_completion": {"leakage.completion.exact": 0.0, "leakage.completion.near_copy": 0.0},
+}
+"""Metrics of hits beside the headlines, with the least that they can be."""
+
+BOUNDED = ("test_option_order", "test_completion", "test_text_likelihood")
+"""Tests whose headline lies between 0 and 1."""
+
+REACHES: Mapping[str, float] = {
+    "test_memorisation": ORDER_EFFECT_REACH,
+    "test_completion": 1.0,
+    "test_text_likelihood": 1.0,
+}
+"""How far the mean of a file that was not drawn may lie, for which the intervals over files allow."""
 
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
     """Designs by test function; see :mod:`lm_audit.audits.design`."""
+    if test == "test_benchmark_overview":
+        yield Design("leakage.benchmarks_found", "test", len(params["sources"]), "benchmarks", headline=True,
+                     never="a count of benchmarks has no interval")  # fmt: skip
     if test not in HEADLINES:
         return
     metric, limits, drawn = HEADLINES[test]
@@ -45,9 +76,13 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         counted, units, fewest = f"files (of {len(items)} questions)", files, FEWEST_FILES
     else:
         counted, units, fewest = f"questions of {files} files", len(items), None
-    unit = "nats a byte" if test == "test_memorisation" else ""
     sd = ORDER_EFFECT_SD if test == "test_memorisation" and fewest is None else None
-    reach = ORDER_EFFECT_REACH if test == "test_memorisation" and fewest is not None else None
-    yield Design(
-        metric, "mean", units, counted, sd=sd, unit=unit, chance=0.0, fewest=fewest, headline=True, reach=reach
-    )
+    reach = None if fewest is None else REACHES.get(test)
+    low, high = (0.0, 1.0) if test in BOUNDED else (None, None)
+    fields: dict[str, Any] = {"counted": counted, "fewest": fewest, "low": low, "high": high, "reach": reach}
+    yield Design(metric, "mean", units, sd=sd, unit=UNITS[test], chance=CHANCES.get(test), headline=True, **fields)
+    for name, least in HITS.get(test, {}).items():
+        # Of files without a hit the interval has Clopper and Pearson's limit, as a share of them has.
+        kind: Kind = "share" if least == 0.0 else "mean"
+        hits = fields | {"low": least, "high": 1.0, "reach": None if fewest is None else 1.0}
+        yield Design(name, kind, units, unit="share of options", chance=None if kind == "share" else 0.0, **hits)

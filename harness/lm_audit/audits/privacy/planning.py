@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -25,17 +27,40 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
                      headline=True)  # fmt: skip
         yield Design("privacy.tpr_at_*", "share", members, "members", low=0.0, high=1.0)
     elif family == "exposure":
-        yield Design("privacy.exposure*", "mean", members, "members, or fewer of one tier", unit="bits", headline=True)
+        for times, count in _tiers(options, members).items():
+            yield Design(f"privacy.exposure.r{times}", "mean", count, f"members of the tier r{times}",
+                         low=0.0, high=math.log2(twins + 1), unit="bits", headline=True)  # fmt: skip
     elif family == "extraction":
         yield Design(
             "privacy.extraction.member.*", "share", members, "members", low=0.0, high=1.0, fewest=1, headline=True
         )
         yield Design("privacy.extraction.sampled", "share", members, "members", low=0.0, high=1.0)
+    elif family == "stress":
+        yield Design("privacy.stability", "mean", members, "members", low=-1.0, high=1.0, headline=True)
+    elif family == "source":
+        yield Design("privacy.source.MIA_Gap", "test", members, "members", headline=True,
+                     never="the figures of the source have no interval")  # fmt: skip
     elif family == "epsilon":
         never = None if coins else "members were not chosen by coins: no bound follows from them"
         yield Design(
             "privacy.epsilon*", "bound", members + twins, "canaries", fewest=1, low=0.0, never=never, headline=True
         )
+
+
+def _tiers(options: PlanOptions, members: int) -> Mapping[int, int]:
+    """Members by how often they were repeated; a limit leaves of each tier about its share."""
+    if options.option("stages"):
+        from lm_audit.audits.privacy.data.manifest import read_manifest
+
+        found = Counter(canary.repetitions for canary in read_manifest(Path(str(options.option("manifest")))).members)
+    else:
+        from lm_audit.audits.privacy.stages.config import StagesConfig
+
+        config = StagesConfig(seed=options.seed)
+        levels = config.repetitions[:1] if config.assignment == "coins" else config.repetitions
+        found = Counter(levels[number % len(levels)] for number in range(config.members))
+    every = sum(found.values())
+    return {times: count * members // every for times, count in sorted(found.items())}
 
 
 def _canaries(options: PlanOptions) -> tuple[int, int, bool]:
