@@ -71,12 +71,19 @@ GROUPS = {
         ),
     ),
     "changes": Group(
-        ("sources/change.py", "sources/limits.py", "sources/moved.py", "sources/swaps.py"),
+        (
+            "sources/exchanges/alike.py",
+            "sources/change.py",
+            "sources/limits.py",
+            "sources/moved.py",
+            "sources/exchanges/swaps.py",
+        ),
         (
             "tests/sources/test_change_values.py",
             "tests/sources/test_changes_of_rounding.py",
             "tests/sources/test_two_samples.py",
             "tests/sources/test_paired_statistics.py",
+            "tests/sources/test_groups_alike.py",
         ),
     ),
     "remarks": Group(

@@ -12,10 +12,10 @@ from scipy.stats import norm, t, ttest_ind, ttest_rel
 from lm_audit.sources import MetricSource, register_statistic
 from lm_audit.sources.change import Change, _error, _sum, change_between
 from lm_audit.sources.content import OtherData
+from lm_audit.sources.exchanges.swaps import Side, _errors, draws_for, swap_test, swap_test_of_mean
 from lm_audit.sources.limits import interval_of, t_p_value
 from lm_audit.sources.moved import _spread
 from lm_audit.sources.spread import Spread
-from lm_audit.sources.swaps import Side, _errors, draws_for, swap_test, swap_test_of_mean
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_audit.sources import MetricSource, swaps
-from lm_audit.sources.alike import changed_alike
+from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.clusters import clusterings
+from lm_audit.sources.exchanges import swaps
+from lm_audit.sources.exchanges.alike import changed_alike
 from lm_audit.sources.units import RowTable, Units, units_of
 from tests.present import present
 

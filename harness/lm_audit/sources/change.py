@@ -1,8 +1,8 @@
 """How a metric changed from one run to another, from the rows of both.
 
 Paired wherever the runs hold the same units: an exact test that exchanges the runs within clusters
-(:mod:`lm_audit.sources.swaps`), or for two crossed factors a t-test on the two-way variance; the interval is the change
-plus or minus t times the standard error of the paired change (:mod:`lm_audit.sources.spread`).
+(:mod:`lm_audit.sources.exchanges.swaps`), or for two crossed factors a t-test on the two-way variance; the interval is
+the change plus or minus t times the standard error of the paired change (:mod:`lm_audit.sources.spread`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lm_audit.sources.alike import changed_alike, moved_alike
 from lm_audit.sources.clusters import Clustering, clusterings, sides_of
 from lm_audit.sources.content import OtherData, differing
 from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.exchanges.alike import changed_alike, moved_alike
+from lm_audit.sources.exchanges.swaps import Side, Tested, drawn_test, swap_test, swap_test_of_mean
 from lm_audit.sources.functions import weighted_form
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
 from lm_audit.sources.moved import ROUNDED, by_arithmetic_alone, moved_units, rounding_of
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import ROUGH, Spread, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
-from lm_audit.sources.swaps import Side, Tested, drawn_test, swap_test, swap_test_of_mean
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
 from lm_audit.stats.estimate import Estimate
 

@@ -262,3 +262,44 @@ def test_a_p_value_of_exactly_0_is_the_surest_of_all() -> None:
     """Of very many items an exact test can give it."""
     (found,) = adjusted([change(p=0.0, decided=True)])
     assert found.adjusted == 0.0 and found.direction == "worse"
+
+
+def test_a_lost_verdict_is_found_behind_cases_that_lost_none() -> None:
+    """What was never measured, was not selected, never ended or was skipped hides nothing that comes after it."""
+    before = run_of(
+        case("never", "x.a", value=None),
+        case("unselected", "x.a"),
+        case("unended", "x.a"),
+        case("skipped", "x.a"),
+        case("broke", "x.a"),
+        case("lost", "x.a"),
+    )
+    after = run_of(
+        case("never", "x.a", value=None),
+        case("skipped", outcome="skipped"),
+        case("broke", outcome="error"),
+        case("lost", "x.a", value=None),
+        planned=("unended",),
+    )
+    assert [(one.case_id, one.kind) for one in compare_runs(before, after).unmeasured] == [
+        ("unended", "broke"),
+        ("broke", "broke"),
+        ("lost", "without"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "why"),
+    [
+        (("x.a",), "x.a: not recorded"),
+        (("x.a", "x.b"), "x.a: not recorded (and 1 more)"),
+        (("x.a", "x.b", "x.c"), "x.a: not recorded (and 2 more)"),
+    ],
+)
+def test_of_several_metrics_that_decided_a_case_the_first_is_named_and_the_others_counted(
+    lost: tuple[str, ...], why: str
+) -> None:
+    names = ("x.a", "x.b", "x.c", "x.d")
+    after = case("c", *(name for name in names if name not in lost))
+    (one,) = compare_runs(run_of(case("c", *names)), run_of(after)).unmeasured
+    assert one.why == why

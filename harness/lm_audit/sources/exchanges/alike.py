@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lm_audit.sources.clusters import Clustering
+from lm_audit.sources.exchanges.swaps import FEW, FIRST_DRAWS, Tested, drawn_test, draws_for
 from lm_audit.sources.record import MetricSource
-from lm_audit.sources.swaps import FEW, FIRST_DRAWS, Tested, drawn_test, draws_for
 from lm_audit.sources.units import Floats, Integers, Units
 from lm_audit.stats.inputs import cluster_numbers
 
@@ -69,7 +69,8 @@ def _dealt(changes: Floats, groups: Integers, codes: Integers, *, resolution: fl
         keys = rng.random((len(draws), len(places)))
         chosen = np.lexsort((keys, np.broadcast_to(blocks, keys.shape)), axis=1)
         chosen = np.where(draws > 0, chosen, np.arange(len(places)))
-        return np.ptp((sums[chosen] @ member) / (counts[chosen] @ member), axis=1)
+        apart: Floats = np.ptp((sums[chosen] @ member) / (counts[chosen] @ member), axis=1)
+        return apart
 
     return drawn_test(
         spread,
