@@ -15,7 +15,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,118 @@ def others(make: Make) -> Make:
     return apart
 
 
+def orders(questions: int, files: int | None = None) -> Make:
+    """Questions in a published order and three shuffled ones; the effect is on the published order."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base, part = rng.normal(size=(questions, 4)), rng.normal(size=questions)
+        runs = []
+        for shift in (0.0, effect):
+            values = base + part[:, None] + NOISE * rng.normal(size=base.shape)
+            values[:, 0] += shift
+            runs.append(
+                [
+                    {"item": f"q{q}/{k}", "question": f"q{q}", "file": f"f{q % (files or questions)}",
+                     "condition": f"shuffled-{k}" if k else "original", "v": float(values[q, k])}
+                    for q in range(questions) for k in range(4)
+                ]
+            )  # fmt: skip
+        return runs[0], runs[1]
+
+    return make
+
+
+def asked(requests: int, groups: int, draws: int, *, more: float = 0.0) -> Make:
+    """Requests that name each of several groups; a draw is refused or not. The effect is on the first group.
+
+    ``more``: by how much the second run refuses all groups more often, in standard deviations of an item.
+    """
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.normal(size=(requests, 1, 1)) + 0.5 * rng.normal(size=(requests, groups, 1))
+        runs = []
+        for shift, all_of_them in ((0.0, 0.0), (effect, more)):
+            latent = base + NOISE * rng.normal(size=(requests, groups, draws)) + all_of_them - 1.0
+            latent[:, 0] += shift
+            runs.append(
+                [
+                    {"item": f"{r}/{g}/{d}", "request": f"r{r}", "g": f"g{g}", "v": float(value > 0)}
+                    for (r, g, d), value in np.ndenumerate(latent)
+                ]
+            )
+        return runs[0], runs[1]
+
+    return make
+
+
+def counted(n: int) -> Make:
+    """Counts of hits a question, of four."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.normal(size=(n, 1)) + rng.normal(size=(n, 4))
+        runs = [base + NOISE * rng.normal(size=(n, 4)) + shift for shift in (0.0, effect)]
+        first, second = (
+            [{"item": f"i{k}", "v": int((row > 0.5).sum()), "n": 4} for k, row in enumerate(run)] for run in runs
+        )
+        return first, second
+
+    return make
+
+
+def ambiguous(clusters: int) -> Make:
+    """BBQ's rows without the facts, 4 of each kind of question: how many answers name somebody, and with the bias."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.normal(size=(clusters, 1, 1)) / 2 + rng.normal(size=(clusters, 4, 1))
+        named = rng.random((clusters, 4)) < 0.8
+        runs = []
+        for shift in (0.0, effect):
+            lean = base[..., 0] + NOISE * rng.normal(size=(clusters, 4)) + shift
+            runs.append(
+                [
+                    {"item": f"{c}/{k}", "cluster": f"c{c}", "answers": 1, "correct": float(not named[c, k]),
+                     "n_named": int(named[c, k]), "n_biased": int(named[c, k] and lean[c, k] > 0)}
+                    for c in range(clusters) for k in range(4)
+                ]
+            )  # fmt: skip
+        return runs[0], runs[1]
+
+    return make
+
+
+def grids(samples: int) -> Make:
+    """A needle's grid: four lengths, the effect on the two longest; ``samples`` of each are found or not."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.normal(size=(4, samples)) + np.array([2.5, 2.5, 2.5, 2.5])[:, None]
+        runs = []
+        for shift in (0.0, 3 * effect):
+            latent = base + NOISE * rng.normal(size=base.shape) - shift * (np.arange(4) > 1)[:, None]
+            runs.append(
+                [
+                    {"item": f"{k}/{i}", "length": 1000 * (k + 1), "v": float(value > 0)}
+                    for (k, i), value in np.ndenumerate(latent)
+                ]
+            )
+        return runs[0], runs[1]
+
+    return make
+
+
+def tiers(in_tier: int, controls: int) -> Make:
+    """Members of three tiers and their twins; the effect is on all members."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        a, b = items(3 * in_tier)(rng, effect)
+        c, d = items(controls)(rng, 0.0)
+        for rows, role in ((a, "member"), (b, "member"), (c, "control"), (d, "control")):
+            for k, row in enumerate(rows):
+                row |= {"item": f"{role}{k}", "role": role, "times": 4 ** (k % 3) if role == "member" else 0}
+        return a + c, b + d
+
+    return make
+
+
 @dataclass(frozen=True)
 class Kind:
     """A statistic and the design under which it is compared."""
@@ -182,11 +294,49 @@ def kinds() -> Iterator[Kind]:
     yield Kind("crossed max_min", "3 groups, 8 x 8, cluster SD 0.5", disparity, crossed(8, 8, 0.5, 3))
     yield Kind("crossed max_min", "9 groups, 6 x 12, cluster SD 0.5", disparity, crossed(6, 12, 0.5, 9))
     yield Kind("crossed max_min", "9 groups, 12 x 12, cluster SD 0.5", disparity, crossed(12, 12, 0.5, 9))
+    for groups in (2, 4, 5):
+        yield Kind(
+            "crossed max_min", f"{groups} groups, 12 x 13, cluster SD 0.5", disparity, crossed(12, 13, 0.5, groups)
+        )
+    yield from of_the_audits()
     yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):
         yield Kind("from intervals (BCa)", f"{n} and {n} values", None, others(items(n)))
     yield Kind("from intervals (default)", "12 and 12 values", None, others(items(12)))
+
+
+def of_the_audits() -> Iterator[Kind]:
+    """The forms in which the audits make their figures, at the sizes at which they measure."""
+    effect = MetricSource.paired_difference(
+        "v", ("question",), {"condition": "original"}, {"condition": [f"shuffled-{k}" for k in (1, 2, 3)]}
+    )
+    yield Kind("order effect", "12 questions", effect, orders(12))
+    yield Kind("order effect", "48 questions of 8 files", replace(effect, clusters=("file",)), orders(48, 8))
+    refused = MetricSource("max_min", "v", options={"group": "g"}, scale=100, clusters=("request",))
+    for groups in (2, 4, 9):
+        yield Kind(
+            "refusals, largest difference", f"{groups} groups, 24 requests x 3 draws", refused, asked(24, groups, 3)
+        )
+    yield Kind(
+        "refusals, largest difference", "9 groups, 24 requests x 3, all refuse more", refused, asked(24, 9, 3, more=1.0)
+    )
+    rate = MetricSource.mean("v", {"g": "g0"}, scale=100, clusters=("request",))
+    yield Kind("refusals, rate", "24 requests x 3 draws", rate, asked(24, 1, 3))
+    yield Kind("hits, mean", "12 questions of 4", MetricSource.mean("v"), counted(12))
+    yield Kind("hits, sum", "12 questions of 4", MetricSource("sum", "v"), counted(12))
+    yield Kind("BBQ, bias without the facts", "15 kinds of question x 4",
+               MetricSource("bias.bbq_ambig", clusters=("cluster",)), ambiguous(15))  # fmt: skip
+    cliff = MetricSource("needle.cliff", options={"score": "v", "threshold": 0.5})
+    yield Kind("needle's cliff", "4 lengths x 24", cliff, grids(24))
+    tier = MetricSource.members(
+        "exposure", "v", {"role": "member"}, {"role": "control"}, options={"tier": {"times": 1}}
+    )
+    yield Kind("exposure of a tier", "8 of 24 members, 200 controls", tier, tiers(8, 200))
+    area = MetricSource.members("auc", "v", {"role": "member"}, {"role": "control"})
+    yield Kind("auc", "15 members, 200 controls", area, tiers(5, 200))
+    yield Kind("quantile 0.9", "24 items", MetricSource("quantile", "v", options={"q": 0.9}), items(24))
+    yield Kind("perplexity", "12 items", MetricSource("perplexity", "v", options={"weight": "n"}), items(12))
 
 
 def p_value(kind: Kind, effect: float, run: int) -> float:
