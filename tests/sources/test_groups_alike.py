@@ -13,7 +13,7 @@ from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.clusters import clusterings
 from lm_audit.sources.exchanges import swaps
 from lm_audit.sources.exchanges.alike import changed_alike
-from lm_audit.sources.units import RowTable, Units, units_of
+from lm_audit.sources.units import RowTable, units_of
 from tests.present import present
 
 Rows = list[dict[str, Any]]
@@ -39,8 +39,9 @@ def change(source: MetricSource, a: Rows, b: Rows, **options: Any) -> Change:
 
 def alike(source: MetricSource, a: Rows, b: Rows, **options: Any) -> swaps.Tested:
     """The test that all groups changed alike."""
-    units: list[Units] = [units_of(source, RowTable(rows)) for rows in (a, b)]
-    found = changed_alike(source, *units, clusterings(source, units[0]), **{"resolution": 1e-3, "seed": 0} | options)
+    first, second = (units_of(source, RowTable(rows)) for rows in (a, b))
+    given: dict[str, Any] = {"resolution": 1e-3, "seed": 0} | options
+    found = changed_alike(source, first, second, clusterings(source, first), **given)
     assert found is not None
     return found
 
