@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from lm_audit.report.comparison.remarks import remarks_on, remarks_on_metrics
 from lm_audit.runstore.records import Attempt, CaseRecord, DamagedLine, Outcome, Run
+from lm_audit.stats.estimate import Estimate
 
 
 def case(case_id: str, model: str = "a", outcome: Outcome = "passed", *, control: bool = False) -> CaseRecord:
@@ -58,6 +60,44 @@ def test_controls_that_were_skipped_are_counted(many: int, words: str) -> None:
     after = run("two", *(case(one, outcome="skipped", control=True) for one in ids))
     assert told(before, after) == [f"{words} skipped in B: nothing vouches for these numbers now"]
     assert told(after, before) == []
+
+
+@pytest.mark.parametrize(
+    ("many", "words"), [(1, "1 control of x passed in A and was"), (2, "2 controls of x passed in A and were")]
+)
+def test_controls_that_were_left_out_of_what_was_measured_are_counted(many: int, words: str) -> None:
+    ids = [f"t[a@cpu-{at}]" for at in range(many)]
+    controls = [case(one, control=True) for one in ids]
+    value = {"x.v": Estimate(0.5, 0.4, 0.6, 40)}
+    number = CaseRecord("t[a@cpu]", "x", "a", "cpu", None, Attempt(1, "passed", "main", 1.0, metrics=value))
+    before = run("one", number, *controls)
+    assert told(before, run("two", number)) == [f"{words} not run in B: nothing vouches for these numbers now"]
+    # Of another model the control is the same; one that failed or never ran vouched for nothing; nor is anything told
+    # of an audit that was not measured.
+    renamed = [replace(one, case_id=one.case_id.replace("[a@", "[b@"), model="b") for one in controls]
+    assert not any("nothing vouches" in line for line in told(before, run("two", number, *renamed)))
+    failed = [case(one, outcome="failed", control=True) for one in ids]
+    assert told(run("one", number, *failed), run("two", number)) == []
+    assert told(run("one", *controls), run("two")) == []
+
+
+def test_versions_that_differ_are_told_in_one_line_and_else_that_the_code_does() -> None:
+    def made(code: str, **versions: str) -> Run:
+        return run(metadata={"code_version": code, "versions": versions})
+
+    many = {name: "1" for name in "abcdefg"}
+    assert told(made("x", torch="2.13", numpy="2.4", ray="2"), made("y", torch="2.14", numpy="2.4")) == [
+        "the runs were made with other versions: torch 2.13 and 2.14"
+    ]
+    assert told(made("x", **many), made("x", **dict.fromkeys(many, "2"))) == [
+        "the runs were made with other versions: a 1 and 2, b 1 and 2, c 1 and 2, d 1 and 2, e 1 and 2, 2 more"
+    ]
+    five = dict(list(many.items())[:5])
+    assert told(made("x", **five), made("x", **dict.fromkeys(five, "2")))[0].endswith("e 1 and 2")
+    assert told(made("x", torch="2.13"), made("y", torch="2.13")) == ["the audits' code is another one in B: x and y"]
+    assert (
+        told(made("x"), made("x")) == told(run(), made("x")) == told(run(metadata={"versions": "?"}), made("x")) == []
+    )
 
 
 def test_another_model_beside_cases_in_common_is_named_once() -> None:

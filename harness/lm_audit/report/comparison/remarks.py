@@ -22,7 +22,7 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
         yield "no case is in both runs; --across-models matches cases without their model and device"
     elif pair := _renamed(cases_a, cases_b):
         yield f"cases of {pair[0]} are in A alone, the same of {pair[1]} in B alone; --across-models matches them"
-    yield from _skipped_controls(cases_a, cases_b)
+    yield from _lost_controls(cases_a, cases_b)
     for run in (a, b):
         if run.missing:
             many = len(run.missing)
@@ -33,17 +33,36 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
     first, second = _options(a), _options(b)
     for name in TELLING:
         yield from _differ(name, first.get(name), second.get(name))
+    yield from _other_code(a.metadata, b.metadata)
 
 
-def _skipped_controls(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> Iterator[str]:
-    many = Counter(
-        str(case.audit)
-        for key, case in cases_a.items()
-        if case.is_control and case.outcome == "passed" and key in cases_b and cases_b[key].outcome == "skipped"
-    )
-    for audit, count in many.items():
+def _other_code(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+    """Packages of other versions, in one line; where there are none, that the audits' own code is another."""
+    first, second = (found if isinstance(found := run.get("versions"), Mapping) else {} for run in (a, b))
+    apart = [name for name in first if name in second and first[name] != second[name]]
+    if apart:
+        told = [f"{name} {first[name]} and {second[name]}" for name in apart[:SHOWN]]
+        more = [f"{len(apart) - SHOWN} more"] if len(apart) > SHOWN else []
+        yield f"the runs were made with other versions: {', '.join(told + more)}"
+    elif None not in (codes := (a.get("code_version"), b.get("code_version"))) and codes[0] != codes[1]:
+        yield f"the audits' code is another one in B: {codes[0]} and {codes[1]}"
+
+
+def _lost_controls(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> Iterator[str]:
+    """Controls that vouched for the first run and were skipped in the second, or left out of what it measured."""
+    measured = {case.audit for case in cases_b.values() if not case.is_control and case.last.metrics}
+    here = {_nameless(case): case.outcome for case in cases_b.values()}
+    many: Counter[tuple[str, str]] = Counter()
+    for case in cases_a.values():
+        if not case.is_control or case.outcome != "passed":
+            continue
+        if here.get(_nameless(case)) == "skipped":
+            many[str(case.audit), "skipped"] += 1
+        elif _nameless(case) not in here and case.audit in measured:
+            many[str(case.audit), "not run"] += 1
+    for (audit, what), count in many.items():
         some = "1 control" if count == 1 else f"{count} controls"
-        told = f"{some} of {audit} passed in A and {'was' if count == 1 else 'were'} skipped in B"
+        told = f"{some} of {audit} passed in A and {'was' if count == 1 else 'were'} {what} in B"
         yield f"{told}: nothing vouches for these numbers now"
 
 
