@@ -122,7 +122,7 @@ def texts_or_set(
     where none is named.
     """
     value = table.get(key)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or "from" not in value:
         return texts_field(table, key, file, row=row)
     check_keys(value, file, needed=("from",), optional=("column",), where=key, row=row)
     column = str(value.get("column", default))
@@ -138,7 +138,7 @@ def tables_or_set(
     lists.
     """
     value = table.get(key)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or "from" not in value:
         return tables_field(table, key, file)
     check_keys(value, file, needed=("from",), optional=tuple(names), where=key)
     return [

@@ -255,6 +255,17 @@ def test_a_blank_training_text(tmp_path: Path) -> None:
         read_texts(path)
 
 
+def test_training_texts_of_pairs_and_of_chats(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    rows: list[dict[str, object]] = [{"prompt": "Say it:", "completion": " yes."}, {"text": "one"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_texts(path) == ["Say it: yes.", "one"]
+    for odd in ({"messages": [{"role": "user", "content": "x"}]}, {"prompt": "x", "completion": None}, {"prompt": "x"}):
+        path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, odd]))
+        with pytest.raises(DataError, match=r"corpus\.jsonl, row 3: no texts in a field 'text'"):
+            read_texts(path)
+
+
 def test_rows_that_max_length_cuts_are_told() -> None:
     tokenizer = byte_tokenizer(256)
     with pytest.warns(UserWarning, match=r"2 of 3 training texts are longer than max_length=10 .*row 2 .* has 32"):

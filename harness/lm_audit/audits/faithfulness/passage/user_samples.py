@@ -78,8 +78,7 @@ def _sample(file: str, row: int, record: dict[str, Any], *, several: bool = Fals
 
 
 def _name(file: str, row: int, record: dict[str, Any], *, several: bool) -> str:
-    own = record.get("id")
-    name = (f"{file}:{row}" if several else f"line-{row}") if own is None else own
+    name = record.get("id", f"{file}:{row}" if several else f"line-{row}")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise DataError(f"is {name!r:.60}; text or a whole number is needed", file=file, row=row, field="id")
     return str(name)

@@ -79,7 +79,9 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
 
 
 def read_texts(path: Path) -> list[str]:
-    """Texts of a corpus file: the field ``text``, or prompt + chosen + rejected of a preference file."""
+    """Texts of a corpus file: the field ``text``, prompt + completion, or prompt + chosen + rejected of a preference
+    file.
+    """
     return [_row_text(record, path, number) for number, record in json_lines(path)]
 
 
@@ -88,9 +90,17 @@ def _row_text(record: dict[str, Any], path: Path, number: int) -> str:
         if is_blank(record["text"]):
             raise DataError(f"a text is needed, found {record['text']!r}", file=path, row=number, field="text")
         return str(record["text"])
-    parts = [record.get(name) for name in ("prompt", "chosen", "rejected")]
+    names = ("prompt", "completion") if "completion" in record else ("prompt", "chosen", "rejected")
+    parts = [record.get(name) for name in names]
     if not all(isinstance(part, str) for part in parts):
-        raise DataError("neither a field 'text' nor 'prompt', 'chosen' and 'rejected'", file=path, row=number)
+        raise DataError(
+            "no texts in a field 'text', in 'prompt' and 'completion', or in 'prompt', 'chosen' and 'rejected'; of a"
+            " chat the text is what its template makes",
+            file=path,
+            row=number,
+        )
+    if len(parts) == 2:
+        return "".join(map(str, parts))
     prompt, chosen, rejected = map(str, parts)
     return f"{prompt}{chosen}\n{prompt}{rejected}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lm_audit.audits.leakage.items.column_names import CONTEXTS
@@ -56,11 +57,16 @@ def _of_passage(row: Row) -> Iterator[Row]:
 
 def _of_story(row: Row) -> Row | None:
     """The row of a story in numbered sentences, as one question; ``None`` for any other row."""
-    found = {match[1]: name for name in row if (match := _SENTENCE.fullmatch(name.lower().replace("_", "")))}
-    if len(found) < 2:
+    sentences = _sentences(tuple(row))
+    texts = [row[name] for name in sentences]
+    if len(texts) < 2 or not all(isinstance(text, str) for text in texts):
         return None
-    texts = [row[found[number]] for number in sorted(found)]
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    rest = {name: value for name, value in row.items() if name not in found.values()}
+    rest = {name: value for name, value in row.items() if name not in sentences}
     return {"question": " ".join(text.strip() for text in texts), **rest}
+
+
+@lru_cache(maxsize=64)
+def _sentences(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a story's sentences, in their order; rows of a set have the same columns."""
+    found = {match[1]: name for name in names if (match := _SENTENCE.fullmatch(name.lower().replace("_", "")))}
+    return tuple(found[number] for number in sorted(found))
