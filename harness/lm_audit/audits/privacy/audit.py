@@ -269,8 +269,9 @@ def _record_attribution(evidence: Evidence) -> None:
 
 def _did_estimate(row: Mapping[str, Any]) -> Estimate:
     method = "difference in differences of the secret's mean log-probability, symmetric bootstrap-t"
-    note = f"members changed by {row['before']:+.3f}, twins by {row['after']:+.3f} nats a token; d = {row['effect']}"
-    note = "; ".join(filter(None, (note, row["note"])))
+    note = f"members changed by {row['before']:+.3f}, twins by {row['after']:+.3f} nats a token"
+    effect = None if row["effect"] is None else f"d = {row['effect']}"
+    note = "; ".join(filter(None, (note, effect, row["note"])))
     fields: dict[str, Any] = {"unit": "nats", "better": "lower", "chance": 0.0, "note": note}
     return Estimate(row["delta"], row["low"], row["high"], n=int(row["n"]), method=method, **fields)
 

@@ -17,6 +17,7 @@ from typing import Any
 from lm_audit.report.allure.attachments import attachments
 from lm_audit.report.allure.whole_run import write_categories, write_environment
 from lm_audit.report.conclusions.voids import Voids
+from lm_audit.report.page.columns import NO_MODEL
 from lm_audit.report.page.states import State, case_state, worst_word
 from lm_audit.report.wording.names import case_label, visible
 from lm_audit.report.wording.numbers import interval_text, value_text
@@ -118,7 +119,7 @@ def _titles(case: CaseRecord) -> list[str]:
 
 
 def _labels(case: CaseRecord, state: State, given: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    audit, model, device = case.audit or "other", case.model or "no model", case.device or "no device"
+    audit, model, device = case.audit or "other", case.model or NO_MODEL, case.device or "no device"
     test = visible(case_label(case)).partition(" \u203a ")[0]
     pairs = [
         ("parentSuite", audit), ("suite", f"{model} on {device}"), ("subSuite", test),

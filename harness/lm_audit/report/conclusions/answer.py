@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lm_audit.report.conclusions.by_strength import counts_of, model_findings
 from lm_audit.report.conclusions.voids import Voids
-from lm_audit.report.page.columns import BUILT_IN_TOY, column_of, model_columns
+from lm_audit.report.page.columns import BUILT_IN_TOY, NO_MODEL, column_of, model_columns
 from lm_audit.report.page.states import SEVERITY, State, Tone, case_state
 from lm_audit.report.page.view import Answer, ModelFindings
 from lm_audit.report.wording.names import case_label, visible
@@ -221,7 +221,7 @@ def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str,
 
 
 def _judged_models(judged: Sequence[tuple[CaseRecord, Verdict]]) -> list[str]:
-    return [visible(model) for model in dict.fromkeys(case.model or "no model" for case, _ in judged)]
+    return [visible(model) for model in dict.fromkeys(case.model or NO_MODEL for case, _ in judged)]
 
 
 def _plural(number: int, noun: str) -> str:
@@ -229,4 +229,4 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _names(known: Sequence[str]) -> str:
-    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}" if known else "no model"
+    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}" if known else NO_MODEL

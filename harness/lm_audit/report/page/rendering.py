@@ -14,6 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from lm_audit.report.charts import vega
+from lm_audit.report.page.columns import NO_MODEL
 from lm_audit.report.page.late_cases import late_cases
 from lm_audit.report.page.states import SEVERITY, SYMBOLS, State
 from lm_audit.report.page.view import PageView
@@ -65,7 +66,7 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"visible": visible, "count": count, "duration": duration, "file_url": file_url}
-    made.globals["symbols"] = SYMBOLS
+    made.globals |= {"symbols": SYMBOLS, "no_model": NO_MODEL}
     return made
 
 
