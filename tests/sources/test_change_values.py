@@ -394,6 +394,8 @@ def test_items_of_one_name_that_hold_another_text_are_no_pairs() -> None:
     assert (found.pairs, found.others, found.only_a, found.only_b) == (4, 4, 0, 0)
     other = between(rows(A, content=text[0]), rows(A + STEPS, content=text[2]))
     assert other == OtherData(5, 8, "i3")
+    # The item that is named is one of them, in whatever order the second run holds them.
+    assert between(rows(A, content=text[0]), rows(A + STEPS, content=text[2])[::-1]) == OtherData(5, 8, "i3")
     drawn = change(rows(A, content=text[0]), rows(A + STEPS, content=text[2]), redrawn=True)
     assert (drawn.basis, drawn.pairs, drawn.only_a, drawn.only_b, drawn.others) == ("two samples", 0, 8, 8, 0)
 

@@ -10,7 +10,8 @@ import pytest
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
-from lm_audit.sources.units import RowTable
+from lm_audit.sources.moved import rounding_of
+from lm_audit.sources.units import RowTable, units_of
 
 Values = np.ndarray
 N = 42
@@ -127,3 +128,26 @@ def test_other_items_of_one_value_but_for_rounding_are_no_change() -> None:
     """Of all ways to deal them out only the observed one would keep both sums apart."""
     found = change(MetricSource.mean("v"), run(np.full(8, 0.3)), run(np.full(8, 0.1 + 0.2), "j"))
     assert (found.basis, found.p, found.difference.value) == ("two samples", 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "size"),
+    [
+        (MetricSource.mean("v"), 5.0),
+        (MetricSource("max_min", "v", options={"group": "item"}), 5.0),
+        (MetricSource("sum", "v"), 9.0),
+        (MetricSource("ratio", "v", options={"denominator": "n"}), 4.5),
+        (MetricSource.members("auc", "v", {"item": "i0"}, {"item": "i1"}), 0.25),
+    ],
+    ids=lambda value: value.statistic if isinstance(value, MetricSource) else "",
+)
+def test_rounding_is_as_large_as_the_numbers_that_cancel_in_either_run(source: MetricSource, size: float) -> None:
+    def units(scale: float) -> Any:
+        values = ((3.0, 1.0), (-5.0, -2.0), (1.0, 3.0))
+        return units_of(
+            source, RowTable([{"item": f"i{k}", "v": scale * v, "n": n} for k, (v, n) in enumerate(values)])
+        )
+
+    found = [np.array([0.25]), np.array([-0.1])]
+    for both in ((1.0, 0.1), (0.1, 1.0), (1.0, 1.0)):
+        assert rounding_of(source, found, *map(units, both)) == pytest.approx(1e-12 * size)
