@@ -235,8 +235,17 @@ def test_samples_in_a_table(tmp_path: Path) -> None:
     path.write_text('id,prompt,generation,evidence_spans\na,The key is red.,,"[[4, 7]]"\n', encoding="utf-8")
     [sample] = read_samples(path)
     assert (sample.name, sample.generation, sample.evidence) == ("a", None, ((4, 7),))
-    (tmp_path / "set.parquet").write_bytes(parquet_of([SAMPLE]))
-    assert read_samples(tmp_path / "set.parquet")[0].evidence == ((4, 14),)
+    for spans in ([[4, 14]], "[[4, 14]]", json.dumps(["key is red"])):
+        (tmp_path / "set.parquet").write_bytes(parquet_of([SAMPLE | {"evidence_spans": spans}]))
+        assert read_samples(tmp_path / "set.parquet")[0].evidence == ((4, 14),)
+    asked = {
+        "prompt": "Take [4, 5] or not.",
+        "evidence_spans": ["[4, 5]"],
+        "generation": "[4, 5]",
+        "output_span": "[4, 5]",
+    }
+    [sample] = read_samples(lines(tmp_path, "set.jsonl", [asked]))
+    assert (sample.evidence, sample.output) == (((5, 11),), (0, 6))
 
 
 def test_corpora_in_every_form(tmp_path: Path) -> None:

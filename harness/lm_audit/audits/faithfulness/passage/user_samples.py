@@ -30,7 +30,12 @@ def read_samples(source: str | Path) -> list[Sample]:
     """
     rows = list(given_rows(source) if holds_rows(source) else _of_lines(Path(source)))
     several = len({row.file for row in rows}) > 1
-    samples = [_sample(row.file, row.number, _filled(row), several=several) for row in rows]
+    # In JSON a span that is a text is that text, whatever it looks like.
+    as_written = not holds_rows(source) or Path(source).suffix.lower() in (".jsonl", ".json")
+    records = [row.values if as_written else _filled(row) for row in rows]
+    samples = [
+        _sample(row.file, row.number, record, several=several) for row, record in zip(rows, records, strict=True)
+    ]
     if not samples:
         raise DataError("has no samples; write one JSON object with a 'prompt' a line", file=source)
     names: dict[str, str] = {}
@@ -51,11 +56,11 @@ def _of_lines(path: Path) -> Iterator[GivenRow]:
 
 
 def _filled(row: GivenRow) -> dict[str, Any]:
-    """The row of a table with its spans as lists, which it holds as text, and without its empty cells."""
-    if Path(row.file).suffix.lower() not in (".csv", ".tsv"):
-        return row.values
+    """A row whose spans are lists, which tables and sets of the hub may hold as text, without a table's empty cells."""
+    is_table = Path(row.file).suffix.lower() in (".csv", ".tsv")
     spans = ("thinking_span", "output_span", "evidence_spans")
-    return {name: structured(value) if name in spans else value for name, value in row.values.items() if value}
+    found = {name: structured(value) if name in spans else value for name, value in row.values.items()}
+    return {name: value for name, value in found.items() if value != "" or not is_table}
 
 
 def _sample(file: str, row: int, record: dict[str, Any], *, several: bool = False) -> Sample:
