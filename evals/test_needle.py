@@ -109,7 +109,8 @@ def test_cell(
 
     skip_unmeasurable(language_model, replace(case.params["plan"], lengths=(case.params["length"],)))
     scored = answered.cell(language_model, case.params["plan"], case.params["length"], case.params["depth"])
-    evidence.record(cell_evidence(scored, scorer=run_options.option("needle_scorer"), seed=audit_seed))
+    options = {"scorer": run_options.option("needle_scorer"), "threshold": run_options.option("needle_threshold")}
+    evidence.record(cell_evidence(scored, **options, seed=audit_seed))
 
 
 def grid_cases(options: RunOptions) -> list[Case]:

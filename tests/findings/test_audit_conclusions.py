@@ -129,7 +129,8 @@ def test_needle_names_the_length_and_the_cliff() -> None:
         "The model finds fewer than 85 of 100 needles in prompts of 4,096 tokens",
     )
     assert words["needle.length.1024"][0] == "not found"
-    assert words["needle.cliff"] == ("found", "Needles are found up to 2,048 tokens and no longer at 4,096")
+    statement = "At least 85 of 100 needles are found up to 2,048 tokens and no longer at 4,096"
+    assert words["needle.cliff"] == ("found", statement) and found[-1].size.endswith("between 2,048 and 4,096 tokens")
 
 
 def test_needle_says_that_too_few_samples_show_no_cliff() -> None:
@@ -143,7 +144,8 @@ def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
     _, found = lengths((1024, 1, 60), (2048, 60, 60))
     cliff = found[-1]
     assert cliff.verdict == "found"
-    assert cliff.statement == "Needles are not found even at 1,024 tokens, the shortest that was measured"
+    told = "Fewer than 85 of 100 needles are found even at 1,024 tokens, the shortest that was measured"
+    assert cliff.statement == told
 
 
 @pytest.mark.parametrize(
@@ -152,31 +154,32 @@ def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
         (
             [(256, 60, 60), (512, 9, 10), (1024, 1, 60)],
             "found",
-            "Needles are found up to 256 tokens and no longer at 1,024; whether at 512 cannot be told",
+            "At least 85 of 100 needles are found up to 256 tokens and no longer at 1,024; "
+            "whether at 512 cannot be told",
             "the cliff lies between 256 and 1,024 tokens",
         ),
         (
             [(256, 9, 10), (512, 1, 60), (1024, 1, 60)],
             "found",
-            "Needles are not found at 512 tokens; whether at 256 cannot be told",
+            "Fewer than 85 of 100 needles are found at 512 tokens; whether at 256 cannot be told",
             "the cliff lies below 512 tokens",
         ),
         (
             [(256, 60, 60), (512, 9, 10), (1024, 60, 60)],
             "cannot tell",
-            "Needles are found up to 256 tokens; whether at 512 cannot be told",
+            "At least 85 of 100 needles are found up to 256 tokens; whether at 512 cannot be told",
             "the cliff lies at 256 tokens or beyond",
         ),
         (
             [(256, 9, 10), (512, 60, 60), (1024, 1, 60)],
             "found",
-            "Needles are found at 512 tokens and no longer at 1,024; whether at 256 cannot be told",
+            "At least 85 of 100 needles are found at 512 tokens and no longer at 1,024; whether at 256 cannot be told",
             "the cliff lies below 1,024 tokens",
         ),
         (
             [(256, 60, 60), (512, 60, 60)],
             "not found",
-            "Needles are found up to 512 tokens, the longest that was measured",
+            "At least 85 of 100 needles are found up to 512 tokens, the longest that was measured",
             "the cliff lies beyond 512 tokens",
         ),
     ],

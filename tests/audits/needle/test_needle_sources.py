@@ -81,6 +81,9 @@ def test_what_this_size_can_never_show_is_said_in_the_case() -> None:
     assert "can show no cliff" not in notes(grid_evidence(scored(30)))
     assert "no verdict on this cell alone" in notes(cell_evidence(scored(1, (256,))))
     assert "no verdict on this cell alone" not in notes(cell_evidence(scored(30, (256,))))
+    # Two of two show 0.16 at the least.
+    asked = cell_evidence(scored(2, (256,)), threshold=0.1)
+    assert "no verdict on this cell alone" not in notes(asked) and "10 of 100 needles" in asked.findings[0].unknown
 
 
 def content(tokenizer: str = "byte-level", haystack: str = "essay", seed: int = 0) -> str | None:

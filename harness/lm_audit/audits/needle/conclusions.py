@@ -64,16 +64,19 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
     before = [(n, one.verdict) for n, one in ordered[: place + (named is None)]]
     good = max((n for n, verdict in before if verdict == "not found"), default=None)
     unsure = [n for n, verdict in before if verdict == "cannot tell"]
-    until = "" if good is None else f"Needles are found {_reaching(good, unsure)} {good:,} tokens"
+    asked = f"{of_hundred(threshold)} of 100 needles"
+    until = "" if good is None else f"At least {asked} are found {_reaching(good, unsure)} {good:,} tokens"
     return [
         claim(
             "needle.cliff",
             finding.effect,
-            found=_no_longer(until, length, unsure, shortest=place == 0),
-            absent=f"{until}, the longest that was measured" if until else f"Needles are found at {length:,} tokens",
+            found=_no_longer(until, asked, length, unsure, shortest=place == 0),
+            absent=f"{until}, the longest that was measured"
+            if until
+            else f"At least {asked} are found at {length:,} tokens",
             unknown=f"{until}; whether at {length:,} cannot be told"
             if until
-            else f"The length up to which needles are found is not estimable: at {length:,} tokens"
+            else f"The length up to which {asked} are found is not estimable: at {length:,} tokens"
             f"{', the shortest,' if place == 0 else ''} it cannot be told whether they are",
             null=threshold,
             margin=0.0,
@@ -101,12 +104,12 @@ def _reaching(good: int, unsure: list[int]) -> str:
     return "at" if any(n < good for n in unsure) else "up to"
 
 
-def _no_longer(until: str, length: int, unsure: list[int], *, shortest: bool) -> str:
+def _no_longer(until: str, asked: str, length: int, unsure: list[int], *, shortest: bool) -> str:
     """The sentence for a length that fails: up to where needles are found, and where between that is not known."""
     if until:
         told = f"{until} and no longer at {length:,}"
     else:
-        told = f"Needles are not found{' even' if shortest else ''} at {length:,} tokens"
+        told = f"Fewer than {asked} are found{' even' if shortest else ''} at {length:,} tokens"
         told += ", the shortest that was measured" if shortest else ""
     return told + (f"; whether at {' and '.join(f'{n:,}' for n in unsure)} cannot be told" if unsure else "")
 
@@ -120,4 +123,4 @@ def _cliff_size(good: int | None, length: int, unsure: list[int], *, fails: bool
         return f"the cliff lies at {good:,} tokens or beyond"
     if any(n < good for n in unsure):
         return f"the cliff lies below {length:,} tokens"
-    return f"the cliff lies between {good:,} and {length:,} tokens" if unsure else f"the cliff lies at {good:,} tokens"
+    return f"the cliff lies between {good:,} and {length:,} tokens"

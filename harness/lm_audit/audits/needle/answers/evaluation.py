@@ -91,14 +91,16 @@ def grid_evidence(
     return evidence
 
 
-def cell_evidence(scored: Sequence[Scored], *, scorer: str = "all", seed: int = 0) -> Evidence:
+def cell_evidence(
+    scored: Sequence[Scored], *, scorer: str = "all", threshold: float = THRESHOLD, seed: int = 0
+) -> Evidence:
     """The same for one cell: no cliff, and of the figures the table with its worst sample."""
-    evidence = grid_evidence(scored, scorer=scorer, seed=seed)
+    evidence = grid_evidence(scored, scorer=scorer, threshold=threshold, seed=seed)
     del evidence.metrics["needle.cliff"], evidence.sources["needle.cliff"], evidence.parameters["threshold"]
     evidence.findings = ()
-    evidence.finding(*cell_findings(evidence, scored[0].length, scored[0].depth, THRESHOLD))
+    evidence.finding(*cell_findings(evidence, scored[0].length, scored[0].depth, threshold))
     low = share([1.0] * len(scored)).low or 0.0
-    if low < THRESHOLD:
+    if low < threshold:
         evidence.notes.append(
             f"{len(scored)} samples, all found, show an accuracy of {low:.2f} at least: no verdict on this cell alone "
             f"can hold a limit above that; the grid's case holds all cells together"
