@@ -131,6 +131,7 @@ part_names = st.text("abcxyz_ -é中", min_size=1, max_size=6).filter(str.strip)
 
 
 @given(names=st.lists(part_names, min_size=1, max_size=3, unique=True), by_id=st.booleans(), around=part_names)
+@example(names=["a", "b"], by_id=False, around="_")
 @quick
 def test_questions_under_any_names_are_the_same_questions(names: list[str], by_id: bool, around: str) -> None:
     size = -(-len(ASKED) // len(names))

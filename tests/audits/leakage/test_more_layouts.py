@@ -48,6 +48,7 @@ LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
     [
         ({"soil": ROWS[:4], "rock": ROWS[4:]}, ["soil", "rock"]),
         ({"soil": ROWS[:3], "rock": ROWS[3:]}, ["soil", "rock"]),
+        ({"A": ROWS[:4], "B": ROWS[4:]}, ["A", "B"]),
         ({"train": {"soil": ROWS[:3]}, "test": {"soil": ROWS[3:]}}, ["train/soil", "test/soil"]),
         ({"version": "1", "data": {"soil": ROWS[:3], "rock": ROWS[3:]}}, ["soil", "rock"]),
         ({"meta": {"rows": 8}, "items": ROWS}, ["items"]),
@@ -59,6 +60,7 @@ LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
     ids=[
         "by subject",
         "uneven",
+        "letters",
         "split and subject",
         "under data",
         "one list",

@@ -127,10 +127,12 @@ def _named(document: object) -> dict[str, Any]:
 
     Beside them may stand what says something of the set (a version, a date, keywords), but nothing that may be rows.
     """
-    if not isinstance(document, dict) or _is_row(document):
+    if not isinstance(document, dict) or is_nested(document):
         return {}
     parts = {key: value for key, value in document.items() if _are_rows(value) or _named(value)}
     others = [value for key, value in document.items() if key not in parts]
+    if others and _is_row(document):  # "a" and "b" may be options, and subjects where both hold rows
+        return {}
     return parts if all(map(_tells_of_the_set, others)) else {}
 
 
