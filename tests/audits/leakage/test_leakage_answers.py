@@ -295,6 +295,7 @@ def test_a_question_that_lists_its_options_is_left_out(written: Writer) -> None:
     ("text", "base"),
     [
         ("plorb?,red,blue,green,grey,B\nvint?,1,2,3,4,C\n", None),
+        ("plorb?;red;blue;green;grey;b\nvint?;1;2;3;4;c\n", None),
         ("7,plorb?,red,blue,green,grey,2\n8,vint?,1,2,3,4,4\n", "header=no,question=2,options=3|4|5|6,answer=7"),
     ],
 )

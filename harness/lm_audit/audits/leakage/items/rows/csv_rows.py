@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -53,5 +52,6 @@ def _reads_by_position(names: Sequence[str], records: Sequence[Sequence[str]]) -
     width = len(names)
     if width < 4 or has_known_columns(names) or any(len(record) != width for record in records):
         return False
-    letter = re.compile(f"[{LETTERS[: width - 2]}]")
-    return all(letter.fullmatch(record[-1].strip()) for record in records)
+    letters = LETTERS[: width - 2]
+    ends = {record[-1].strip() for record in records}
+    return ends <= set(letters) or ends <= set(letters.lower())
