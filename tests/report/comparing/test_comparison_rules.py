@@ -12,7 +12,7 @@ from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
 from lm_audit.report.comparison.deciding import adjusted, decides, resolution_of
 from lm_audit.report.comparison.matching import keyed
-from lm_audit.report.comparison.metric_change import MetricChange
+from lm_audit.report.comparison.metric_change import MetricChange, _possible
 from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict
 from lm_audit.stats.estimate import Estimate
@@ -56,6 +56,26 @@ def test_what_a_change_is_called(made: MetricChange, word: str) -> None:
     assert made.regression is (word == "worse")
     assert not replace(made, void=True).regression
     assert not replace(made, decided=False).regression
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "before", "after"),
+    [
+        ("privacy.tpr_at_0.01", "share", (0.93, 0.72, 1.14), (0.72, 1.0)),
+        ("privacy.tpr_at_0.01", "share", (-0.93, -1.14, -0.72), (-1.0, -0.72)),
+        ("bias.refusal_difference.a|b", "percentage points", (150.0, 90.0, 210.0), (90.0, 200.0)),
+        ("x.own", "%", (80.0, 50.0, 110.0), (50.0, 100.0)),
+        ("privacy.did", "nats", (8.0, 5.0, 11.0), (5.0, 11.0)),
+        ("x.own", None, (0.93, 0.72, 1.14), (0.72, 1.14)),
+    ],
+)
+def test_an_interval_holds_no_change_that_cannot_be(
+    metric: str, unit: str | None, before: tuple[float, float, float], after: tuple[float, float]
+) -> None:
+    made = change(metric=metric)
+    value, low, high = before
+    told = replace(made, a=replace(made.a, unit=unit), difference=Estimate(value, low, high, 50, unit=unit))
+    assert (_possible(told).difference.low, _possible(told).difference.high) == after
 
 
 def test_audits_share_the_level_equally_whatever_they_hold() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from lm_audit.audits.metric_info import RANGE_OF_UNIT, metric_info
 from lm_audit.errors import DataError
 from lm_audit.report.comparison.direction import directions, worse_by_either
 from lm_audit.report.comparison.interval_difference import difference_of
@@ -109,8 +110,8 @@ class Comparing:
             return _refused(change, f"other units: {a.unit} and {b.unit}")
         source = self._source(name)
         if source is None or isinstance(source, str):
-            return self._by_intervals(change, None, source)
-        return self._by_rows(change, source)
+            return _possible(self._by_intervals(change, None, source))
+        return _possible(self._by_rows(change, source))
 
     def _source(self, name: str) -> MetricSource | str | None:
         """The metric's source; a run from before there were sources is read by the other's."""
@@ -164,6 +165,17 @@ class Comparing:
     def others(self) -> OtherData | None:
         """What the cases hold under the same names, where that is not the same."""
         return other_data(self.rows_a.rows, self.rows_b.rows)
+
+
+def _possible(change: MetricChange) -> MetricChange:
+    """The interval without what no change can be: of two shares the one is at most 1 above the other."""
+    info = metric_info(change.metric)
+    limits = RANGE_OF_UNIT.get(change.a.unit or "") if info is None else info.limits
+    low, high, value = change.difference.low, change.difference.high, change.difference.value
+    if limits is None or value is None or abs(value) > (widest := limits[1] - limits[0]):
+        return change
+    low, high = (None if end is None else min(max(end, -widest), widest) for end in (low, high))
+    return replace(change, difference=replace(change.difference, low=low, high=high))
 
 
 def _refused(change: MetricChange, reason: str) -> MetricChange:
