@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
+from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of, of_these_files
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
@@ -145,6 +146,61 @@ def held_by_files(kind: str, files: int, each: int, share: float, uneven: float 
 
     what = f"{files} files of {each}" + f" times e to the {uneven:g}" * (uneven > 0)
     return Design(f"{kind} over files", f"{what}, {share:g} of which hold all", "at least 93 %", trial)
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "in nats": {"kind": "differences"},
+    "of hits": {"kind": "differences", "limits": (-1.0, 1.0)},
+    "of places": {"limits": (0.0, 1.0)},
+}
+
+
+def effect_of(kind: str, known: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The true mean of each file."""
+    if kind == "in nats":
+        return np.where(known, 0.85, shift)
+    return np.where(known, 0.7, 0.0) if kind == "of hits" else np.where(known, 0.95, 0.5 + shift)
+
+
+def effects(rng: np.random.Generator, kind: str, known: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Values of questions, whose files are ``known`` or not and have these ``means``."""
+    n = len(means)
+    if kind == "in nats":
+        return np.asarray(means + np.where(known, 0.25, 0.35) * rng.normal(size=n))
+    if kind == "of hits":
+        printed = rng.binomial(4, np.where(known, 0.95, 0.1)) / 4
+        return np.asarray(printed - rng.binomial(12, np.where(known, 0.25, 0.1)) / 12)
+    centre = np.clip(means, 0.05, 0.95)
+    return np.asarray(rng.beta(4 * centre, 4 * (1 - centre)))
+
+
+def these_files(kind: str, files: int, each: int, held: float, uneven: float = 0.0, sampled: int = 0) -> Design:
+    """What a verdict on a benchmark rests on: the mean over its own files, of which ``held`` hold the effect.
+
+    Read whole, or ``sampled`` questions of it; files differ by an SD of 0.1 and sizes by a factor of e to the
+    ``uneven``.
+    """
+
+    def trial(rng: np.random.Generator, seed: int) -> bool | None:
+        sizes = np.maximum(1, (each * np.exp(uneven * rng.normal(size=files))).astype(int))
+        known, shift = rng.permutation(files) < round(held * files), 0.1 * rng.normal(size=files)
+        means = effect_of(kind, known, shift)
+        truth = float(means @ sizes / sizes.sum())
+        if sampled:
+            # Few questions of a benchmark a hundred times as large.
+            sizes = np.bincount(rng.choice(files, sampled, p=sizes / sizes.sum()), minlength=files)
+        place = np.repeat(np.arange(files), sizes)
+        names = [f"f{k}" for k in place]
+        items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
+        whole = Benchmark("b", items, tuple(set(names)), len(items), len(items) * (100 if sampled else 1))
+        found = of_these_files(
+            effects(rng, kind, known[place], means[place]), names, whole, unit="", seed=seed, **OWN[kind]
+        )
+        return None if found is None else inside(found, truth)
+
+    what = f"{files} files of {each}" + f" times e to the {uneven:g}" * (uneven > 0)
+    what += f", {sampled} questions drawn" * (sampled > 0)
+    return Design(f"effect {kind}, these files", f"{what}, {held:g} of which hold all", "93 to 97 %", trial)
 
 
 def place_of_files(files: int, each: int) -> Design:
@@ -311,6 +367,10 @@ def designs() -> Iterator[Design]:
         for files, each, uneven in ((6, 4, 0.0), (8, 5, 0.0), (12, 5, 0.7), (8, 10, 1.0), (24, 5, 0.0), (57, 4, 0.5)):
             for share in (0.0, 0.05, 0.1, 0.3, 0.9):
                 yield held_by_files(kind, files, each, share, uneven)
+    for kind in OWN:
+        for files, each, uneven, sampled in ((6, 4, 0.0, 0), (12, 5, 0.7, 0), (24, 5, 0.0, 0), (57, 10, 0.7, 60)):
+            for held in (0.0, 0.1, 0.5):
+                yield these_files(kind, files, each, held, uneven, sampled)
 
 
 def measured(index: int, trials: int) -> tuple[float, int]:

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.leakage import Benchmark, Item, load_benchmark, neighbour_places, paired_sign_flip
-from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of
+from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of, of_these_files, record_these_files
+from lm_audit.audits.leakage.evidence.conclusions import order_findings
 from lm_audit.audits.leakage.signs import UNREACHABLE
+from lm_audit.evidence import Evidence
+from lm_audit.sources import MetricSource
+from lm_audit.stats import Estimate
 from tests.benchmark_script import benchmark_script
 from tests.present import present
 
@@ -31,6 +35,9 @@ simulation = benchmark_script("coverage_leakage")
         (simulation.of_files([2, 3, 4, 5, 6, 30], 0.3, ""), 0.90, 0.995),
         (simulation.of_files([4] * 6, 1.0, ""), 0.90, 0.99),
         (simulation.place_of_files(7, 12), 0.90, 0.99),
+        (simulation.these_files("in nats", 24, 5, 0.1), 0.90, 0.99),
+        (simulation.these_files("of hits", 57, 10, 0.1, 0.7, 60), 0.90, 0.99),
+        (simulation.these_files("of places", 12, 5, 0.5, 0.7), 0.90, 0.99),
         # A t over files holds 80% of the first and 75% of the second.
         (simulation.hits_of_files(8, 5), 0.90, 1.0),
         (simulation.hits_of_files(8, 10, uneven=1.0), 0.90, 1.0),
@@ -151,6 +158,40 @@ def test_what_an_interval_speaks_of_is_said() -> None:
     eight = mean_of(values, [f"f{k % 8}" for k in range(24)], unit="x", seed=0)
     assert three.method.endswith("conditional on these 3 files")
     assert "t over 8 clusters" in eight.method
+
+
+def test_a_benchmark_is_judged_by_its_own_files() -> None:
+    """24 files without an effect: a file like them may hold one, and these do not."""
+    rng = np.random.default_rng(0)
+    names = [f"f{k % 24}" for k in range(240)]
+    items = tuple(Item(str(k), name, "q", ("a", "b", "c")) for k, name in enumerate(names))
+    whole = Benchmark("b", items, tuple(sorted(set(names))), 240, 240)
+    values = 0.2 * rng.normal(size=240)
+    options: dict[str, Any] = {"unit": "nats a byte", "seed": 0, "chance": 0.0, "kind": "differences"}
+    evidence = Evidence("leakage")
+    evidence.metric("leakage.order_effect.logprob", mean_of(values, names, unseen=(0.0, 0.7), **options))
+    evidence.metric("leakage.order_effect.hits", Estimate(0.0))
+    assert order_findings(evidence, "b")[0].verdict == "cannot tell"
+    source = MetricSource.mean("x", clusters=("file",))
+    record_these_files(
+        evidence, "leakage.order_effect.logprob", of_these_files(values, names, whole, **options), source
+    )
+    own, name = order_findings(evidence, "b")[0], "leakage.order_effect.logprob.these_files"
+    assert (own.verdict, own.metric) == ("not found", name)
+    found = evidence.metrics[name]
+    assert found.method.endswith("conditional on these 24 files") and found.better == "lower"
+    assert (
+        evidence.sources[name].clusters == () and found.value == evidence.metrics["leakage.order_effect.logprob"].value
+    )
+    # Of a sample it is chance, too, how many questions of a file were drawn.
+    shifted = values + np.repeat([0.0, 1.0], 12)[[int(name[1:]) for name in names]]
+    sample = Benchmark("b", items, tuple(sorted(set(names))), 5000, 5000)
+    widths = []
+    for benchmark in (whole, sample):
+        one = present(of_these_files(shifted, names, benchmark, **options))
+        widths.append(present(one.high) - present(one.low))
+    assert widths[1] > 2 * widths[0]
+    assert of_these_files(values[:40], ["f1", "f2"] * 20, whole, **options) is None
 
 
 @pytest.mark.parametrize(("count", "reachable"), [(4, False), (5, True)])

@@ -84,8 +84,9 @@ def test_clusters_are_named_where_there_are_enough(found: dict[str, Evidence]) -
     many = len({row["file"] for row in found["memorisation"].rows}) >= 6
     for name in ("published", "memorisation", "option order", "completion", "text"):
         for metric, source in found[name].sources.items():
-            of_rows = source.statistic not in GENERIC
-            assert source.clusters == (("file",) if many else ("question",) if of_rows else ()), metric
+            of_these, of_rows = metric.endswith(".these_files"), source.statistic not in GENERIC
+            expected = () if of_these else ("file",) if many else ("question",) if of_rows else ()
+            assert source.clusters == expected and (many or not of_these), metric
         headline = found[name].metrics[found[name].headline or ""]
         assert ("clusters" in headline.method) == (many and name != "published") or name == "published"
         assert ("these 3 files" in headline.method) == (not many and name != "published")

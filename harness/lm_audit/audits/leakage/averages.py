@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,16 @@ from lm_audit.stats.inputs import cluster_numbers
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.items.benchmark import Benchmark
+    from lm_audit.evidence import Evidence
+    from lm_audit.sources import MetricSource
 
 Floats = NDArray[np.float64]
 
 FEWEST_FILES = 6
-"""From so many files on an interval speaks of files in general; with fewer, of the questions of these files only."""
+"""From so many files on an interval speaks of files in general; with fewer, of the questions of these files only.
+
+What is concluded of a benchmark is concluded of its own files: with :data:`FEWEST_FILES` and more the metrics that a
+verdict rests on have an interval for them beside that for files in general (:func:`record_these_files`)."""
 
 FEWEST = 8
 """Below so many questions there is no interval."""
@@ -50,6 +55,7 @@ def mean_of(
     limits: Range | None = None,
     unseen: Range | None = None,
     general: bool = True,
+    sampled: bool = False,
 ) -> Estimate:
     """The mean over questions [questions], NaN left out; ``files`` names each one's file.
 
@@ -59,7 +65,8 @@ def mean_of(
     that no value can leave. ``unseen``: between what the mean of a file that was not drawn may lie, which the limits
     over files allow for (:func:`~lm_audit.audits.leakage.unseen_files.no_nearer`); where it is not given, of counts
     their limits, of differences from none to the upper one; of values, and of differences without limits, the interval
-    is that of files like those at hand. Below :data:`FEWEST` questions no interval.
+    is that of files like those at hand. ``sampled``: the questions were drawn from those of the files, so that chance
+    also decided of how many each file has. Below :data:`FEWEST` questions no interval.
     """
     kept = np.isfinite(values)
     data, names = values[kept], [name for name, keep in zip(files, kept, strict=True) if keep]
@@ -70,7 +77,7 @@ def mean_of(
         note = f"{len(data)} questions give no interval, {FEWEST} do"
         return Estimate(float(data.mean()), n=len(data), method="mean", note=note, **fields)  # type: ignore[arg-type]
     many = general and len(set(names)) >= FEWEST_FILES
-    found = clustered_mean(data, names) if many else _of_these_files(data, names, kind, limits, seed)
+    found = clustered_mean(data, names) if many else _of_these_files(data, names, kind, limits, seed, sampled)
     if not many and found.low is None and limits is not None:
         # All values are equal: what a bounded value may still be is known.
         found = replace(bounded_mean(data, *limits, seed=seed), units=len(data))
@@ -80,8 +87,31 @@ def mean_of(
     if limits is not None and found.low is not None and found.high is not None:
         found = replace(found, low=max(found.low, limits[0]), high=min(found.high, limits[1]))
     if not many and len(set(names)) > 1:
-        found = replace(found, method=f"{found.method}; conditional on these {len(set(names))} files")
+        which = "drawn from the questions of" if sampled else "conditional on"
+        found = replace(found, method=f"{found.method}; {which} these {len(set(names))} files")
     return replace(found, value=float(data.mean()), n=len(data), **fields)  # type: ignore[arg-type]
+
+
+THESE_FILES = "these_files"
+"""What ends the name of a metric whose interval speaks of the files of this benchmark alone."""
+
+
+def of_these_files(values: Floats, files: Sequence[str], benchmark: Benchmark, **fields: Any) -> Estimate | None:
+    """The mean over questions with an interval for the files of ``benchmark`` alone; ``fields`` as in :func:`mean_of`.
+
+    Of a benchmark that was read whole: what more questions of the same files would give. Of a sample: what all its
+    questions give. ``None`` with fewer than :data:`FEWEST_FILES` files, where :func:`mean_of` itself speaks of these.
+    """
+    names = [name for name, value in zip(files, values, strict=True) if np.isfinite(value)]
+    if len(set(names)) < FEWEST_FILES:
+        return None
+    return mean_of(values, files, general=False, sampled=len(benchmark.items) < benchmark.usable, **fields)
+
+
+def record_these_files(evidence: Evidence, name: str, own: Estimate | None, source: MetricSource | None) -> None:
+    """Add what :func:`of_these_files` gave beside the metric ``name``, of whose ``source`` it is."""
+    if own is not None:
+        evidence.metric(f"{name}.{THESE_FILES}", own, None if source is None else replace(source, clusters=()))
 
 
 def _unseen(kind: Kind, limits: Range | None) -> Range | None:
@@ -91,12 +121,12 @@ def _unseen(kind: Kind, limits: Range | None) -> Range | None:
 
 
 def _of_these_files(
-    data: Floats, names: Sequence[str], kind: Kind, limits: tuple[float, float] | None, seed: int
+    data: Floats, names: Sequence[str], kind: Kind, limits: tuple[float, float] | None, seed: int, sampled: bool
 ) -> Estimate:
     if kind == "counts" and limits is not None:
         return bounded_mean(data, *limits, seed=seed)
     files = len(set(names))
-    if files > 1 and len(data) - files >= FEWEST - 1:
+    if files > 1 and not sampled and len(data) - files >= FEWEST - 1:
         # Between the files nothing is drawn at random, so only the spread within them counts.
         means = dict(zip(dict.fromkeys(names), _file_means(data, names), strict=True))
         within = data - np.array([means[name] for name in names])

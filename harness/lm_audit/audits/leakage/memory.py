@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
+from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of, record_these_files
 from lm_audit.audits.leakage.evidence.conclusions import order_findings
 from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
 from lm_audit.audits.leakage.evidence.memory_figures import memorisation_figures
@@ -112,8 +112,8 @@ def measure_memorisation(
         measured,
         scores,
         excluded,
-        {name: order_effect(scores, name, seed=seed) for name in UNITS},
-        {name: order_effect(scores, name, seed=seed, keep=plain) for name in UNITS},
+        {name: order_effect(scores, name, benchmark, seed=seed) for name in UNITS},
+        {name: order_effect(scores, name, benchmark, seed=seed, keep=plain) for name in UNITS},
         style_shares(items),
         {"orders": orders, "cut": cut, "rule": "bytes", "mode": "template" if opening else "raw"},
         seed,
@@ -194,6 +194,7 @@ def _there(result: Memorisation, conditions: Sequence[str]) -> list[str]:
 
 def _record_effect(evidence: Evidence, name: str, effect: Effect, source: MetricSource | None) -> None:
     evidence.metric(name, effect.mean, source)
+    record_these_files(evidence, name, effect.these_files, source)
     if effect.placed is not None:
         evidence.metric(f"{name}.p", effect.placed)
     evidence.metric(f"{name}.p_sign_flip", effect.sign_flip)

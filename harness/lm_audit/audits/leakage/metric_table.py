@@ -16,6 +16,12 @@ METRICS = (
     M("leakage.order_effect.hits", "Options completed thanks to the printed order", "share of options", "lower",
       "Share of options completed word for word in the printed order minus the share in shuffled orders.",
       range=SIGNED),
+    M("leakage.order_effect_unsorted.{measure}.these_files",
+      "Preference for the printed order, unsorted options, {measure}, this benchmark", "", "lower",
+      "The same mean, its interval for this benchmark's own files.", range=ANY),
+    M("leakage.order_effect.{measure}.these_files", "Preference for the printed order, {measure}, this benchmark", "",
+      "lower", "The same mean, its interval for this benchmark's own files; over 6 files and more the other one is for "
+      "files like them. The verdict rests on this one.", range=ANY),
     *(
         M(f"leakage.order_effect_unsorted.{measure}", "Preference for the printed order, unsorted options", "", "lower",
           "The same on the questions whose options do not stand in a natural order such as by size.", range=limits)
@@ -66,6 +72,10 @@ METRICS = (
       "How many benchmarks show a preference for the printed order, corrected for their number."),
     M("leakage.option_order.place", "Place of the printed order among all orders", "share of other orders", "lower",
       "Share of other orders of the options that are less likely than the printed one; 0.5 by chance."),
+    M("leakage.option_order_unsorted.place.these_files", "Place of the printed order, unsorted options, this benchmark",
+      "share of other orders", "lower", "The same mean, its interval for this benchmark's own files."),
+    M("leakage.option_order.place.these_files", "Place of the printed order, this benchmark", "share of other orders",
+      "lower", "The same mean, its interval for this benchmark's own files. The verdict rests on it."),
     M("leakage.option_order.first", "Printed order is the likeliest", "share of items", "lower",
       "Share of questions whose printed order is the likeliest of all orders."),
     M("leakage.option_order_unsorted.place", "Place of the printed order, unsorted options", "share of other orders",
@@ -77,6 +87,9 @@ METRICS = (
     M("leakage.completion.{measure}.above_baseline", "Completion beyond the baseline, {measure}", "", "lower",
       "What the model writes of the second half of an option, beyond what it writes without the question.",
       range=SIGNED),
+    M("leakage.completion.{measure}.above_baseline.these_files",
+      "Completion beyond the baseline, {measure}, this benchmark", "", "lower",
+      "The same mean, its interval for this benchmark's own files. The verdict rests on it.", range=SIGNED),
     M("leakage.completion.{measure}.baseline", "Completion without the question, {measure}", "", "neither",
       "What the model writes of the second half of an option without its question.", range=SHARE),
     M("leakage.completion.{measure}", "Completion of options, {measure}", "", "lower",

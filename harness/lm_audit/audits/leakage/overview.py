@@ -67,7 +67,7 @@ def overview_evidence(results: Sequence[Memorisation], name: str) -> Evidence:
 def _remembered(result: Memorisation, adjusted: float | None) -> bool:
     """As its own case says of a benchmark, with the p-value that is adjusted for their number."""
     said = dict(found="", absent="", unknown="")
-    effect = result.telling_effects["logprob"].mean
+    effect = result.telling_effects["logprob"].judged
     return claim("order", effect, null=0.0, margin=NATS_A_BYTE, side="above", p=adjusted, **said).verdict == "found"
 
 

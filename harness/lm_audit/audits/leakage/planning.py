@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lm_audit.audits.design import Design, Kind, PlanOptions
-from lm_audit.audits.leakage.averages import FEWEST_FILES
+from lm_audit.audits.leakage.averages import FEWEST_FILES, THESE_FILES
 from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS
 from lm_audit.audits.leakage.items.loading import cached_benchmark
 from lm_audit.audits.leakage.items.sampling import Drawn
@@ -53,6 +53,9 @@ REACHES: Mapping[str, float] = {
 }
 """How far the mean of a file that was not drawn may lie, for which the intervals over files allow."""
 
+JUDGED = ("test_memorisation", "test_option_order")
+"""Tests whose headline has a second interval for the benchmark's own files."""
+
 
 def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Iterable[Design]:
     """Designs by test function; see :mod:`lm_audit.audits.design`."""
@@ -86,3 +89,9 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         kind: Kind = "share" if least == 0.0 else "mean"
         hits = fields | {"low": least, "high": 1.0, "reach": None if fewest is None else 1.0}
         yield Design(name, kind, units, unit="share of options", chance=None if kind == "share" else 0.0, **hits)
+    if fewest is not None and test in JUDGED:
+        # A verdict on a benchmark is about its own files, of which questions are the units.
+        own = ORDER_EFFECT_SD if test == "test_memorisation" else None
+        of_these = {"counted": f"questions of these {files} files", "low": low, "high": high}
+        name = f"{metric}.{THESE_FILES}"
+        yield Design(name, "mean", len(items), sd=own, unit=UNITS[test], chance=CHANCES.get(test), **of_these)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lm_audit.audits.leakage.averages import THESE_FILES
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, claim_above, more_of_hundred, of_hundred, times_text
 from lm_audit.stats.estimate import Estimate
@@ -19,13 +20,20 @@ SORTED_ASIDE = "; questions with sorted options aside, since any model expects t
 _PAGE = "leakage.md#how-to-read-it"
 
 
+def _of_these_files(evidence: Evidence, name: str) -> str:
+    """The metric that speaks of this benchmark's own files, which is what a verdict on the benchmark is about."""
+    own = f"{name}.{THESE_FILES}"
+    return own if own in evidence.metrics else name
+
+
 def order_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False) -> list[Finding]:
     """Does the model prefer the order in which the benchmark prints its options, and complete more of them in it?
 
     ``by_style``: more options are sorted than chance explains, an order that any model expects; the others decide.
     """
     kind = "order_effect_unsorted" if by_style else "order_effect"
-    name = f"leakage.{kind}.logprob"
+    whole = f"leakage.{kind}.logprob"
+    name = _of_these_files(evidence, whole)
     hits = evidence.metrics[f"leakage.{kind}.hits"]
     share = "" if hits.value is None else f", and {more_of_hundred(hits.value, 'options')} are completed word for word"
     factor = times_text(BYTES * (evidence.metrics[name].value or 0.0))
@@ -39,7 +47,7 @@ def order_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False
             unknown=f"Whether the model prefers the printed order of the options of {benchmark} cannot be told",
             null=0.0,
             margin=NATS_A_BYTE,
-            p_of=f"{name}.p",
+            p_of=f"{whole}.p",
             size=f"{BYTES} bytes of an option are {factor} times as likely in the printed order as in others{share}"
             f"{SORTED_ASIDE if by_style else ''}",
             counted="questions whose options are not sorted" if by_style else "questions",
@@ -58,7 +66,8 @@ def _known(evidence: Evidence, name: str) -> dict[str, Estimate]:
 
 def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
     """Does the model write the second half of options out, beyond what language gives?"""
-    name = "leakage.completion.exact.above_baseline"
+    whole = "leakage.completion.exact.above_baseline"
+    name = _of_these_files(evidence, whole)
     value = evidence.metrics[name].value or 0.0
     return [
         claim_above(
@@ -70,7 +79,7 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             unknown=f"Whether the model writes out the second half of options of {benchmark} cannot be told",
             null=0.0,
             margin=SHARE,
-            p_of=f"{name}.p",
+            p_of=f"{whole}.p",
             size=f"{more_of_hundred(value, 'options')} than with another question before them",
             counted="questions",
             look="what the model wrote beside what stands in the benchmark (items)",
@@ -81,7 +90,8 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
 
 def place_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False) -> list[Finding]:
     """Is the printed order likelier than other orders of the same options? ``by_style``: see :func:`order_findings`."""
-    name = f"leakage.{'option_order_unsorted' if by_style else 'option_order'}.place"
+    whole = f"leakage.{'option_order_unsorted' if by_style else 'option_order'}.place"
+    name = _of_these_files(evidence, whole)
     value, aside = evidence.metrics[name].value or 0.0, SORTED_ASIDE if by_style else ""
     return [
         claim_above(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of
+from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of, of_these_files, record_these_files
 from lm_audit.audits.leakage.evidence.conclusions import completion_findings
 from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
 from lm_audit.audits.leakage.evidence.figures import distribution, ending, forest, memorised_table, visible
@@ -65,7 +65,7 @@ def completions(
         if on_rows is not None:
             on_rows(new)
         rows += new
-    evidence = _evidence(rows, items, seed)
+    evidence = _evidence(rows, items, benchmark, seed)
     evidence.finding(*completion_findings(evidence, benchmark.name))
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
     note_unreachable(evidence)
@@ -140,7 +140,7 @@ def _row(item: Item, variant: Variant, option: int, p: Probe, written: Written) 
     }
 
 
-def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], seed: int) -> Evidence:
+def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], benchmark: Benchmark, seed: int) -> Evidence:
     import pandas as pd
 
     evidence = Evidence("leakage", headline="leakage.completion.edit_similarity")
@@ -171,6 +171,12 @@ def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], seed: int) 
         first, second = ({"condition": condition} for condition in conditions)
         source = MetricSource.paired_difference(measure, ("question",), first, second, clusters=clusters)
         evidence.metric(f"{name}.above_baseline", above, source if paired else None)
+        if measure == "exact":
+            own_files = of_these_files(
+                gain, files, benchmark, unit=unit, seed=seed, chance=0.0, better="lower", kind="differences",
+                limits=(-1.0, 1.0),
+            )  # fmt: skip
+            record_these_files(evidence, f"{name}.above_baseline", own_files, source if paired else None)
         evidence.metric(f"{name}.above_baseline.p", paired_sign_flip(gain[np.isfinite(gain)], seed=seed))
         means[measure] = (own, other)
     _draw(evidence, rows, means)

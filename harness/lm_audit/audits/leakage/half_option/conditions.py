@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.leakage.averages import Floats, mean_of
+from lm_audit.audits.leakage.averages import Floats, mean_of, of_these_files
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, SHUFFLED
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
@@ -16,6 +16,8 @@ from lm_audit.stats import Estimate, power_paired_t
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lm_audit.audits.leakage.items.benchmark import Benchmark
 
 MEASURES = {"hits": "hit", "logprob": "logprob_per_byte"}
 UNITS = {"hits": "share of options", "logprob": "nats a byte"}
@@ -81,24 +83,45 @@ class Effect:
     """A paired difference over questions: its mean with interval and its one-sided p-values (None where not made).
 
     ``detectable``: the smallest true mean difference that this many questions, with this spread, would show with 80%
-    power at 5% (two-sided t).
+    power at 5% (two-sided t). ``these_files``: the mean with an interval for the benchmark's own files, where that of
+    ``mean`` is for files in general.
     """
 
     mean: Estimate
     sign_flip: Estimate
     placed: Estimate | None
     detectable: Estimate
+    these_files: Estimate | None = None
+
+    @property
+    def judged(self) -> Estimate:
+        """What a verdict on the benchmark rests on: its own files where the mean speaks of files in general."""
+        return self.mean if self.these_files is None else self.these_files
 
 
-def order_effect(scores: QuestionScores, measure: str, *, seed: int, keep: Sequence[bool] | None = None) -> Effect:
-    """Published order minus the mean of the item's other orders; above 0 where the published order is remembered."""
+def order_effect(
+    scores: QuestionScores,
+    measure: str,
+    benchmark: Benchmark | None = None,
+    *,
+    seed: int,
+    keep: Sequence[bool] | None = None,
+) -> Effect:
+    """Published order minus the mean of the item's other orders; above 0 where the published order is remembered.
+
+    ``benchmark``: the one that the items are of, for the interval of its own files.
+    """
     kept = np.ones(len(scores.items), dtype=bool) if keep is None else np.asarray(keep)
     differences = (scores.of(measure, ORIGINAL) - scores.of(measure, SHUFFLED))[kept]
     placed = published_place_test(scores.by_orders(measure, kept.tolist()), seed=seed)
     files = [name for name, use in zip(scores.files, kept, strict=True) if use]
-    return _effect(
+    effect = _effect(
         differences, files, _held_at_most(scores.of(measure, SHUFFLED)[kept], measure), measure, placed, seed
     )
+    if benchmark is None:
+        return effect
+    own = of_these_files(differences, files, benchmark, **_fields(measure, seed))
+    return replace(effect, these_files=own)
 
 
 def baseline_effect(scores: QuestionScores, measure: str, baseline: str, *, seed: int) -> Effect:
@@ -118,20 +141,15 @@ def _held_at_most(others: Floats, measure: str) -> float:
 def _effect(
     differences: Floats, files: Sequence[str], most: float, measure: str, placed: Estimate | None, seed: int
 ) -> Effect:
-    usable, unit = differences[np.isfinite(differences)], UNITS[measure]
-    limits = (-1.0, 1.0) if measure == "hits" else None
-    mean = mean_of(
-        differences,
-        files,
-        unit=unit,
-        seed=seed,
-        chance=0.0,
-        better="lower",
-        kind="differences",
-        limits=limits,
-        unseen=(0.0, most),
-    )
-    return Effect(mean, paired_sign_flip(usable, seed=seed), placed, detectable(usable, unit))
+    usable = differences[np.isfinite(differences)]
+    mean = mean_of(differences, files, unseen=(0.0, most), **_fields(measure, seed))
+    return Effect(mean, paired_sign_flip(usable, seed=seed), placed, detectable(usable, UNITS[measure]))
+
+
+def _fields(measure: str, seed: int) -> dict[str, Any]:
+    """How a paired difference is reported."""
+    fields: dict[str, Any] = {"unit": UNITS[measure], "seed": seed, "chance": 0.0, "better": "lower"}
+    return {**fields, "kind": "differences", "limits": (-1.0, 1.0) if measure == "hits" else None}
 
 
 def detectable(differences: Floats, unit: str) -> Estimate:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lm_audit.audits.leakage.averages import clusters_of
+from lm_audit.audits.leakage.averages import clusters_of, of_these_files, record_these_files
 from lm_audit.audits.leakage.evidence.conclusions import place_findings, row_findings
 from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
 from lm_audit.audits.leakage.evidence.figures import distribution, spec, style_figure
@@ -16,7 +16,15 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item, full_text
 from lm_audit.audits.leakage.items.style import sorted_items, style_shares, too_many_sorted
 from lm_audit.audits.leakage.orders.neighbours import Neighbours, neighbour_places, swap_test
-from lm_audit.audits.leakage.orders.ranking import OrderSummary, order_test, summarise, unsorted_row, without_sorted
+from lm_audit.audits.leakage.orders.ranking import (
+    OrderSummary,
+    order_test,
+    place_fields,
+    places,
+    summarise,
+    unsorted_row,
+    without_sorted,
+)
 from lm_audit.audits.leakage.orders.rows import check_unsorted, row_order_test
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence, Figure
@@ -59,8 +67,12 @@ def option_order(
     evidence = Evidence("leakage", headline="leakage.option_order.place")
     clusters = clusters_of([item.file for item in items])
     _record(evidence, "leakage.option_order", "", summarise(table, seed=seed), clusters)
-    unsorted = summarise(without_sorted(table, items), seed=seed)
-    _record(evidence, "leakage.option_order_unsorted", "unsorted_", unsorted, clusters)
+    plain = without_sorted(table, items)
+    _record(evidence, "leakage.option_order_unsorted", "unsorted_", summarise(plain, seed=seed), clusters)
+    for name, some, column in (("option_order", table, "place"), ("option_order_unsorted", plain, "unsorted_place")):
+        ranked = np.array(places(some), dtype=np.float64)
+        own = of_these_files(ranked, some["file"].tolist(), benchmark, **place_fields(seed)) if len(ranked) else None
+        record_these_files(evidence, f"leakage.{name}.place", own, MetricSource.mean(column))
     styles = style_shares(items)
     evidence.figures += [_ranks(table), style_figure(styles)]
     evidence.finding(*place_findings(evidence, benchmark.name, by_style=bool(too_many_sorted(styles))))

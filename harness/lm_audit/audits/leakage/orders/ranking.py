@@ -89,6 +89,11 @@ def places(table: pd.DataFrame) -> list[float | None]:
     ]
 
 
+def place_fields(seed: int) -> dict[str, Any]:
+    """How a mean of places is reported."""
+    return {"unit": "share of other orders", "seed": seed, "chance": 0.5, "better": "lower", "limits": (0.0, 1.0)}
+
+
 def summarise(table: pd.DataFrame, *, seed: int = 0) -> OrderSummary:
     """The items of an :func:`order_test` table together; intervals as :func:`~.averages.mean_of` has them."""
     used = table[table["n_orders"] > 1]
@@ -98,11 +103,7 @@ def summarise(table: pd.DataFrame, *, seed: int = 0) -> OrderSummary:
     place = mean_of(
         np.array(places(used), dtype=np.float64),
         used["file"].tolist(),
-        unit="share of other orders",
-        seed=seed,
-        chance=0.5,
-        better="lower",
-        limits=(0.0, 1.0),
+        **place_fields(seed),
     )
     p_top = (
         Estimate(
