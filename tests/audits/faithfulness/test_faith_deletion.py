@@ -177,6 +177,16 @@ def test_ranking_is_paired_and_leaves_degenerate_samples_out() -> None:
     assert rank_methods({}, "mas", seed=0) == []
 
 
+def test_of_methods_that_are_alike_none_is_separated_from_the_best() -> None:
+    """The best of six was chosen by looking: intervals of each difference alone separated one in 22 of 100 runs."""
+    rng, separated = np.random.default_rng(3), 0
+    for seed in range(120):
+        own = rng.beta(3, 5, 12)
+        table = {f"m{k}": dict(zip("abcdefghijkl", own + 0.05 * rng.normal(size=12), strict=True)) for k in range(6)}
+        separated += any(one.separated for one in rank_methods(table, "mas", seed=seed, n_resamples=499))
+    assert separated <= 12
+
+
 def test_what_sentences_hide() -> None:
     token = [_scored("a", "s", 0, 0.30), _scored("b", "s", 0, 0.50), _scored("c", "s", 0, 0.31)]
     sentence = [_scored(method, "s", 0, 0.4, unit="sentence") for method in "abc"]
