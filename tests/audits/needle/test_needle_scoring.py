@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lm_audit.audits.needle import (
@@ -25,8 +26,8 @@ from lm_audit.audits.needle.controls.stubs import (
     reader_control,
     stub_samples,
 )
-from lm_audit.audits.needle.grid.cells import share
-from lm_audit.audits.needle.grid.cliff import cliff
+from lm_audit.audits.needle.grid.cells import SCORERS, Scored, share
+from lm_audit.audits.needle.grid.cliff import cliff, possible_level
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.cli import main
 from lm_audit.errors import DataError
@@ -166,6 +167,32 @@ def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good() -> N
     assert found.value == 2000.0
     assert found.high == 4000.0  # 0.8 of 50 may still be 0.888
     assert "next length: 3000" in present(found.note)
+
+
+def test_the_far_end_of_the_cliff_allows_for_the_number_of_lengths() -> None:
+    """Of five lengths at the threshold one falls short by chance: the true cliff lay beyond in 10 of 100 grids."""
+    rng, beyond = np.random.default_rng(2), 0
+    for _ in range(400):
+        counts = rng.binomial(220, 0.85, 5)
+        wide = {k: share([1.0] * n + [0.0] * (220 - n), confidence=possible_level(5)) for k, n in enumerate(counts, 1)}
+        narrow = {k: share([1.0] * n + [0.0] * (220 - n)) for k, n in enumerate(counts, 1)}
+        found = cliff(narrow, 0.85, wide)
+        reached = found.high if found.value is not None else (5.0 if wide[1].high and wide[1].high >= 0.85 else 0.0)
+        beyond += present(reached) < 5 and found.value is not None
+    assert possible_level(5) == pytest.approx(0.99) and possible_level(1) == pytest.approx(0.95)
+    assert beyond <= 0.05 * 400
+    scored = [*answered_grid({1000: 215, 2000: 175})]
+    plain = grid_evidence(scored).metrics["needle.cliff"]
+    assert (plain.value, plain.high) == (1000.0, 2000.0)
+
+
+def answered_grid(found: Mapping[int, int]) -> list[Scored]:
+    """Of 220 prompts of each length so many answered rightly; 175 (0.795) is short of 0.85 at 95 %, not at 97.5."""
+    return [
+        Scored(f"{n}-{k}", n, 50.0, 50.0, dict.fromkeys(SCORERS, float(k < hits)), None, Answer("x"), ("1",), "")
+        for n, hits in found.items()
+        for k in range(220)
+    ]
 
 
 def test_cliff_beyond_what_was_measured() -> None:

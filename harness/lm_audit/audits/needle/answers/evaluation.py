@@ -11,7 +11,7 @@ from lm_audit.audits.needle.answers.answerers import Answerer, ModelAnswerer
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
 from lm_audit.audits.needle.figures import grid_figures
 from lm_audit.audits.needle.grid.cells import SCORERS, Scored, by_length, score_sample, share, stretches
-from lm_audit.audits.needle.grid.cliff import THRESHOLD, cliff, samples_needed
+from lm_audit.audits.needle.grid.cliff import THRESHOLD, cliff, possible_level, samples_needed
 from lm_audit.audits.needle.samples.sample import GENERATOR_VERSION, Sample
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -71,10 +71,15 @@ def grid_evidence(
         if len(lengths) > 1:
             source = _source(scored, scorer, {"length": length})
             evidence.metric(f"needle.accuracy.L{length:06d}", estimate, source)
+    wide = possible_level(len(lengths))
+    possible = {
+        length: share([one.score(scorer) for one in group], stretches(group), confidence=wide)
+        for length, group in by_length(scored).items()
+    }
     grouped = ("stretch",) if stretches(scored) else ()
     options = {"score": scorer, "threshold": threshold}
     source = MetricSource("needle.cliff", scorer, clusters=grouped, options=options)
-    evidence.metric("needle.cliff", cliff(lengths, threshold), source)
+    evidence.metric("needle.cliff", cliff(lengths, threshold, possible), source)
     evidence.finding(*length_findings(evidence, lengths, threshold))
     evidence.figures += grid_figures(scored, scorer, threshold)
     approximate = any(one.answer.approximate for one in scored)

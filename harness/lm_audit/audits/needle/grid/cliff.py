@@ -11,15 +11,26 @@ THRESHOLD = 0.85
 """Share of references found that counts as good; RULER's threshold is 0.856, NoLiMa's 0.85 of the base score."""
 
 
-def cliff(accuracy: Mapping[int, Estimate], threshold: float = THRESHOLD) -> Estimate:
+def possible_level(lengths: int) -> float:
+    """The confidence of each length's interval from which the cliff's far end is told: it ends at the first length that
+    is shown to fall short, and of five lengths at the threshold itself one is by chance in 11 % at 95 % each."""
+    return 1 - 0.05 / max(1, lengths)
+
+
+def cliff(
+    accuracy: Mapping[int, Estimate],
+    threshold: float = THRESHOLD,
+    possible_accuracy: Mapping[int, Estimate] | None = None,
+) -> Estimate:
     """The longest length at which, and at every shorter one, the lower bound of accuracy is at least ``threshold``.
 
-    ``high`` is the longest length up to which the upper bound is. No value where the shortest length already falls
+    ``high`` is the longest length up to which the upper bound is, by ``possible_accuracy`` (``accuracy`` where not
+    given): the same with intervals of :func:`possible_level`. No value where the shortest length already falls
     short, with the reason: too few samples ever to show it, undecided, or below.
     """
     lengths = sorted(accuracy)
     shown = _leading(lengths, accuracy, threshold, "low")
-    possible = _leading(lengths, accuracy, threshold, "high")
+    possible = _leading(lengths, possible_accuracy or accuracy, threshold, "high")
     total = sum(estimate.n or 0 for estimate in accuracy.values())
     fields: dict[str, Any] = {
         "n": total,
