@@ -7,7 +7,7 @@ by simulation stands a moment match, where it was bootstrapped a bootstrap of it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -204,6 +204,20 @@ def _of_auc(source: MetricSource, units: Units, tail: float) -> Reach | None:
     """Wilson's limits for a share with the AUC's variance: the mean of the jackknife's and of that which exponential
     scores have, or the jackknife's where that is larger. Groups that are wholly apart are as sure as the smaller one is
     large."""
+    ends = _auc_ends(source, units, tail)
+    return None if ends is None else Reach.of(max(ends.value - ends.low, ends.high - ends.value))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """A value and its limits."""
+
+    low: float
+    value: float
+    high: float
+
+
+def _auc_ends(source: MetricSource, units: Units, tail: float) -> _Ends | None:
     evaluate, members, twins = _ranked(source, units)
     value, m, n = float(evaluate(np.ones((1, len(units))))[0]), int(members.sum()), int(twins.sum())
     smaller = min(m, n)
@@ -211,13 +225,13 @@ def _of_auc(source: MetricSource, units: Units, tail: float) -> Reach | None:
         return None
     spread = spread_of(evaluate, clusterings(source, units))
     if not spread.variance > 0 or not 0 < value < 1:
-        return Reach.of(_wilson_reach(value, smaller, _student(smaller - 1, tail)))
+        return _wilson(value, smaller, _student(smaller - 1, tail))
     near = float(np.clip(value, 0.25 / smaller, 1 - 0.25 / smaller))
     # The scores of either side may be the more spread.
     exponential = max(_exponential_variance(near, m, n), _exponential_variance(near, n, m))
     variance = max(spread.variance, (spread.variance + exponential) / 2)
     count = max(1.0, near * (1 - near) / variance)
-    return Reach.of(_wilson_reach(value, count, _student(max(1.0, spread.df), tail)))
+    return _wilson(value, count, _student(max(1.0, spread.df), tail))
 
 
 def _exponential_variance(auc: float, m: int, n: int) -> float:
@@ -229,14 +243,15 @@ def _exponential_variance(auc: float, m: int, n: int) -> float:
     return (a / (1 + odds) + (m - 1) * one_twin + (n - 1) * one_member) / (m * n)
 
 
-def _wilson_reach(value: float, count: float, z: float) -> float:
+def _wilson(value: float, count: float, z: float) -> _Ends:
     centre = (value + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z * math.sqrt(value * (1 - value) / count + (z / (2 * count)) ** 2) / (1 + z**2 / count)
-    return max(value - (centre - half), centre + half - value)
+    return _Ends(min(value, centre - half), value, max(value, centre + half))
 
 
 def _of_average_precision(source: MetricSource, units: Units, tail: float) -> Reach | None:
-    """Both sides resampled: the longer of percentiles and of Student's limits on the logit scale."""
+    """Both sides resampled: the longer of percentiles and of Student's limits on the logit scale; no nearer than what
+    the AUC's limits leave possible, members moved on by so many places among all."""
     from scipy.special import expit, logit
 
     evaluate, members, twins = _ranked(source, units)
@@ -246,7 +261,29 @@ def _of_average_precision(source: MetricSource, units: Units, tail: float) -> Re
     half = _student(m - 1, tail) * float(logit(np.clip(drawn, edge / 10, 1 - edge)).std(ddof=1))
     centre = float(logit(np.clip(value, edge / 10, 1 - edge)))
     ends = [*np.quantile(drawn, (tail, 1 - tail)), expit(centre - half), expit(centre + half)]
+    area = _auc_ends(replace(source, statistic="auc"), units, tail)
+    if area is not None:
+        scores = (1.0 if source.options.get("higher", True) else -1.0) * units.values
+        ends += [_moved_precision(scores[members], scores[twins], end) for end in (area.low, area.high)]
     return Reach.of(max(abs(end - value) for end in ends))
+
+
+def _moved_precision(members: Floats, twins: Floats, area: float) -> float:
+    """The average precision of members that were moved on until their AUC is ``area``, on logistic scores of all
+    ranks."""
+    from scipy.special import logit
+
+    both = np.sort(np.r_[members, twins])
+    sides = [
+        (np.searchsorted(both, some, "left") + np.searchsorted(both, some, "right")) / 2 for some in (members, twins)
+    ]
+    own, others = (logit((places + 0.5) / (len(both) + 1)) for places in sides)
+    # Between which two of all distances the AUC passes its limit is a matter of order alone.
+    distances = np.sort((others[None, :] - own[:, None]).ravel())
+    at = distances[min(len(distances) - 1, int(np.clip(area, 0.0, 1.0) * len(distances)))] + 1e-9
+    ahead = (others[None, :] >= own[:, None] + at).sum(axis=1)
+    reached = (own[None, :] >= own[:, None]).sum(axis=1)
+    return float((reached / (reached + ahead)).mean())
 
 
 def _resampled(*sides: Mask, draws: int = 499) -> Floats:
@@ -260,7 +297,7 @@ def _resampled(*sides: Mask, draws: int = 499) -> Floats:
 
 def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
     """Of the share of members above the threshold as it is, and where twins may pass it: of four or more with both
-    sides resampled, of fewer above the thresholds between which that of all twins lies.
+    sides resampled, of fewer, and where the threshold is tied, above those between which that of all twins lies.
     """
     from scipy.special import betainc
 
@@ -279,7 +316,8 @@ def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
 
     at = ordered[min(allowed, n - 1)]
     reach = max(value - low(at), high(at) - value)
-    if allowed >= 4:
+    tied = 0 < allowed < n - 1 and (ordered[allowed - 1 : allowed + 2] == at).sum() > 1
+    if allowed >= 4 and not tied:
         ends = np.quantile(evaluate(_resampled(members, twins)), (tail, 1 - tail))
         return Reach.of(max(reach, value - ends[0], ends[1] - value))
     if not allowed:
@@ -291,6 +329,10 @@ def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
     first = int((below > 0.95).sum())
     top = min(20, n - 1)
     beyond = float((ordered[:top] - ordered[top]).mean()) * max(0.0, math.log(-math.log(0.05) / (fpr * n)))
+    steps = ordered[:top] - ordered[1 : top + 1]
+    if len(set(ordered[: top + 1])) <= top:
+        # Of scores that are tied the next higher one may be a whole step above.
+        beyond = max(beyond, float(steps.max()))
     upper = float(ordered[first - 1]) if first else float(ordered[0]) + beyond
     return Reach.of(max(value - low(upper), high(float(ordered[last])) - value))
 

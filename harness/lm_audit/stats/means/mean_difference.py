@@ -43,7 +43,8 @@ def studentised_difference(
     of 8 lognormal values from 88 to 93% and leaves that of normal ones below 97%. On neither side does it reach less
     far than Welch's t, nor is p smaller than its own. A permutation test would need equal
     spreads: where 15 values spread three times as much as 200 others it rejects a true null hypothesis in 42%. Groups
-    of fewer than 8 values, and groups without any spread, give a difference without interval and no p-value.
+    of fewer than 8 values, and groups without any spread, give a difference without interval and no p-value; so does a
+    group most of whose values are one and the same (:func:`_untold`).
     """
     from scipy.special import stdtrit
 
@@ -60,6 +61,9 @@ def studentised_difference(
         return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
     if error <= rounding(first, second):
         return _without(float(np.ldexp(value, exponent)), "neither group has any spread: no interval", n, confidence)
+    if any(_untold(group, np.concatenate([first, second]), error, confidence) for group in (first, second)):
+        reason = "in a group too few values differ from the others to tell how far: no interval"
+        return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
     units = min(len(first), len(second))
     pivots, kept = _pivots(first, second, value, n_resamples, seed), 1 - MISSING / units
     factors = growth(_skewness(first, second), units)
@@ -84,6 +88,19 @@ def _without(value: float | None, reason: str, n: int, confidence: float) -> Mea
     else:
         none = Estimate(value, n=n, confidence=confidence, method=METHOD, note=reason)
     return MeanDifference(none, no_p_value(reason, method=METHOD, n=n))
+
+
+def _untold(group: Array, both: Array, error: float, confidence: float) -> bool:
+    """Whether ``group`` hides how far its values differ: they are one and the same but for so few that a resample often
+    holds none of these, and as many others as may not have been drawn would move its mean by a standard error.
+
+    Of 8 values of which 70 % are 0 in truth, intervals cover 84 to 91 %: the group that shows one value or none of the
+    others tells nothing of them. What is hidden is taken to lie no further off than all values at hand.
+    """
+    alike = int(np.unique(group, return_counts=True)[1].max())
+    tail = (1 - confidence) / 2
+    hidden = -math.log(tail) / len(group) * float(np.ptp(both))
+    return bool((alike / len(group)) ** len(group) > tail and hidden > error)
 
 
 def _standard_error(first: Array, second: Array) -> Array:

@@ -73,11 +73,13 @@ def tpr_limits(members: Array, controls: Array, fpr: float, allowed: int, confid
     With four or more allowed: the bootstrap's percentiles (both sides resampled; computed exactly), or those of Clopper
     and Pearson at the threshold as it is where they reach further. With one to three: theirs at the thresholds between
     which the true one lies with 90 %: order statistics, or beyond the highest control the highest plus what an
-    exponential tail adds. With none: at the threshold as it is.
+    exponential tail adds, or the widest gap between the highest where these are tied. Where the control at the
+    threshold is tied with another, whatever is allowed, the same: the true threshold is then one of few values, and
+    resamples often hold one of them only. With none allowed: at the threshold as it is.
     """
     m, n = len(members), len(controls)
     ordered = np.sort(controls)[::-1]
-    if 0 < allowed < min(FEW_ALLOWED, n):
+    if 0 < allowed < n and (allowed < FEW_ALLOWED or ordered[allowed] in ordered[allowed - 1 : allowed + 2 : 2]):
         low, high = (
             clopper_pearson(int((members > end).sum()), m, confidence) for end in _thresholds(ordered, fpr * n)
         )
@@ -103,7 +105,11 @@ def _thresholds(ordered: Array, expected: float) -> tuple[float, float]:
     tail = min(_TAIL, len(ordered) - 1)
     with np.errstate(over="ignore"):
         scale = float((ordered[:tail] - ordered[tail]).mean()) if tail else 0.0
-    return float(ordered[0]) + scale * max(0.0, math.log(-math.log(0.05) / expected)), lowest
+        beyond = scale * max(0.0, math.log(-math.log(0.05) / expected))
+        gaps = -np.diff(ordered[: tail + 1])
+        if (gaps == 0).any():
+            beyond = max(beyond, float(gaps.max()))
+    return float(ordered[0]) + beyond, lowest
 
 
 def _resampled_limits(
