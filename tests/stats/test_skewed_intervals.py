@@ -30,6 +30,8 @@ simulation = benchmark_script("coverage_skewed")
         ("studentised_mean", "10 values, lognormal, SD 1", 0.91),
         ("clustered_mean", "10 clusters of 5, lognormal, SD 1", 0.86),
         ("clustered_mean", "20 clusters of 1 to 50, lognormal, SD 1", 0.86),
+        ("clustered_mean", "8 clusters of 1 to 50, lognormal, SD 1", 0.90),
+        ("clustered_mean", "20 clusters of 1 to 50, a tenth at 5, SD 1", 0.91),
         ("share", "50 clusters of 1 to 50, 0.05 yes, correlation 0.6", 0.88),
         ("studentised_difference", "15 against 200, spreads 3 to 1, Student's t of 3", 0.925),
         ("roc_auc", "200 members, 8 controls, shift 2.5, SD 1 to 1", 0.78),

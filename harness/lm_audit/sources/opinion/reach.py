@@ -117,7 +117,9 @@ def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[floa
         return None
     reach = _student(spread.df, tail) * math.sqrt(spread.variance)
     if "mean, t" in method and len(found) < 2:
-        reach *= max(_growth(_cluster_deviations(values, found[0].codes) if found else values))
+        codes = found[0].codes if found else np.arange(len(values))
+        means = np.bincount(codes, weights=values) / np.bincount(codes)
+        reach *= max(*_growth(_cluster_deviations(values, codes)), *_growth(means))
     # How far files that were not drawn may lie from those at hand is for the audit to say.
     return Reach(reach, math.inf) if beyond_files else Reach.of(reach)
 

@@ -23,7 +23,8 @@ def clustered_mean(
 
     ``values`` and ``clusters`` (one label a value) have shape (n,). The variance is the bias-reduced CR2 of a mean, the
     degrees of freedom are Satterthwaite's (Bell and McCaffrey 2002), which fall where one cluster outweighs the rest;
-    towards the longer tail of the clusters it reaches further (:mod:`lm_audit.stats.means.skewed`).
+    towards the longer tail of the clusters it reaches further (:mod:`lm_audit.stats.means.skewed`), by what they add to
+    the mean or by their own means, whichever is the more skewed.
     One cluster, or clusters of equal means, give no interval, and the note says why. Raises ``UsageError`` where the
     lengths differ.
     """
@@ -45,7 +46,7 @@ def clustered_mean(
         note = "all clusters have the same mean: nothing tells how far chance reaches"
         return Estimate(mean, n=n, confidence=confidence, method=method, note=note, units=len(sizes))
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
-    down, up = growth(skewness(cluster_deviations(array, numbers)), len(sizes))
+    down, up = _longer_tail(array, numbers)
     return Estimate(
         mean,
         mean - down * half,
@@ -73,6 +74,19 @@ def cluster_variance(values: Array, numbers: Integers) -> tuple[float, float]:
     trace = float(own.sum() - (shared**2).sum() / n)
     squares = float((own**2).sum() - 2 * (own * shared**2).sum() / n + (shared**2).sum() ** 2 / n**2)
     return float((totals**2).sum()), trace**2 / squares
+
+
+def _longer_tail(values: Array, numbers: Integers) -> tuple[float, float]:
+    """By which factors the parts below and above the mean grow for what lies far out and was not drawn.
+
+    By the skewness of what the clusters add to the mean, or by that of their means where it is the larger: where sizes
+    differ, a cluster that lies far out may be a small one by chance (of 6 to 20 lognormal clusters of 1 to 50 values
+    88 to 93 % were covered, with the means' 93 to 96).
+    """
+    sizes = np.bincount(numbers).astype(np.float64)
+    means: Array = np.bincount(numbers, weights=values) / sizes
+    sides = [growth(skewness(some), len(sizes)) for some in (cluster_deviations(values, numbers), means)]
+    return max(down for down, _ in sides), max(up for _, up in sides)
 
 
 def _factors(sizes: Array) -> Array:
