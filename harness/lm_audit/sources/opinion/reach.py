@@ -266,7 +266,9 @@ def _of_average_precision(source: MetricSource, units: Units, tail: float) -> Re
     area = _auc_ends(replace(source, statistic="auc"), units, tail)
     if area is not None:
         scores = (1.0 if source.options.get("higher", True) else -1.0) * units.values
-        ends += [_moved_precision(scores[members], scores[twins], end) for end in (area.low, area.high)]
+        first = _dirichlet_quantile(np.r_[0.0, scores[members] > scores[twins].max()], tail)
+        ends.append(max(first, _moved_precision(scores[members], scores[twins], area.low)))
+        ends.append(_moved_precision(scores[members], scores[twins], area.high))
     return Reach.of(max(abs(end - value) for end in ends))
 
 

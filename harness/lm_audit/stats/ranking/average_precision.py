@@ -11,6 +11,7 @@ from lm_audit.stats.bootstrap.samples import two_sample_distribution
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share, two_groups
 from lm_audit.stats.ranking.scores import auc_of, average_precision_of, pr_auc, roc_auc
+from lm_audit.stats.shares.proportions import clopper_pearson
 
 FEWEST = 15
 """With fewer positives than this the interval covers too little (8: 86 to 95%)."""
@@ -33,7 +34,8 @@ def pr_interval(
     The bootstrap's percentiles are too short near 1, Student's limits on the logit scale near chance. Near 1 both are:
     of 15 and 15 or 24 and 24 scores with a true average precision of 0.93 to 0.98 resamples show 1 too often, and the
     truth lay below the limits in 7 to 38 %. So a third pair is made from the AUC's limits, which cover there: members
-    are moved along normal scores until the AUC is at its limit, and what the average precision is then is the limit.
+    are moved along normal scores until the AUC is at its limit, and what the average precision is then is the limit (or
+    the share of members above all controls by Clopper and Pearson's lower limit, where that is more).
     Each end is the furthest of the three; and where the AUC's limits hold 0.5, these hold chance. Fewer than 15 scores
     on a side give no interval.
     """
@@ -55,7 +57,9 @@ def pr_interval(
     spread = float(logit(np.clip(drawn, edge / 10, 1 - edge)).std(ddof=1))
     half = float(stdtrit(len(groups[0]) - 1, 1 - tail)) * spread
     centre = float(logit(min(max(value, edge / 10), 1 - edge)))
-    moved = [_at_area(*groups, limit) for limit in (area.low, area.high)]
+    # The members that stand above all controls have a precision of 1 each, however far the others are moved.
+    first = clopper_pearson(int((groups[0] > groups[1].max()).sum()), len(groups[0]), confidence).low or 0.0
+    moved = [max(first, _at_area(*groups, area.low)), _at_area(*groups, area.high)]
     if area.low <= 0.5 <= area.high and point.chance is not None:
         moved.append(point.chance)
     low, high = np.quantile(drawn, (tail, 1 - tail))
