@@ -97,7 +97,8 @@ def _percent(share: float | None) -> str:
 
 
 def by_metric(measured: list[Measured]) -> Iterator[str]:
-    """The short table: a row a metric, from the least to the largest over its designs."""
+    """The short table: a row a metric, from the least to the largest over its designs; false positives of all together
+    and of the worst."""
     yield "| metric | interval | designs | n | coverage | false positives | `--audit` |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     groups: dict[tuple[str, str], list[Measured]] = {}
@@ -111,7 +112,8 @@ def by_metric(measured: list[Measured]) -> Iterator[str]:
         ends = list(dict.fromkeys(_percent(end) for end in (min(covered), max(covered)))) if covered else ["none"]
         least = min(one.given for one in some)
         held = " to ".join(ends) + (f" (in {100 * least:.0f}% at least there is one)" if least < 0.995 else "")
-        wrong = f"at most {_percent(max(invented))}" if invented else ""
+        without, shown = (sum(one.counts[k] for one in some) for k in (3, 4))
+        wrong = f"{_percent(shown / without)}, at most {_percent(max(invented))}" if without else ""
         yield f"| {name} | {interval} | {len(some)} | {sizes} | {held} | {wrong} | {audit} |"
 
 
