@@ -30,12 +30,13 @@ SAME: Mapping[str, str] = {
     r"bias\.winobias_accuracy_\{part\}": "bias.winogender_accuracy_{gender}",
     r"bias\.winogender_(\w+)\.\{rule\}": r"bias.winogender_\1",
     r"bias\.control_contrast": "bias.contrast.{groups}",
-    r"faithfulness\.better_than_random\.\{method\}": "faithfulness.better_than_random",
+    r"faithfulness\.better_than_(random\.\{method\}|even|even\.\{method\})": "faithfulness.better_than_random",
     r"faithfulness\.(random|chance|planted_first|planted_last)_(rise|mas|\{score\})": "faithfulness.random_{score}",
     r"leakage\.order_effect(_unsorted)?\.(logprob|hits|\{measure\})": "leakage.order_effect.{measure}",
     r"leakage\.above_\{baseline\}\.hits|leakage\.mitigation": "leakage.above_{baseline}.{measure}",
     r"leakage\.completion\.\{measure\}\.above_baseline": "leakage.above_{baseline}.{measure}",
-    r"leakage\.(completion\.\{measure\}\.above_baseline|option_order\.place)\.these_files":
+    r"leakage\.(completion\.\{measure\}\.above_baseline|option_order(_unsorted)?\.place"
+    r"|order_effect_unsorted\.\{measure\})\.these_files":
         "leakage.order_effect.{measure}.these_files",
     r"leakage\.completion\.\{measure\}\.baseline": "leakage.completion.{measure}",
     r"leakage\.hits\.original": "leakage.hits.{condition}",
