@@ -9,7 +9,7 @@ import numpy as np
 from figure import Design, Told
 
 from lm_audit.audits.faithfulness.compare import rank_methods
-from lm_audit.audits.faithfulness.conclusions import METRIC, record_gain
+from lm_audit.audits.faithfulness.conclusions import REFERENCES, record_gain
 from lm_audit.evidence import Evidence
 from lm_audit.stats import Estimate, bounded_mean, clopper_pearson, mean_interval
 
@@ -33,17 +33,18 @@ def scores(rng: np.random.Generator, seed: int, there: bool, *, n: int) -> Mappi
 
 
 def gain(rng: np.random.Generator, seed: int, there: bool, *, n: int) -> Mapping[str, Told]:
-    """Random orders minus a method, paired by sample."""
+    """Random orders and even weights minus a method, paired by sample."""
     own = rng.beta(3, 5, n)
     effect = 0.1 if there else 0.0
-    random = own + effect + 0.08 * rng.standard_t(5, n)
+    references = {f"mas_{kind}": own + effect + 0.08 * rng.standard_t(5, n) for kind in ("random", "uniform")}
     rows = [
-        {"sample": f"s-{k}", "degenerate": False, "mas": float(one), "mas_random": float(other)}
-        for k, (one, other) in enumerate(zip(own, random, strict=True))
+        {"sample": f"s-{k}", "degenerate": False, "mas": float(own[k])}
+        | {name: float(values[k]) for name, values in references.items()}
+        for k in range(n)
     ]
     evidence = Evidence("faithfulness")
     record_gain(evidence, rows, "ifr", "token", seed)
-    return {"faithfulness.better_than_random": Told(evidence.metrics[METRIC], effect, 0.0, "above")}
+    return {name: Told(evidence.metrics[name], effect, 0.0, "above") for name in REFERENCES}
 
 
 def separated(rng: np.random.Generator, seed: int, there: bool, *, n: int, methods: int) -> Mapping[str, Told]:
