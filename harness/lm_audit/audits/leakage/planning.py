@@ -92,6 +92,6 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     if fewest is not None and test in JUDGED:
         # A verdict on a benchmark is about its own files, of which questions are the units.
         own = ORDER_EFFECT_SD if test == "test_memorisation" else None
-        of_these = {"counted": f"questions of these {files} files", "low": low, "high": high}
+        of_these: dict[str, Any] = {"counted": f"questions of these {files} files", "low": low, "high": high}
         name = f"{metric}.{THESE_FILES}"
         yield Design(name, "mean", len(items), sd=own, unit=UNITS[test], chance=CHANCES.get(test), **of_these)
