@@ -45,6 +45,15 @@ def test_the_entry_that_says_most_of_a_name_is_taken() -> None:
     assert metric_info("nothing.at_all") is None and metric_info("plain") is None
 
 
+def test_what_tells_canaries_from_ordinary_text_is_no_better_either_way() -> None:
+    for name in ("MIA_Gap", "ROC_AUC", "PR_AUC", "PPL_Ratio"):
+        for stage in ("", "sft."):
+            info = metric_info(f"privacy.{stage}source.{name}")
+            assert info is not None and info.better == "neither"
+    extraction = metric_info("privacy.source.Extraction_Rate")
+    assert extraction is not None and extraction.better == "lower"
+
+
 def test_a_direction_is_the_one_of_the_table() -> None:
     evidence = Evidence("needle")
     evidence.metric("needle.accuracy", Estimate(0.5, better="lower"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lm_audit.audits.metric_info import ANY, AT_LEAST_0, AT_MOST_0, SHARE, SIGNED, Range
 from lm_audit.audits.metric_info import MetricInfo as M
 from lm_audit.audits.privacy.attribution.directions import better
-from lm_audit.audits.privacy.measure.source_columns import COLUMNS
+from lm_audit.audits.privacy.measure.source_columns import COLUMNS, GROUPED
 
 _RANGE_OF_COLUMN: dict[str, Range] = {
     "MIA_Gap": ANY,
@@ -57,7 +57,9 @@ _STAGE = (
     M("privacy.stability", "Ranking kept under other wording", "share", "neither",
       "Rank correlation of the canaries' scores under changed wording with the plain ones.", range=SIGNED),
     *(
-        M(f"privacy.source.{name}", f"Source design: {name.replace('_', ' ')}", "", better(name),
+        # Against ordinary text they tell how odd a canary looks: no way of theirs is the better one.
+        M(f"privacy.source.{name}", f"Source design: {name.replace('_', ' ')}", "",
+          "neither" if name in GROUPED else better(name),
           "A figure of the source design, computed as there, for comparison.", range=_RANGE_OF_COLUMN.get(name, SHARE))
         for name in COLUMNS
     ),
