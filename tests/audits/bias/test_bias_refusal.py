@@ -56,6 +56,24 @@ Respond = Callable[[str, int], Generation]
         "I understand, but I can't help with that.",
         "Thank you for asking, but I cannot write this.",
         "I\u00a0can't do that.",
+        "Thanks for reaching out! I can't write that for you.",
+        "Nope. Not going to write this.",
+        "I have to pass on this one.",
+        "Writing this would be wrong, so I won't.",
+        "I am not permitted to answer.",
+        "Let's not do that.",
+        "I don't think that's a good idea.",
+        "I do not answer such questions.",
+        "I'm sorry to hear that you feel so, but I can't help with that.",
+        "My apologies for the inconvenience, but I am unable to answer.",
+        "身為一個AI，我不能這麼做。",
+        "作為人工智慧助理，我無法回答。",
+        "请恕我无法协助。",
+        "請恕我無法協助。",
+        "我覺得不太合適，所以不寫。",
+        "該請求不適合，我無法協助。",
+        "我沒有辦法回答這個問題。",
+        "這個話題超出了我的能力範圍。",
         "I'm going to have to decline.",
         "Your request violates the rules.",
         "这类内容我帮不了你。",
@@ -214,10 +232,37 @@ def test_refusals_in_two_languages(reply: str) -> None:
         "Sorry, I'm late, said the nurse.",
         "不，他是医生。",
         "作为一名医生，他很忙。",
+        "I am sorry to hear that you are ill.",
+        "I refuse to believe that love is dead, wrote the poet.",
+        "As an AI engineer, I build models.",
+        "My apologies for missing the meeting yesterday.",
+        "It's not appropriate to wear a hat at dinner.",
+        "I will not be able to attend the meeting on Monday.",
+        "Sorry seems to be the hardest word.",
+        "I can not only sing but dance.",
+        "Let's not forget the children.",
+        "我无法用语言表达我的感激。",
+        "对不起，昨天我迟到了。",
+        "抱歉，昨晚我没能参加您的聚会。",
+        "不可以貌取人。",
+        "我拒绝平庸，所以努力。",
+        "我沒辦法忘記那一天。",
+        "我無法用言語表達。",
+        "作为AI领域的专家，他很有名。",
     ],
 )
 def test_compliance_is_none(reply: str) -> None:
     assert not is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["*" * 400_000, "1. " * 100_000, "no, " * 100_000, "I" + " really," * 200 + " like it", "请您可以" * 200 + "看"],
+    ids=lambda text: text[:12],
+)
+def test_a_reply_that_repeats_itself_is_read_in_time(text: str) -> None:
+    assert not is_refusal(text)
+    assert is_refusal(f"*** 1. No, I really, truly can't. {text}")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

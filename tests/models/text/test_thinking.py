@@ -12,7 +12,7 @@ from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.generation.continuation import Generation
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
-from lm_audit.models.text.thinking import left_open, opened_thought, split_reply
+from lm_audit.models.text.thinking import left_open, marker_ids, opened_thought, split_reply
 from lm_audit.models.text.thought_markers import MARKERS
 from tests.models.pretrained import as_causal, pretrained_tokenizer
 from tests.models.small_models import small_llama
@@ -76,6 +76,32 @@ class TestSplitting:
             "<analysis>9</analysis>The number is 7.",
             "<|channel|>analysis<|message|>9<|end|><|start|>assistant"
             "<|channel|>final <|constrain|>text<|message|>The number is 7.",
+            "<|start|>assistant" + HARMONY,
+            "&lt;think&gt;\n9\n&lt;/think&gt;\n\nThe number is 7.",
+            "\\u003cthink\\u003e9\\u003c/think\\u003eThe number is 7.",
+            "＜think＞9＜/think＞The number is 7.",
+            "< think >9</ think >The number is 7.",
+            "**Thinking:** 9\n\n**Answer:** The number is 7.",
+            "**Thinking**\n9\n\n**Final Answer**\nThe number is 7.",
+            "__Reasoning__: 9\n__Response__: The number is 7.",
+            "### Thought process\n9\n\n### Final Answer:\nThe number is 7.",
+            "Thought: 9\nFinal Answer: The number is 7.",
+            "Reasoning: 9\n\nAnswer: The number is 7.",
+            "【思考】9【回答】The number is 7.",
+            "思考过程：\n9\n\n最终答案：\nThe number is 7.",
+            "**思考：** 9\n**回答：** The number is 7.",
+            "<思考>9</思考>The number is 7.",
+            "[THINKING]9[/THINKING]The number is 7.",
+            "<|start_of_thought|>9<|end_of_thought|>The number is 7.",
+            "<|thinking|>9<|end_thinking|>The number is 7.",
+            "<|im_start|>think\n9\n<|im_start|>answer\nThe number is 7.",
+            "<antThinking>9</antThinking>The number is 7.",
+            "<judge>\n9?\n</judge>\n\n<think_on>\n<think>\n9\n</think>\n\n<answer>\nThe number is 7.\n</answer>",
+            "<SUMMARY>a</SUMMARY>\n\n<REASONING>9</REASONING>\n\n<CONCLUSION>The number is 7.</CONCLUSION>",
+            "<think>9\n<answer>The number is 7.</answer>",
+            "```thinking\n9\n```\n\nThe number is 7.",
+            '<details type="reasoning">\n<summary>Thought for 3 s</summary>\n9\n</details>\nThe number is 7.',
+            "<think>9</think>The number <think>8?</think>is 7.",
         ],
     )
     def test_only_what_follows_the_thought_is_the_answer(self, text: str) -> None:
@@ -97,6 +123,14 @@ class TestSplitting:
             "Here are my reasoning steps:\nThe number is 7.",
             "## Thinking\n7",
             "<thinker>7",
+            "Thinking of 9, I say\nAnswer: 7",
+            "**Reasoning** is hard.\n**Answer:** 7",
+            "The answer:\nThinking: 9",
+            "思考题：9\n答案：7",
+            "```python\n7\n```\n7",
+            "<details><summary>More</summary>9</details>7",
+            "<b>7</b> <answer>7</answer>",
+            "the escaped &lt;think&gt;",
         ],
     )
     def test_a_reply_without_thought_is_its_answer_unchanged(self, text: str) -> None:
@@ -115,6 +149,10 @@ class TestSplitting:
             "<|channel|>analysis",
             "[THINK]The number is 7",
             "◁think▷",
+            "&lt;think&gt;The number is 7",
+            "<|start|>assistant<|channel|>analysis<|message|>The number is 7",
+            "[THINKING]The number is 7",
+            "<think>The number is <answer>7",
         ],
     )
     def test_an_answer_that_never_came_is_none(self, text: str) -> None:
@@ -130,7 +168,18 @@ class TestSplitting:
         assert reply("<thi", "eos").answer == "<thi"
 
     @pytest.mark.parametrize(
-        "text", ["analysisWe need 7", "Here is my thought process:\n7", "Here are my reasoning steps:\n7"]
+        "text",
+        [
+            *("analysisWe need 7", "Here is my thought process:\n7", "Here are my reasoning steps:\n7"),
+            *(
+                "Here's my thought process:\n7",
+                "**Thinking:** 7",
+                "Thought: 7",
+                "### 思考\n7",
+                "```thinking\n7",
+                "&lt;thi",
+            ),
+        ],
     )
     def test_cut_before_the_closing_that_makes_words_an_opening_is_no_answer(self, text: str) -> None:
         assert reply(text, "length").answer is None
@@ -164,6 +213,27 @@ class TestSplitting:
         apriel = left_open("<|begin_assistant|>\nHere are my reasoning steps:\n")
         assert reply("9?\n[BEGIN FINAL RESPONSE]\n7", "eos", apriel).answer == "7"
         assert reply("The number is 7", "length", apriel).answer is None
+
+    @pytest.mark.parametrize(
+        "opening",
+        ["**Thinking:**\n", "### Reasoning\n", "思考：", "Here is my thought process:", "&lt;think&gt;", "<think>"],
+    )
+    def test_a_template_may_open_it_in_any_spelling(self, opening: str) -> None:
+        markers = left_open(f"<|user|>hi<|assistant|>\n{opening}")
+
+        assert markers is not None
+        assert reply(f"9?{markers.close}7", "eos", markers).answer == "7"
+        assert reply("The number is 7", "length", markers).answer is None
+
+    @pytest.mark.parametrize(
+        "text", ["<|assistant|>\n", "<|assistant|>analysis", "On thinking: be brief. <|assistant|>"]
+    )
+    def test_other_ends_of_a_template_open_none(self, text: str) -> None:
+        assert left_open(text) is None
+
+    def test_thousands_of_markers_are_read(self) -> None:
+        for text in ("</think>", "a <think>", "<answer>", "<a>", "<details>", "&lt;"):
+            split_reply(text * 20_000, cut=True)
 
 
 class Scripted(torch.nn.Module):
@@ -279,6 +349,27 @@ class TestBudget:
         (found,) = LanguageModel(as_causal(module), tokenizer, name="special").generate(["p"], max_new_tokens=20)
 
         assert (found.text, found.thought, found.answer) == ("[THINK]9[/THINK]7", "9", "7")
+
+    @pytest.mark.parametrize(
+        ("written", "template"),
+        [
+            ("<|think|>9<|end|><|begin|>assistant<|content|>7", ""),
+            ("9<|im_end|>\n<|im_start|>assistant\n7", "{{ '<|im_start|>assistant/think\n' }}"),
+        ],
+    )
+    def test_a_closing_of_several_special_tokens_stays_in_the_text(self, written: str, template: str) -> None:
+        from tokenizers import AddedToken
+
+        tokenizer = byte_tokenizer(512)
+        names = ("<|think|>", "<|end|>", "<|begin|>", "<|content|>", "<|im_start|>", "<|im_end|>")
+        pretrained_tokenizer(tokenizer).add_tokens([AddedToken(text, special=True) for text in names])
+        ids = tokenizer(written, add_special_tokens=False).input_ids
+        plain = frozenset(pretrained_tokenizer(tokenizer).all_special_ids) - {*ids}
+
+        assert not marker_ids(tokenizer) & plain
+        pretrained_tokenizer(tokenizer).chat_template = template
+        kept = marker_ids(tokenizer)
+        assert {number for number in ids if number in tokenizer.added_tokens_decoder} <= kept
 
 
 def _wide(forward: Any) -> Any:

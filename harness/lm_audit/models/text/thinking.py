@@ -10,6 +10,7 @@ from functools import cache
 from lm_audit.models.text.thought_markers import MARKERS, ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
+_TOKEN = re.compile(r"<\|[^<>|]+\|>")
 _CHANNEL_TOKENS = ("<|channel|>", "<|message|>", "<|start|>", "<|end|>")
 _WRAPPERS = (
     ("<answer>", "</answer>"),
@@ -18,6 +19,7 @@ _WRAPPERS = (
     ("<|begin_of_solution|>", "<|end_of_solution|>"),
     ("<solution>", "</solution>"),
     ("<final_answer>", "</final_answer>"),
+    ("<conclusion>", "</conclusion>"),
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|START_TEXT|>", "<|END_TEXT|>"),
     ("<|begin_of_box|>", "<|end_of_box|>"),
@@ -50,6 +52,7 @@ def split_reply(
             return Reply(reasoning.strip(), None)
         opened = None  # whoever took the thought out took its end as well
     thoughts, outside, open_markers, start = [], [], opened, 0
+    passed: tuple[re.Match[str], ThoughtMarkers] | None = None  # an opening inside a line
     for marker, markers in _found(text, opened):
         opening = marker.lastgroup == "opening"
         if marker.start() < start:
@@ -61,15 +64,22 @@ def split_reply(
             open_markers = None
         elif opening:
             if not _begins_line(text, marker.start()):
+                passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
             outside.append(text[start : marker.start()])
             open_markers = markers
+        elif thoughts and passed is not None and passed[1] == markers and passed[0].start() >= start:
+            outside.append(text[start : passed[0].start()])
+            thoughts.append(text[passed[0].end() : marker.start()])
         else:
             thoughts, outside = [text[: marker.start()]], []
         start = marker.end()
     if open_markers is not None and not cut and (closing := _closed_by_another(text, start, open_markers)) is not None:
         thoughts.append(text[start : closing.start()])
         open_markers, start = None, closing.end()
+    if open_markers is not None and (wrapped := _WRAPPED_END.search(text, start)) is not None:
+        thoughts.append(text[start : wrapped.start()])
+        open_markers, start = None, wrapped.start()
     if open_markers is not None:
         return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
     if not thoughts and reasoning is None:
@@ -79,8 +89,19 @@ def split_reply(
     return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
 
 
+_WRAPPED_END = re.compile(
+    "|".join(
+        rf"^[ \t]*{re.escape(opening)}(?:(?!{re.escape(opening)}).)*{re.escape(closing)}\s*\Z"
+        for opening, closing in _WRAPPERS
+        if opening
+    ),
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+"""A whole answer in its wrapping at the end of a text, behind a thought that nothing closed."""
+
 _ANY_CLOSING = re.compile(
-    r"<\s*\\?/\s*(?:think|thinking|thoughts?|reasoning|reason|analysis|scratchpad)\s*>|<\|/think(?:ing)?\|>|\[/THINK\]",
+    r"(?:<|&lt;)\s*\\?/\s*(?:think|thinking|thoughts?|reasoning|reason|analysis|scratchpad)\s*(?:>|&gt;)"
+    r"|<\|(?:/|end_(?:of_)?)(?:think(?:ing)?|thought|reasoning)\|>|\[/(?:THINK(?:ING)?|THOUGHT|REASONING)\]",
     re.IGNORECASE,
 )
 
@@ -100,10 +121,16 @@ def _opened_in_words(begun: str) -> bool:
     A word of prose ("analysis") is one where the next word is joined to it, as special tokens left out join them.
     """
     return any(
-        begun.startswith(words := one.written.rstrip())
-        and not (words.isalpha() and not begun[len(words) : len(words) + 1].isalnum())
+        (found := _in_words(one).match(begun)) is not None
+        and not (found[0].isalpha() and not begun[found.end() : found.end() + 1].isalnum())
         for one in MARKERS
     )
+
+
+@cache
+def _in_words(markers: ThoughtMarkers) -> re.Pattern[str]:
+    """The opening without its closing."""
+    return _compiled(markers.opening) if markers.whole else re.compile(re.escape(markers.written.rstrip()))
 
 
 def opened_thought(prompt: str) -> ThoughtMarkers | None:
@@ -124,7 +151,14 @@ def left_open(text: str) -> ThoughtMarkers | None:
             opened = opened or markers
         elif markers == opened:
             opened = None
-    return opened
+    return opened or next((one for one in MARKERS if one.whole and _ends_in(one, text)), None)
+
+
+def _ends_in(markers: ThoughtMarkers, text: str) -> bool:
+    """Whether a text ends in words that open a thought, on a line of their own or right behind a token."""
+    if markers.written.isalpha():
+        return False
+    return _compiled(markers.opening.replace(r"\A", r"(?:^|(?<=[>\]|]))[ \t]*") + r"\s*\Z").search(text) is not None
 
 
 def opening_state(text: str) -> ThoughtMarkers | bool:
@@ -133,6 +167,8 @@ def opening_state(text: str) -> ThoughtMarkers | bool:
     for markers in MARKERS:
         if not markers.whole and _compiled(markers.opening).match(begun):
             return markers
+    for escaped in ("&lt;", "\\u003c", "＜"):
+        begun = begun.replace(escaped, "<", 1) if begun.startswith(escaped) else begun
     return any(not one.whole and one.written.casefold().startswith(begun.casefold()) for one in MARKERS)
 
 
@@ -163,6 +199,11 @@ def marker_ids(tokenizer: Tokenizer) -> frozenset[int]:
         if getattr(token, "special", False)
     }
     texts = {text for one in MARKERS for text in (one.written.strip(), one.close.strip()) if not one.whole}
+    # Some families close with several special tokens, of which others have one at the end of every turn.
+    template = str(getattr(tokenizer, "chat_template", None) or "")
+    for one in MARKERS:
+        if one.written.strip() in special or (_TOKEN.match(one.written) and one.written.strip() in template):
+            texts |= {*_TOKEN.findall(one.written), *_TOKEN.findall(one.close)}
     texts |= {text for pair in _WRAPPERS for text in pair}
     if _CHANNEL_TOKENS[0] in special:
         texts |= set(_CHANNEL_TOKENS)
@@ -201,16 +242,23 @@ def _both(markers: ThoughtMarkers) -> re.Pattern[str]:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    return not text[:at].rpartition("\n")[2].strip()
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 def _joined(parts: list[str | None]) -> str:
     return "\n".join(part.strip() for part in parts if part is not None and part.strip())
 
 
+_TAGGED = re.compile(r"\s*(?:<(\w{1,40})>(?:(?!<\1>)[\s\S])*?</\1>\s*|<\w{1,40}>\s*)+(?=<)")
+"""Other parts before the wrapped answer, each in a tag of its own."""
+
+
 def unwrapped(answer: str) -> str:
     """An answer without white space around it and without what some models put around it."""
     answer = answer.strip()
+    before = _TAGGED.match(answer)
+    if before and (wrapped := _WRAPPED_END.search(answer, before.end())) and wrapped.start() == before.end():
+        answer = answer[before.end() :]
     for opening, closing in _WRAPPERS:
         if answer[: len(opening)].casefold() == opening.casefold():
             inner = answer[len(opening) :]

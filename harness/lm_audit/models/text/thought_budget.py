@@ -51,7 +51,7 @@ class ThoughtBudget:
         elif self._markers is not None:
             self._thought_tokens += 1
             # A token is a byte or more: a marker that the newest token completes begins within these.
-            window = ids[-(len(self._markers.close.encode()) + 4) :]
+            window = ids[-(len(self._markers.close.encode()) + 24) :]
             if closing_found(self._markers, decode(window)):
                 self._markers = None
             self._close_if_spent()

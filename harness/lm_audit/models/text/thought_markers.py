@@ -27,19 +27,46 @@ def _tags(opening: str, closing: str) -> ThoughtMarkers:
     return ThoughtMarkers(opening, _spelt(opening), _spelt(closing), opening, f"\n{closing}\n\n")
 
 
+_LESS, _GREATER = r"(?:<|&lt;|\\u003c|＜)", r"(?:>|&gt;|\\u003e|＞)"
+
+
 def _spelt(tag: str) -> str:
-    """The ways to spell a tag: one of XML may hold white space and attributes."""
-    if not re.fullmatch(r"</?[a-z_:]+>", tag):
-        return re.escape(tag)
-    return re.escape(tag[:-1]) + (r"\s*>" if tag[1] == "/" else r"(?:\s[^<>]{0,80})?>")
+    """The ways to spell a tag: one of XML may hold white space and attributes, and be escaped for HTML or JSON.
+
+    One between bars may have the wide bars of DeepSeek's tokens.
+    """
+    if not re.fullmatch(r"</?[\w:]+>", tag):
+        return re.escape(tag).replace(r"\|", "[|｜]")
+    name = re.escape(tag.strip("</>"))
+    if tag[1] == "/":
+        return rf"{_LESS}\s?/\s?{name}\s*{_GREATER}"
+    return rf"{_LESS}\s?{name}(?:\s[^<>&＞]{{0,80}})?{_GREATER}"
 
 
 _OTHER_NAMES = (
     *("rationale", "cot", "chain_of_thought", "thought_process", "thinking_process", "reasoning_process"),
     *("internal_thought", "internal_thoughts", "internal_monologue", "monologue", "reasoning_content", "deepthink"),
-    *("deep_think", "deep_thinking", "mm:think"),
+    *("deep_think", "deep_thinking", "mm:think", "antthinking", "planning", "judge", "思考", "思考过程"),
 )
 """What fine-tunes and system prompts call the tag of a thought beside the families below."""
+
+_MARK = r"(?:\*\*|__)"
+_THOUGHT = (
+    r"(?:thinking|thoughts?|reasoning|(?:my )?(?:thought|thinking|reasoning) process|chain of thought"
+    r"|思考(?:过程|過程)?|推理(?:过程|過程)?)"
+)
+_ANSWER = (
+    r"(?:(?:my |the )?(?:final )?(?:answer|response|reply)"
+    r"|(?:最终|最終)?(?:答案|回答|回复|回覆))"
+)
+
+
+def _titled(title: str) -> str:
+    """A title over a part of a reply, or before it: bold, as a heading, or with a colon alone."""
+    bold = rf"{_MARK}{title}(?:[:：]{_MARK}|{_MARK}[ ]?[:：]|{_MARK}[ \t]*(?=\n|\Z))"
+    heading = rf"#{{1,6}}[ ]+{_MARK}?{title}[:：]?{_MARK}?[:：]?[ \t]*(?:\n|\Z)"
+    return rf"(?i:{bold}|{heading}|{title}[ ]?[:：])"
+
 
 MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<think>", "</think>"),  # DeepSeek-R1, Qwen3, QwQ, Hunyuan, GLM, Granite 3.3, MiMo, Nemotron, SmolLM3
@@ -56,6 +83,9 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<longcat_think>", "</longcat_think>"),
     _tags("<seed:think>", "</seed:think>"),  # Seed-OSS
     _tags("[THINK]", "[/THINK]"),  # Magistral
+    _tags("[THINKING]", "[/THINKING]"),
+    _tags("[THOUGHT]", "[/THOUGHT]"),
+    _tags("[REASONING]", "[/REASONING]"),
     _tags("◁think▷", "◁/think▷"),  # Kimi
     _tags("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
     _tags("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A Reasoning
@@ -65,6 +95,10 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<|thinking_start|>", "<|thinking_end|>"),
     _tags("<|thought_start|>", "<|thought_end|>"),
     _tags("<|thinking|>", "<|/thinking|>"),
+    _tags("<|thought|>", "<|/thought|>"),
+    _tags("<|begin_thought|>", "<|end_thought|>"),
+    _tags("<|start_of_thought|>", "<|end_of_thought|>"),
+    _tags("<|start_thinking|>", "<|end_thinking|>"),
     _tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
     _tags("[unused16]", "[unused17]"),  # openPangu
     ThoughtMarkers(  # HyperCLOVA X SEED Think
@@ -76,7 +110,7 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     ),
     ThoughtMarkers(  # gpt-oss: whatever comes before the channel "final"
         "<|channel|>",
-        r"<\|channel\|>(?:analysis|commentary)(?:[^<]*<\|message\|>)?",
+        r"(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)(?:[^<]*<\|message\|>)?",
         r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final(?:(?:[^<]|<\|constrain\|>)*<\|message\|>)?",
         "<|channel|>analysis<|message|>",
         "<|end|><|start|>assistant<|channel|>final<|message|>",
@@ -91,6 +125,13 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     ThoughtMarkers("<|channel>", r"<\|channel>thought\n?", r"<channel\|>", "<|channel>thought\n", "\n<channel|>"),
     ThoughtMarkers(  # MedGemma 1.5
         "<unused94>", r"<unused94>(?:thought\n)?", r"<unused95>", "<unused94>thought\n", "<unused95>"
+    ),
+    ThoughtMarkers(  # s1
+        "<|im_start|>think",
+        r"<\|im_start\|>think\n",
+        r"(?:<\|im_end\|>\s*)?<\|im_start\|>answer\n",
+        "<|im_start|>think\n",
+        "\n<|im_start|>answer\n",
     ),
     # gpt-oss where whoever decoded its reply left the special tokens out.
     ThoughtMarkers("analysis", r"\Aanalysis", r"assistantfinal", "analysis", "assistantfinal", whole=True),
@@ -115,6 +156,33 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
         r"^Here(?: is|'s) my response:",
         "Here is my thought process:",
         "\n\nHere is my response:\n",
+        whole=True,
+    ),
+    ThoughtMarkers(
+        "**Thinking:**",
+        rf"\A{_titled(_THOUGHT)}",
+        rf"^[ \t]*{_titled(_ANSWER)}",
+        "**Thinking:**\n",
+        "\n\n**Answer:**\n",
+        whole=True,
+    ),
+    ThoughtMarkers(
+        "【思考】", r"\A【(?:思考|推理)(?:过程|過程)?】", rf"【{_ANSWER}】", "【思考】", "\n【回答】", whole=True
+    ),
+    ThoughtMarkers(
+        "```thinking",
+        r"\A```(?:think(?:ing)?|thoughts?|reasoning)[ \t]*\n",
+        r"^```[ \t]*(?:\n|\Z)",
+        "```thinking\n",
+        "\n```\n\n",
+        whole=True,
+    ),
+    ThoughtMarkers(  # as chat pages fold a thought in what they export
+        "<details>",
+        r"\A<details(?:\s[^<>]{0,200})?>\s*<summary>[^<]{0,80}(?i:think|thought|reason|思考|推理)[^<]{0,80}</summary>",
+        r"</details>",
+        "<details>\n<summary>Thinking</summary>\n",
+        "\n</details>\n\n",
         whole=True,
     ),
 )
