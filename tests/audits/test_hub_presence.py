@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from lm_audit.audits import hub_presence
 from lm_audit.audits.hub_presence import refuse_absent
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import DataError
+from lm_audit.models.files import hub as hub_files
 
 
 @contextmanager
@@ -40,7 +40,9 @@ def hub(status: int, body: bytes) -> Iterator[str]:
 def online(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(hub_presence, "_SECONDS", 120.0)  # Our hub answers, on a busy machine after a while.
+    # Our hub answers, on a busy machine after a while.
+    for name in ("_TIMEOUT", "_CONNECT"):
+        monkeypatch.setattr(hub_files, name, 120.0)
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "not for everybody"), (403, "not handed out"), (404, "not there")])

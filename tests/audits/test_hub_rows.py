@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socketserver
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow.parquet
@@ -128,6 +130,7 @@ load_set("own/pairs", "crows_pairs")
 load_set.cache_clear()
 print(is_settled(HubSet.parse("own/pairs")), tried("own/pairs"))
 os.environ["HF_ENDPOINT"] = sys.argv[1]
+print(len(load_set("own/pairs", "crows_pairs").rows))
 print(tried("own/other"))
 os.environ["HF_HUB_OFFLINE"] = "1"
 print(tried("own/other"))
@@ -147,12 +150,41 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
             timeout=600,
         )
     assert done.returncode == 0, done.stderr[-2000:]
-    absent, looked_up, cached, unreachable, forbidden = done.stdout.splitlines()
+    absent, looked_up, cached, read_unreached, unreachable, forbidden = done.stdout.splitlines()
     assert absent.startswith("own/absent: is not there, says the hub (status 404)")
     assert looked_up == "read 0 False"
     assert cached == "True read 1"
-    assert unreachable == "read 1"
+    assert (read_unreached, unreachable) == ("1", "read 1")
     assert forbidden.startswith("own/other: could not be loaded from the hub")
+
+
+UNREACHED = """
+from lm_audit.audits.hub_rows import HubSet, hub_parts
+from lm_audit.errors import HarnessError
+try:
+    list(hub_parts(HubSet("own/absent")))
+except HarnessError as error:
+    print(" ".join(str(error).split()))
+"""
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+    asked = []
+
+    class Dropping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.client_address)
+
+    with (
+        made_hub({}, tmp_path, "datasets") as hub,
+        socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dropping) as server,
+    ):
+        Thread(target=server.serve_forever, daemon=True).start()
+        environment = hub.environment | {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}"}
+        done = subprocess.run([sys.executable, "-c", UNREACHED], env=environment, capture_output=True, text=True)
+        server.shutdown()
+    assert done.stdout.startswith("own/absent: is not on this machine, and the hub could not be reached: "), done.stderr
+    assert len(asked) == 1
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
+from lm_audit.audits.hub_network import ask, silent_errors
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.files.hub import hub_home, is_offline, repo_folder
 from lm_audit.shared.home import from_home
-
-_SECONDS = 10.0
-"""For the hub's answer; a hub that does not answer is left to the case that reads the set."""
 
 
 def is_settled(source: HubSet) -> bool:
@@ -27,18 +25,10 @@ def refuse_absent(source: HubSet) -> None:
     """
     if find_spec("datasets") is None:
         raise UsageError(f"{str(source)!r} is no file here; reading it from the hub needs the package `datasets`")
-    from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    # The library of HTTP differs between versions of huggingface_hub; its errors stand among the bases of this one.
-    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception))
-    unanswered = [base for base in bases if base.__name__ in ("HTTPError", "RequestException")]
-    # No network, none that answers in time, or an answer that is no JSON.
-    silent: tuple[type[Exception], ...] = (*unanswered, OSError, ValueError)
     try:
-        HfApi(endpoint=os.environ.get("HF_ENDPOINT")).dataset_info(
-            source.repo, revision=source.revision, timeout=_SECONDS
-        )
+        ask(source.repo, source.revision)
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", 0)
         if status in (401, 403, 404, 410):
@@ -50,7 +40,7 @@ def refuse_absent(source: HubSet) -> None:
             ) from error
     except HFValidationError as error:
         raise DataError(f"is no name that a set of the hub can have: {error}", file=str(source)) from error
-    except silent:
+    except silent_errors():
         return
 
 

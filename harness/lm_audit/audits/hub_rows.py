@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.hub_network import why_unreached, without_network
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.textfiles import is_there, readable_file
 
@@ -79,8 +81,13 @@ def hub_parts(source: HubSet, *, streaming: bool = False) -> Iterator[HubPart]:
         raise UsageError(
             f"{str(source)!r} is no file here; reading it from the hub needs the package `datasets`"
         ) from error
-    for config in [source.config] if source.config else _configs(source):
-        found = _load(source, config, streaming)
+    unreached = why_unreached(source.repo, source.revision)
+    network: Callable[[], AbstractContextManager[None]] = without_network if unreached else nullcontext
+    with network():
+        configs = [source.config] if source.config else _configs(source)
+    for config in configs:
+        with network():
+            found = _load(source, config, streaming, unreached)
         # A set of one split comes bare where that split was named, else as a mapping of splits.
         splits = found if isinstance(found, Mapping) else {source.split or "all": found}
         for split, rows in splits.items():
@@ -97,7 +104,7 @@ def _configs(source: HubSet) -> list[str | None]:
     return list(names) if len(names) > 1 else [None]
 
 
-def _load(source: HubSet, config: str | None, streaming: bool) -> Any:
+def _load(source: HubSet, config: str | None, streaming: bool, unreached: str | None) -> Any:
     from datasets import load_dataset
 
     options: dict[str, Any] = {"split": source.split, "revision": source.revision}
@@ -106,6 +113,10 @@ def _load(source: HubSet, config: str | None, streaming: bool) -> Any:
     try:
         return load_dataset(source.repo, config, **options)
     except Exception as error:  # the hub's client raises a dozen types; each means that the rows are not to be had
+        if unreached:
+            raise DataError(
+                f"is not on this machine, and the hub could not be reached: {unreached}", file=str(source)
+            ) from error
         raise DataError(
             f"could not be loaded from the hub: {_first_lines(error)}. A set is named OWNER/NAME@REVISION:CONFIG:SPLIT",
             file=str(source),

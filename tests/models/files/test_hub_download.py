@@ -19,7 +19,7 @@ import sys
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
 from lm_audit.models.files import hub
-hub._TIMEOUT = 120.0
+hub._TIMEOUT = hub._CONNECT = 120.0
 for spec in sys.argv[1:]:
     try:
         model = load_model(spec, device="cpu")

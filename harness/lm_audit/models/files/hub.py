@@ -6,19 +6,19 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.files.json_file import one_line
-from lm_audit.models.files.weight_files import INDEX, shard_map
+from lm_audit.models.files.weight_files import INDEX, WHOLE, shard_map
 from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.home import from_home
 from lm_audit.shared.textfiles import is_file
 
 _TRUE = {"1", "on", "yes", "true"}
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,127}")
-_TIMEOUT = 10.0
-"""Seconds to wait for the hub's first answer."""
+_TIMEOUT, _CONNECT = 10.0, 3.0
+"""Seconds to wait for the hub's first answer, and for a connection to it: where there is no network, none comes."""
 
 _WANTED = ["*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken", "*.py", "*.safetensors"]
 """What a checkpoint needs; never pickles, GGUF copies or other frameworks' weights."""
@@ -42,6 +42,14 @@ def is_offline(*also: str) -> bool:
     """Whether ``HF_HUB_OFFLINE``, ``TRANSFORMERS_OFFLINE`` or another variable named forbids the network."""
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", *also)
     return any(os.environ.get(name, "").lower() in _TRUE for name in names)
+
+
+def patience() -> Any:
+    """How long to wait for the hub, in the terms of the client that its library uses."""
+    from huggingface_hub import get_session
+
+    limits = type(get_session().timeout)
+    return limits(_TIMEOUT, connect=min(_CONNECT, _TIMEOUT))
 
 
 def find_snapshot(spec: ModelSpec) -> Path:
@@ -116,8 +124,10 @@ def _has_model(snapshot: Path) -> bool:
 
 
 def _promised(snapshot: Path) -> set[str]:
-    """The shards that a snapshot's index names."""
-    return set(shard_map(snapshot).values()) if is_file(snapshot / INDEX) else set()
+    """The shards that a snapshot's index names; none where the whole model lies there, which is taken then."""
+    if is_file(snapshot / WHOLE) or not is_file(snapshot / INDEX):
+        return set()
+    return set(shard_map(snapshot).values())
 
 
 def _not_cached(spec: ModelSpec) -> str:
@@ -159,6 +169,6 @@ def _refuse_pickles_on_hub(spec: ModelSpec) -> None:
     """Look at the list of files before gigabytes come down."""
     from huggingface_hub import HfApi
 
-    info = HfApi().model_info(spec.repo or "", revision=spec.revision, timeout=_TIMEOUT)
+    info = HfApi().model_info(spec.repo or "", revision=spec.revision, timeout=patience())
     if not any(file.rfilename.endswith(".safetensors") for file in info.siblings or ()):
         raise ModelError(f"model {spec.text} has no safetensors weights on the hub; pickle files are never loaded")
