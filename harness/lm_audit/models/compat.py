@@ -95,7 +95,8 @@ def gguf_tensors_without_place(module: CausalModule, header: GgufHeader, kept: f
     processors: Mapping[str, Any] = TENSOR_PROCESSORS
     processor = processors.get(header.architecture, TensorProcessor)(config=module.config.to_dict())
     placed = set(get_gguf_hf_weights_map(module, processor)) | kept
-    return sorted(name for name in header.tensors if name not in placed)
+    # Weights of experts, which are one parameter of a part without a name of its own, are placed without an ending.
+    return sorted(name for name in header.tensors if not {name, name.removesuffix(".weight")} & placed)
 
 
 def laid_out(weight: Tensor, rows: int) -> Any:

@@ -29,6 +29,8 @@ _NAMES = {
     "mlp.down_proj": "ffn_down",
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
+    "self_attn.qkv_proj": "attn_qkv",
+    "mlp.gate_up_proj": "ffn_up",
 }
 
 
@@ -88,9 +90,9 @@ def write_gguf(
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     if sentencepiece:
-        _add_sentencepiece(writer)
+        add_sentencepiece(writer)
     else:
-        _add_tokenizer(writer, pre)
+        add_tokenizer(writer, pre)
     for key, value in (more or {}).items():
         add: dict[type, Any] = {
             bool: writer.add_bool,
@@ -115,7 +117,8 @@ def write_gguf(
     return path
 
 
-def _add_tokenizer(writer: Any, pre: str | None) -> None:
+def add_tokenizer(writer: Any, pre: str | None) -> None:
+    """A small byte-level BPE."""
     import json
 
     tokenizer = small_tokenizer()
@@ -131,7 +134,8 @@ def _add_tokenizer(writer: Any, pre: str | None) -> None:
     writer.add_eos_token_id(1)
 
 
-def _add_sentencepiece(writer: Any) -> None:
+def add_sentencepiece(writer: Any) -> None:
+    """A few pieces and all bytes."""
     tokens = ["<s>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "▁ab", "ab"]
     tokens += [f"x{number}" for number in range(VOCABULARY - len(tokens))]
     writer.add_tokenizer_model("llama")

@@ -20,7 +20,8 @@ from lm_audit.models.files.gguf.header import GgufHeader
 from lm_audit.models.files.gguf.kept import check_every_key
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
 from lm_audit.models.generation.stopping import end_ids
-from tests.models.files.small_gguf import llama3_factors, random_llama, write_gguf
+from tests.models.files.small_gguf import CONTEXT, SHAPE, llama3_factors, random_llama, write_gguf
+from tests.models.scoring.small_models import VOCABULARY
 
 IDS = torch.arange(3, 50)[None]
 THETA = {"rope_theta": 10000.0}
@@ -125,6 +126,25 @@ def test_rotary_scaling(tmp_path: Path, own_cache: Path, settings: dict[str, Any
     more = {f"llama.rope.scaling.{key}": value for key, value in stated.items()}
 
     assert_same(write_gguf(tmp_path / "scaled.gguf", module, more=more), module)
+
+
+@pytest.mark.parametrize(("window", "more"), [(8, 8), (None, None), (None, 0), (100, 100)])
+def test_one_window_for_all_layers(tmp_path: Path, own_cache: Path, window: int | None, more: int | None) -> None:
+    """Phi-3 of 4,096 tokens has one of 2,047."""
+    from transformers import Phi3Config, Phi3ForCausalLM
+
+    shape = {**SHAPE, "num_hidden_layers": 2, "vocab_size": VOCABULARY, "initializer_range": 0.3}
+    lengths = {"max_position_embeddings": CONTEXT, "original_max_position_embeddings": CONTEXT}
+    ids = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 1}
+    config: Any = Phi3Config(**shape, **lengths, **ids, sliding_window=window)
+    config.head_dim = 8
+    module = Phi3ForCausalLM(config).eval()
+    stated = {"tokenizer.ggml.padding_token_id": 0}
+    if more is not None:
+        stated["phi3.attention.sliding_window"] = more
+
+    assert_same(write_gguf(tmp_path / "phi.gguf", module, more=stated, architecture="phi3"), module)
+    assert load_model(tmp_path / "phi.gguf", device="cpu").module.config.sliding_window == window
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.context import Attributes, context_window
 from lm_audit.models.files.gguf.header import GgufHeader
 from lm_audit.models.files.gguf.kept import check_every_key, check_kept
+from lm_audit.models.files.gguf.taken_over import take_over
 from lm_audit.models.files.json_file import listed
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -20,6 +21,9 @@ _BIAS = re.compile(r"blk\.\d+\.(?P<part>attn_[qkv]|attn_output|ffn_gate|ffn_up|f
 _NEEDED = ("context_length", "embedding_length", "block_count")
 _EPSILONS = ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
 """What llama.cpp asks every file for, and for which the conversion would put a default of its own."""
+
+_SCALES_FULL = ("gemma3_text",)
+"""Where scaling is of the layers that see all, and windowed ones turn as they did before."""
 
 Factors = Callable[[str], list[float]]
 """The values of a small tensor of the file."""
@@ -31,6 +35,7 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
     Raises ``ModelError`` naming what the file states and this configuration cannot.
     """
     check_header(header, path)
+    take_over(config, header)
     _check_head_size(config, header, path)
     _check_biases(header, path)
     parts = {match["part"] for name in header.tensors if (match := _BIAS.fullmatch(name))}
@@ -38,7 +43,10 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
         if any(part.startswith(wanted) for part in parts) and getattr(config, attribute, None) is False:
             setattr(config, attribute, True)
     rope = _rope(config, header, path, factors)
-    if rope is not None:
+    if rope is not None and config.model_type in _SCALES_FULL:
+        full = {**config.rope_parameters["full_attention"], **rope}
+        config.rope_parameters = {**config.rope_parameters, "full_attention": full}
+    elif rope is not None:
         config.rope_parameters = {**rope, "rope_theta": _theta(config)}
         if "original_max_position_embeddings" in rope and hasattr(config, "original_max_position_embeddings"):
             config.original_max_position_embeddings = rope["original_max_position_embeddings"]
@@ -143,8 +151,11 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     held = [name for name in ROPE_TENSORS if name in header.tensors]
     plain = kind in (None, "none") and scale == 1.0
     if not held and plain:
+        _refuse_lost_factors(header, path)
         return None
     current = getattr(config, "rope_parameters", None)
+    if isinstance(current, dict) and getattr(config, "model_type", None) in _SCALES_FULL:
+        current = current.get("full_attention")
     if not isinstance(current, dict) or any(isinstance(value, dict) for value in current.values()):
         raise ModelError(
             f"{path} scales rotary positions ({kind or held[0]}), for which its architecture has no setting"
@@ -161,6 +172,15 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     if not held and kind in (None, "linear"):
         return {"rope_type": "linear", "factor": float(scale)}
     raise ModelError(f"{path} scales rotary positions by {kind!r:.40}" + (f" and {held[0]}" if held else ""))
+
+
+def _refuse_lost_factors(header: GgufHeader, path: Path) -> None:
+    """Phi-3's longer files hold LongRoPE's factors, and name no kind of scaling."""
+    original, context = (header.of_model(key) for key in ("rope.scaling.original_context_length", "context_length"))
+    if header.architecture == "phi3" and isinstance(original, int) and original < context:
+        raise ModelError(
+            f"{path} lengthens {original} positions to {context} and lacks {' and '.join(ROPE_TENSORS[1:])}"
+        )
 
 
 def _positive(values: list[float], name: str, path: Path) -> list[float]:
