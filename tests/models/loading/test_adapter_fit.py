@@ -87,6 +87,50 @@ def test_merged_equals_side_by_side(
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", ["tied", "untied"])
+def test_layers_that_stand_several_times(of: str, tied: Path, llama_folder: Path, tmp_path: Path) -> None:
+    """They share their base's weights, and each has an adapter of its own."""
+    base, folder = tied if of == "tied" else llama_folder, tmp_path / "adapter"
+    expected = trained(base, folder, target_modules=["q_proj"], layer_replication=[(0, 2), (0, 2)])
+
+    torch.testing.assert_close(load_model(folder, device="cpu").module(IDS).logits, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["VBLoRAConfig", "DeftConfig", "SupertuningConfig"])
+def test_kinds_with_a_common_bank_or_without_a_scale(kind: str, llama_folder: Path, tmp_path: Path) -> None:
+    import peft
+    from transformers import AutoModelForCausalLM
+
+    bank = {"num_vectors": 8, "vector_length": 2, "topk": 2} if kind == "VBLoRAConfig" else {}
+    rank = {} if kind == "SupertuningConfig" else {"r": 4}
+    config = getattr(peft, kind)(task_type="CAUSAL_LM", target_modules=["q_proj"], **bank, **rank)
+    wrapped = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(llama_folder), config).eval()
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in wrapped.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    wrapped.save_pretrained(str(tmp_path / "adapter"))
+    edit_json(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=str(llama_folder))
+
+    found = load_model(tmp_path / "adapter", device="cpu").module(IDS).logits
+    torch.testing.assert_close(found, wrapped(input_ids=IDS).logits, rtol=1e-4, atol=1e-4)
+    if bank:
+        path = tmp_path / "adapter" / "adapter_model.safetensors"
+        save_file({name: value for name, value in load_file(path).items() if "bank" not in name}, path)
+        with pytest.raises(ModelError, match=r"missing: .*vblora_vector_bank"):
+            load_model(tmp_path / "adapter", device="cpu")
+
+
+def test_a_base_that_is_split_at_random(llama_folder: Path, tmp_path: Path) -> None:
+    """Two loads would give two sets of numbers."""
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"], init_lora_weights="pissa_niter_4")
+
+    with pytest.raises(ModelError, match=r"init_lora_weights is 'pissa_niter_4'"):
+        check_spec(tmp_path / "adapter")
+
+
 def test_an_adapter_of_blocks_has_no_rank(llama_folder: Path, tmp_path: Path) -> None:
     """OFT states the size of its blocks and a rank of 0; it was refused for that."""
     from peft import OFTConfig, get_peft_model

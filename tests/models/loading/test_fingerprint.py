@@ -104,6 +104,33 @@ def test_resuming_sees_the_base_of_an_adapter(llama_folder: Path, copy: Path, tm
     assert identity.model_identity(str(adapter)) != before
 
 
+def test_the_scale_of_an_adapter_is_in_it(llama_folder: Path, tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    from tests.models.small_models import small_llama
+
+    adapter, settings = tmp_path / "adapter", {"target_modules": ["q_proj"], "init_lora_weights": False}
+    get_peft_model(pretrained(small_llama()), LoraConfig(**settings)).save_pretrained(str(adapter))
+    seen = set()
+    for changes in ({"lora_alpha": 8}, {"lora_alpha": 16}, {"use_rslora": True}, {"alpha_pattern": {"q_proj": 4}}):
+        edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(llama_folder), **changes)
+        identity.forget()
+        seen.add((fingerprint(adapter), identity.model_identity(str(adapter))))
+
+    assert len({one for one, _ in seen}) == len({other for _, other in seen}) == 4
+
+
+def test_what_is_no_model_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    found = set()
+    for number in range(2):
+        (tmp_path / "deep" / "notes").write_text(str(number))
+        identity.forget()
+        found.add(identity.model_identity(str(tmp_path)))
+
+    assert len(found) == 1
+
+
 def test_two_models_of_equal_weights_are_two_models(llama_folder: Path, copy: Path) -> None:
     edit_json(copy / "config.json", rope_parameters={"rope_type": "default", "rope_theta": 20.0})
     one, other = load_model(llama_folder, device="cpu"), load_model(copy, device="cpu")

@@ -151,8 +151,16 @@ def _check_settings(config: Mapping[str, object], path: Path) -> None:
     for name in ("use_rslora", "use_dora", "lora_bias", "fan_in_fan_out"):
         if config.get(name) not in (None, True, False):  # PEFT would take the text "false" for true
             raise ModelError(f"{path}: {name} is {config[name]!r:.60}; expected true or false")
-    for name in ("lora_alpha", "alpha"):
-        _check_number(config.get(name, 1), name, path, whole=False)
+    for name in ("lora_alpha", "alpha"):  # kinds beside LoRA have null for a scale of their own
+        if config.get(name) is not None or (name == "lora_alpha" and config.get("peft_type") == "LORA"):
+            _check_number(config.get(name, 1), name, path, whole=False)
+    beginning = str(config.get("init_lora_weights"))
+    if beginning.startswith("pissa_niter"):
+        raise ModelError(
+            f"{path}: init_lora_weights is {beginning!r:.60}: its base is what a decomposition with random numbers"
+            " left, another one at each load; save it as a plain LoRA adapter"
+            " (path_initial_model_for_weight_conversion of PEFT's save_pretrained)"
+        )
     for name in ("target_modules", "exclude_modules"):
         target = config.get(name)
         try:

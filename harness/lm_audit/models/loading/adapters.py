@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
     wrapped = _attached(module, adapter)
     ids = _probe_ids(module)
     unmerged = _logits(wrapped, ids)
-    with wrapped.disable_adapter():
+    with warnings.catch_warnings(action="ignore"), wrapped.disable_adapter():  # it warns that biases stay
         alone = _logits(wrapped, ids)
     if bool((unmerged == alone).all()) and not _touches_embeddings(module, adapter, entries):
         warnings.warn(
@@ -38,7 +39,8 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
             " before training, or a scale of 0)",
             stacklevel=2,
         )
-    untied = _touches_embeddings(module, adapter, entries) and _untie(wrapped)
+    repeated = bool(adapter.config.get("layer_replication"))  # layers that stand several times share their weights
+    untied = (repeated or _touches_embeddings(module, adapter, entries)) and _untie(wrapped)
     try:
         merged: CausalModule = wrapped.merge_and_unload()
     except (AttributeError, NotImplementedError, ValueError) as error:
@@ -59,13 +61,22 @@ def _attached(module: Any, adapter: Adapter) -> Any:
         report = wrapped.load_adapter(adapter.folder, "default", use_safetensors=True, torch_device="cpu")
     except KeyError as error:
         raise ModelError(f"{adapter.weights} lacks {error}, which its settings promise") from error
+    missing = sorted(_without_other_names(wrapped, report.missing_keys))
     problems = [
-        *([f"missing: {listed(sorted(report.missing_keys))}"] if report.missing_keys else []),
+        *([f"missing: {listed(missing)}"] if missing else []),
         *([f"fit nothing: {listed(sorted(report.unexpected_keys))}"] if report.unexpected_keys else []),
     ]
     if problems:
         raise ModelError(f"{adapter.weights} does not fit its base {adapter.base}; {'; '.join(problems)}")
     return wrapped.eval()
+
+
+def _without_other_names(wrapped: Any, names: Iterable[str]) -> set[str]:
+    """Without other names of a tensor that was read under its own, as VB-LoRA's layers have for their common bank."""
+    every = dict(wrapped.named_parameters(remove_duplicate=False)) | dict(wrapped.named_buffers(remove_duplicate=False))
+    absent = set(names)
+    read = {id(value) for name, value in every.items() if name not in absent}
+    return {name for name in absent if id(every.get(name)) not in read}
 
 
 def _resize(module: CausalModule, adapter: Adapter, entries: list[TensorEntry]) -> None:

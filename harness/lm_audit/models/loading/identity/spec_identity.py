@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lm_audit.errors import HarnessError
 from lm_audit.models.endpoint.address import URL_VARIABLE, Address, stated_url
+from lm_audit.shared.textfiles import is_file
 
 _SMALL = 8 << 20
 _BLOCK, _PLACES = 1 << 16, 16
@@ -65,7 +66,12 @@ def _snapshot(repo: str, revision: str | None) -> Path | None:
 
 
 def _model_state(folder: Path) -> str:
-    """All files that can change a model's answers, and of an adapter its base's too."""
+    """All files that can change a model's answers, and of an adapter its base's too.
+
+    A folder without a config is no model, which is said when it is to load: it may be somebody's home.
+    """
+    if not any(is_file(folder / name) for name in ("config.json", "adapter_config.json")):
+        return "none"
     from lm_audit.models.files.adapter_folder import read_adapter
 
     state = _digest(line for line in _tree(folder, "*") if not line.split(" ")[0].lower().endswith(_PROSE))
