@@ -49,6 +49,7 @@ class MadeCase:
     findings: Iterable[Finding] = ()
     toy: bool = False
     control_role: str | None = None
+    told: tuple[str, ...] = ()
 
 
 def write_run(
@@ -80,7 +81,8 @@ def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     toy = {"toy": True} if case.toy else {}
     attempt.start(audit=case.audit, model=case.model, device=case.device, fingerprint="f" * 16, control=role, **toy)
     if case.model:
-        attempt.model(fingerprint="c0ffee" * 6, dtype="float32", spec=case.model)
+        told = {"told": list(case.told)} if case.told else {}
+        attempt.model(fingerprint="c0ffee" * 6, dtype="float32", spec=case.model, **told)
     for name, estimate in case.metrics.items():
         attempt.metric(name, estimate, case.sources.get(name))
     attempt.rows(case.rows)

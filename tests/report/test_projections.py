@@ -52,6 +52,16 @@ def test_the_metrics_table_has_a_row_for_each_metric(shown: Path) -> None:
     assert csv.shape == table.shape and csv.value.round(9).equals(table.value.round(9))
 
 
+def test_what_was_told_when_a_model_loaded_stands_on_the_page(tmp_path: Path) -> None:
+    told = ("weights <b> of another make", "zeros in lm_head.weight")
+    cases = [MadeCase(f"a.py::case[m-{k}]", "bias", model="m", told=told, metrics={"bias.x": share(0.5)}) for k in "ab"]
+    run = write_run(tmp_path / "run", cases)
+    write_reports(run)
+    page = (run / "index.html").read_text()
+    assert page.count("Told when m was loaded") == 1
+    assert page.count("weights &lt;b&gt; of another make") == 1 and page.count("zeros in lm_head.weight") == 1
+
+
 def test_the_items_table_holds_every_row_with_its_case(shown: Path) -> None:
     table = pd.read_parquet(shown / "items.parquet")
     assert len(table) == sum(case.last.n_rows for case in read_run(shown).cases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from lm_audit.models.files.hub import is_offline, patience
 from lm_audit.models.files.json_file import one_line
@@ -48,8 +49,9 @@ def without_network() -> Iterator[None]:
     from datasets import config
     from huggingface_hub import constants
 
+    places: tuple[Any, ...] = (config, constants)
     with ExitStack() as stack:
-        for settings in (config, constants):
+        for settings in places:
             stack.callback(setattr, settings, "HF_HUB_OFFLINE", settings.HF_HUB_OFFLINE)
             settings.HF_HUB_OFFLINE = True
         yield

@@ -10,7 +10,7 @@ import pytest
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.files.class_names import check_class_names
+from lm_audit.models.files.class_names import check_causal_kind, check_class_names
 from lm_audit.models.files.rope_settings import check_rope
 from tests.models.small_models import edit_json
 
@@ -43,6 +43,22 @@ def test_a_class_of_another_make(folder: Path, names: str, kind: str) -> None:
 
     with pytest.raises(ModelError, match=f"architectures names {names}, .*model_type is '{kind}'"):
         check_spec(folder)
+
+
+@pytest.mark.parametrize("kind", ["qwen2_5_vl", "llava", "siglip", "wav2vec2", "deberta"])
+def test_a_kind_without_a_causal_language_model(folder: Path, kind: str) -> None:
+    edit_json(folder / "config.json", model_type=kind, architectures=["X"])
+
+    with pytest.raises(ModelError, match=f"model_type is '{kind}', of which transformers has no causal"):
+        check_spec(folder)
+
+
+def test_every_kind_that_transformers_takes_is_let_pass() -> None:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    for kind in (*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "a_kind_to_come"):
+        check_causal_kind({"model_type": kind}, CONFIG)
+    check_causal_kind({"model_type": "llava", "auto_map": {"AutoModelForCausalLM": "x.Y"}}, CONFIG)
 
 
 def test_both_names_of_a_nested_config() -> None:

@@ -12,7 +12,7 @@ import torch
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from tests.models.small_models import edit_json, save_small_llama, small_llama
+from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama, small_llama
 
 HEAD = "lm_head.weight"
 
@@ -53,6 +53,26 @@ def test_other_shapes_are_told_without_reading(folder: Path) -> None:
 
     with pytest.raises(ModelError, match="two models"):
         check_spec(folder)
+
+
+def test_an_index_whose_shards_are_gone(folder: Path) -> None:
+    add_shards(folder, seed=1)
+    for file in folder.glob("model-*.safetensors"):
+        file.unlink()
+
+    with pytest.warns(
+        UserWarning, match=r"its index names model-00001-of-.*which are not there; model\.safetensors is"
+    ):
+        load_model(folder, device="cpu")
+
+
+def test_an_index_whose_shards_are_gone_in_the_hub_cache(hub_cache: Path, folder: Path) -> None:
+    add_shards(folder, seed=1)
+    for file in folder.glob("model-*.safetensors"):
+        file.unlink()
+    put_in_hub_cache(hub_cache, "org/stale", {"main": folder})
+
+    check_spec("org/stale")
 
 
 def test_the_same_weights_twice_are_one_model(folder: Path) -> None:

@@ -109,8 +109,8 @@ def test_the_scale_of_an_adapter_is_in_it(llama_folder: Path, tmp_path: Path) ->
 
     from tests.models.small_models import small_llama
 
-    adapter, settings = tmp_path / "adapter", {"target_modules": ["q_proj"], "init_lora_weights": False}
-    get_peft_model(pretrained(small_llama()), LoraConfig(**settings)).save_pretrained(str(adapter))
+    adapter, settings = tmp_path / "adapter", LoraConfig(target_modules=["q_proj"], init_lora_weights=False)
+    get_peft_model(pretrained(small_llama()), settings).save_pretrained(str(adapter))
     seen = set()
     for changes in ({"lora_alpha": 8}, {"lora_alpha": 16}, {"use_rslora": True}, {"alpha_pattern": {"q_proj": 4}}):
         edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(llama_folder), **changes)

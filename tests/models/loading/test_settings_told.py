@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig
 
 from lm_audit.errors import ModelError
-from lm_audit.models import check_spec, load_model
+from lm_audit.models import check_spec, load_model, load_tokenizer
 from lm_audit.models.checks.unread_settings import tell_unread
 from tests.models.small_models import edit_json
 
@@ -103,6 +103,15 @@ def test_settings_that_change_nothing(folder: Path, changes: dict[str, Any]) -> 
     assert told(folder) == []
 
 
+def test_what_is_told_stays_with_the_model(folder: Path) -> None:
+    assert load_model(folder, device="cpu").told == ()
+    edit_json(folder / "config.json", sliding_window=16)
+
+    with pytest.warns(UserWarning, match="sliding_window"):
+        model = load_model(folder, device="cpu")
+    assert len(model.told) == 1 and "sliding_window = 16" in model.told[0]
+
+
 def test_matrices_of_zeros(folder: Path) -> None:
     edit_weights(folder, lambda name, value: value * -0.0 if "k_proj" in name else value)
 
@@ -133,6 +142,87 @@ def test_two_pieces_of_text_that_are_one_token(folder: Path) -> None:
 
     with pytest.raises(ModelError, match=rf"tokenizer\.json: .* are both the token {vocabulary[first]}"):
         check_spec(folder)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"), [(100, r"100, which is 'a'; it would be read as 259"), (300, "300; .* 259")]
+)
+def test_an_added_token_that_would_be_read_as_another(folder: Path, number: int, says: str) -> None:
+    added = {"content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["added_tokens"].append(added | {"id": number, "normalized": False})
+
+    (folder / "added_tokens.json").write_text(json.dumps({"<x>": number}))
+    with pytest.raises(ModelError, match=rf"added_tokens\.json has '<x>' as the token {says}"):
+        load_model(folder, device="cpu")
+    (folder / "added_tokens.json").unlink()
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder={str(number): added})
+    with pytest.raises(ModelError, match=rf"tokenizer_config\.json has '<x>' as the token {says}"):
+        load_model(folder, device="cpu")
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match=rf"tokenizer\.json adds '<x>' as the token {says}"):
+        check_spec(folder)
+
+
+def test_an_added_token_that_is_read_as_stated(folder: Path) -> None:
+    added = {"content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    (folder / "added_tokens.json").write_text(json.dumps({"<x>": 259, "<eos>": 2}))
+    edit_json(folder / "tokenizer_config.json", added_tokens_decoder={"259": added})
+
+    assert told(folder) == []
+
+
+def test_a_frame_of_another_token(folder: Path) -> None:
+    edit_tokenizer(folder, lambda content: content["post_processor"]["special_tokens"]["<bos>"].update(ids=[50]))
+
+    with pytest.raises(ModelError, match=r"post_processor puts the token 50 for '<bos>', which is 1"):
+        check_spec(folder)
+
+
+def test_merges_that_are_left_out_at_random(folder: Path) -> None:
+    def drop(content: Any) -> None:
+        model, names = content["model"], {256: "ab", 257: "abc"}
+        model["vocab"] = {names.get(number, token): number for token, number in model["vocab"].items()}
+        model.update(merges=[["a", "b"], ["ab", "c"]], dropout=0.5)
+
+    edit_tokenizer(folder, drop)
+    with pytest.warns(UserWarning, match=r"leaves out merges at random.* \(dropout 0\.5 in tokenizer\.json\)"):
+        tokenizer = load_tokenizer(folder)
+
+    assert {tuple(tokenizer("abc" * 9, add_special_tokens=False).input_ids) for _ in range(40)} == {(257,) * 9}
+
+
+@pytest.mark.parametrize(
+    "rule", [{"stop_strings": ["a"]}, {"suppress_tokens": [5]}, {"no_repeat_ngram_size": 2}, {"forced_eos_token_id": 7}]
+)
+def test_rules_of_generation_that_are_not_followed(folder: Path, rule: dict[str, Any]) -> None:
+    edit_json(folder / "generation_config.json", no_repeat_ngram_size=0, guidance_scale=1.0, min_length=0)
+    assert told(folder) == []
+    edit_json(folder / "generation_config.json", **rule)
+
+    assert any(f"states {next(iter(rule))} = " in one and "not followed" in one for one in told(folder))
+
+
+def test_a_date_in_every_prompt(folder: Path) -> None:
+    path = folder / "chat_template.jinja"
+    turns = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    path.write_text(f"{{{{ date_string }}}} {{# strftime_now #}} {turns}")
+    assert told(folder) == []
+    path.write_text(
+        "{% if not date_string %}{% set date_string = strftime_now('%d') %}{% endif %}{{ date_string }}" + turns
+    )
+
+    (message,) = told(folder)
+    assert "writes today's date into every prompt" in message and "--chat-args date_string=... fixes it" in message
+
+
+@pytest.mark.parametrize(("token", "role"), [("a", "eos_token"), ("a", "pad_token"), ("1", "bos_token")])
+def test_a_word_as_special_token(folder: Path, token: str, role: str) -> None:
+    edit_json(folder / "tokenizer_config.json", **{role: token})
+
+    assert any(rf"has {token!r} ({role}) among its special tokens" in one for one in told(folder))
+    edit_json(folder / "tokenizer_config.json", **{role: "<eos>"}, additional_special_tokens=["h"])
+    assert any("has 'h' among its special tokens" in one for one in told(folder))
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,25 @@ class TestFailures:
         with pytest.raises(ModelError, match="does not show the user's turn exactly once"):
             model_with(template).render_chat("Hi")
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "{% for p in m.content %}{% if p.type == 'text' %}{{ p.text }}{% else %}<image>{% endif %}{% endfor %}",
+            "{{ m['content'][0]['text'] }}",
+            "{{ m['content'] | selectattr('type', 'equalto', 'text') | map(attribute='text') | join }}",
+        ],
+    )
+    def test_a_template_that_takes_a_text_in_parts_alone(self, said: str) -> None:
+        model = model_with("{% for m in messages %}" + f"<{{{{ m.role }}}}>{said}" + "{% endfor %}<assistant>")
+
+        turns = [*USER, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "Bye"}]
+        assert model.chat_template.render(turns) == "<user>Hello<assistant>Hi<user>Bye<assistant>"
+        assert len(model.generate(["Hi"], max_new_tokens=1, chat=True)) == 1
+
+    def test_a_template_that_draws_is_a_clear_error(self) -> None:
+        with pytest.raises(ModelError, match="another prompt each time"):
+            model_with(TURNS + "{{ range(99999) | random }}").render_chat("Hi")
+
     def test_no_template(self) -> None:
         with pytest.raises(UsageError, match="small has no chat template; use --chat off"):
             model_with(None).render_chat("Hi")

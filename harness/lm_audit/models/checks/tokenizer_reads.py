@@ -16,6 +16,19 @@ from lm_audit.shared.textfiles import is_file
 PROBE = "One text, 1 number."
 
 
+def evaluate(tokenizer: Tokenizer, name: str) -> None:
+    """Let a tokenizer read a text one way each time: one saved in training may leave merges out at random."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    model = getattr(backend, "model", None)
+    if share := getattr(model, "dropout", None):
+        backend.model.dropout = None
+        warnings.warn(
+            f"{name}: its tokenizer leaves out merges at random, as for training (dropout {share:g} in tokenizer.json);"
+            " that is switched off",
+            stacklevel=2,
+        )
+
+
 def tell_losses(tokenizer: Tokenizer, name: str) -> None:
     """Warn of ordinary characters of which model ``name`` would read nothing, and of text that it spells otherwise.
 
@@ -48,6 +61,24 @@ def tell_losses(tokenizer: Tokenizer, name: str) -> None:
 def _plain(text: str) -> str:
     """Without white space and case, which many tokenizers do not keep."""
     return "".join(text.split()).casefold()
+
+
+def tell_dates(tokenizer: Tokenizer, name: str) -> None:
+    """Warn where the chat template writes the day into prompts: on another day others are asked."""
+    from lm_audit.models.text.chat import template_source
+    from lm_audit.models.text.template_variables import reads
+
+    source = template_source(tokenizer)
+    if source and "strftime_now" in source and reads(source, "strftime_now"):
+        fixed = next((f": --chat-args {key}=... fixes it" for key in _DATES if reads(source, key)), "")
+        warnings.warn(
+            f"model {name}: its chat template writes today's date into every prompt, so that a run of another day asks"
+            f" other prompts{fixed}",
+            stacklevel=2,
+        )
+
+
+_DATES = ("date_string", "current_date", "date", "today")
 
 
 def tell_templates(folder: Path) -> None:

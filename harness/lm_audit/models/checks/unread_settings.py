@@ -38,6 +38,13 @@ _OF_EFFECT: dict[str, tuple[object, ...]] = {
 """Settings that change every answer of the makes that know them, and the values at which they change none."""
 
 
+_RULES = (
+    *("stop_strings", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "sequence_bias"),
+    *("forced_bos_token_id", "forced_eos_token_id", "no_repeat_ngram_size", "guidance_scale", "min_new_tokens"),
+    *("min_length", "watermarking_config"),
+)
+
+
 def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> None:
     """Warn of settings in ``config`` (as the file at ``where`` states it) that are no field of the model's own class.
 
@@ -66,6 +73,19 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
                 f" is {getattr(made, like[0], None)!r:.40}: is that meant?",
                 stacklevel=3,
             )
+
+
+def tell_unfollowed(module: CausalModule, name: str) -> None:
+    """Warn of rules of a generation config that forbid or force tokens: texts are continued without them."""
+    config = getattr(module, "generation_config", None)
+    stated = {key: getattr(config, key, None) for key in _RULES}
+    rules = [f"{key} = {value!r:.40}" for key, value in stated.items() if value and value != 1]
+    if rules:
+        warnings.warn(
+            f"model {name}: its generation_config.json states {listed(rules)}, which is not followed: texts are"
+            " continued as the model alone would",
+            stacklevel=2,
+        )
 
 
 def _has_effect(key: str, stated: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.quantised import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
-from lm_audit.models.files.weight_files import has_tokenizer, left_out, refuse_dead_entries, weight_files
+from lm_audit.models.files.weight_files import has_tokenizer, left_out, refuse_dead_entries, stale_shards, weight_files
 from lm_audit.models.loading.spec import ModelSpec
 from lm_audit.shared.textfiles import is_file
 
@@ -66,6 +66,11 @@ class Checkpoint:
     def left_weights(self) -> tuple[str, ...]:
         """Files beside the model that look like weights of it and are not read."""
         return left_out(self.folder, self.weights)
+
+    @property
+    def gone_shards(self) -> tuple[str, ...]:
+        """Shards that an index names and that are not there, beside the weights in one file that are taken."""
+        return stale_shards(self.folder, self.weights)
 
     @property
     def quantised(self) -> bool:

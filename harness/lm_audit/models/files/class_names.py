@@ -39,6 +39,17 @@ def check_class_names(config: Mapping[str, object], path: Path) -> None:
     )
 
 
+def check_causal_kind(config: Mapping[str, object], path: Path) -> None:
+    """``ModelError`` for a kind of model that transformers knows and has no causal language model of."""
+    kind, table = config.get("model_type"), _table()
+    if config.get("auto_map") or not table.causal or kind not in table.all_kinds or kind in table.causal:
+        return
+    raise ModelError(
+        f"{path}: model_type is {kind!r:.60}, of which transformers has no causal language model (it may see pictures,"
+        " hear, or encode); a language model inside it can be audited where it is saved by itself"
+    )
+
+
 def unknown_classes(config: Mapping[str, object]) -> str:
     """The classes that ``config`` names and transformers does not know, as one line; empty where it knows one."""
     names = config.get("architectures")
@@ -54,6 +65,7 @@ class _Table:
     kinds: Mapping[str, frozenset[str]]
     all_kinds: frozenset[str]
     modules: Mapping[str, str]
+    causal: frozenset[str]
 
     def module_of(self, kind: str) -> str:
         return self.modules.get(kind, kind.replace("-", "_"))
@@ -64,16 +76,21 @@ def _table() -> _Table:
     """Read from its source, since importing it takes seconds; empty where that is written otherwise."""
     classes: dict[str, set[str]] = {}
     kinds: set[str] = set()
+    causal: set[str] = set()
     modules: dict[str, str] = {}
     for file in ("modeling_auto.py", "auto_mappings.py", "configuration_auto.py"):
         for table, kind, value in _pairs(file):
             if table.startswith("MODEL_") and table.endswith("NAMES"):
                 classes.setdefault(value, set()).add(kind)
+                if table == "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES":
+                    causal.add(kind)
             elif table == "CONFIG_MAPPING_NAMES":
                 kinds.add(kind)
             elif table == "SPECIAL_MODEL_TYPE_TO_MODULE_NAME":
                 modules[kind] = value
-    return _Table({name: frozenset(found) for name, found in classes.items()}, frozenset(kinds), modules)
+    return _Table(
+        {name: frozenset(found) for name, found in classes.items()}, frozenset(kinds), modules, frozenset(causal)
+    )
 
 
 def _pairs(file: str) -> Iterator[tuple[str, str, str]]:

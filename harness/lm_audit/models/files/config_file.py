@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.class_names import check_class_names
+from lm_audit.models.files.class_names import check_causal_kind, check_class_names
 from lm_audit.models.files.json_file import read_json
 from lm_audit.models.files.rope_settings import check_rope
 from lm_audit.models.files.safetensors_file import TensorEntry
@@ -73,6 +73,7 @@ def read_config(folder: Path, *, trust_remote_code: bool) -> dict[str, Any]:
         )
     _check_heads(config, path)
     _check_numbers(config, "", path)
+    check_causal_kind(config, path)
     for part in _parts(config):
         check_special_ids(part, path)
         for name in _SIZES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,47 @@ def _check_readable(path: Path) -> None:
     """Read the file as transformers will."""
     from tokenizers import Tokenizer
 
-    _refuse_shared_ids(read_json(path), path)
+    content = read_json(path)
+    _refuse_shared_ids(content, path)
     try:
-        Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_file(str(path))
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # what panics in Rust is no Exception
         raise ModelError(f"{path} is no tokenizer that can be read: {one_line(error)}") from error
+    _refuse_moved(content, tokenizer, path)
+    for token, number in _framing(content.get("post_processor")):
+        if (own := tokenizer.token_to_id(token)) != number:
+            raise ModelError(
+                f"{path}: its post_processor puts the token {number} for {token!r:.40}, which is {own}; texts would be"
+                " framed by another token"
+            )
+
+
+def _framing(processor: object) -> Iterator[tuple[str, int]]:
+    """Text and number of each token that a post-processor puts round a text."""
+    if isinstance(processor, list):
+        for inner in processor:
+            yield from _framing(inner)
+    elif isinstance(processor, Mapping):
+        yield from _framing(processor.get("processors"))
+        special = processor.get("special_tokens")
+        for one in special.values() if isinstance(special, Mapping) else ():
+            yield from zip(one["tokens"], one["ids"], strict=False)
+        for name in ("sep", "cls"):
+            pair = processor.get(name)
+            if isinstance(pair, list) and len(pair) == 2:
+                yield pair[0], pair[1]
+
+
+def _refuse_moved(content: Mapping[str, Any], tokenizer: Any, path: Path) -> None:
+    """``ModelError`` for an added token whose number is taken, or leaves a gap: the library gives it the next one."""
+    for added in content.get("added_tokens") or ():
+        number, token = added["id"], added["content"]
+        if (read := tokenizer.token_to_id(token)) != number:
+            owner = tokenizer.id_to_token(number)
+            taken = f", which is {owner!r:.40}" if owner is not None else ""
+            raise ModelError(
+                f"{path} adds {token!r:.40} as the token {number}{taken}; it would be read as {read}: set its number"
+                " right"
+            )

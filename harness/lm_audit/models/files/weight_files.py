@@ -91,6 +91,13 @@ def left_out(folder: Path, taken: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if _SHARD.match(path.name) and path.name not in names))
 
 
+def stale_shards(folder: Path, taken: Sequence[Path]) -> tuple[str, ...]:
+    """Shards in the index of ``folder`` that are not there, where the weights in one file were taken."""
+    if {path.name for path in taken} != {WHOLE} or not is_file(folder / INDEX):
+        return ()
+    return tuple(sorted(name for name in set(shard_map(folder).values()) if not is_file(folder / name)))
+
+
 def _whole(path: Path) -> tuple[tuple[Path, ...], tuple[TensorEntry, ...]]:
     return (path,), tuple(read_entries(path))
 

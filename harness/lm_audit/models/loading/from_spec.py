@@ -10,6 +10,7 @@ from lm_audit.models.files.source import Spec, find_source
 from lm_audit.models.loading.devices import check_device_name, dtype_name, resolve_device, resolve_dtype
 from lm_audit.models.loading.placement import DeviceMap, check_device_map
 from lm_audit.models.loading.spec import parse_spec
+from lm_audit.models.loading.told import hearing
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -47,11 +48,14 @@ def load_model(
     from lm_audit.models.checks.vocabulary_fit import check_vocabulary
     from lm_audit.models.loading.module import load_module, load_tokenizer_from, wrap
 
-    tokenizer = load_tokenizer_from(source.tokenizer_folder, trust_remote_code)
-    rows = embeddings_of(source.checkpoint.config)
-    if rows is not None and source.adapter is None:  # an adapter may add tokens
-        check_vocabulary(tokenizer, rows, source.spec.text)
-    module = load_module(
-        source.checkpoint, source.adapter, source.spec.text, target, name, trust_remote_code, device_map
-    )
-    return wrap(source, module, tokenizer)
+    with hearing() as heard:
+        tokenizer = load_tokenizer_from(source.tokenizer_folder, trust_remote_code)
+        rows = embeddings_of(source.checkpoint.config)
+        if rows is not None and source.adapter is None:  # an adapter may add tokens
+            check_vocabulary(tokenizer, rows, source.spec.text)
+        module = load_module(
+            source.checkpoint, source.adapter, source.spec.text, target, name, trust_remote_code, device_map
+        )
+        model = wrap(source, module, tokenizer)
+    model.told = tuple(heard)
+    return model

@@ -13,9 +13,11 @@ import torch
 
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.checks.added_tokens import check_added, tell_words
 from lm_audit.models.checks.causality import prove_causal
-from lm_audit.models.checks.tokenizer_reads import tell_losses, tell_templates
-from lm_audit.models.checks.unread_settings import tell_unread
+from lm_audit.models.checks.make import tell_make
+from lm_audit.models.checks.tokenizer_reads import evaluate, tell_dates, tell_losses, tell_templates
+from lm_audit.models.checks.unread_settings import tell_unfollowed, tell_unread
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
 from lm_audit.models.checks.weights_fit import check_finite, check_fit
 from lm_audit.models.compat import unread_rotations
@@ -73,6 +75,12 @@ def load_module(
             f"{checkpoint.folder}: {listed(left)} beside the model's weights are not read",
             stacklevel=2,
         )
+    if gone := checkpoint.gone_shards:
+        warnings.warn(
+            f"{checkpoint.folder}: its index names {listed(gone)}, which are not there; {checkpoint.weights[0].name} is"
+            " the model",
+            stacklevel=2,
+        )
     with _without_adapter(folder) as plain:
         module, report, heard = _read(plain, name, checkpoint, dtype, trust_remote_code, where)
     module = module.eval().requires_grad_(False)
@@ -115,9 +123,13 @@ def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Tokenizer:
             found: Tokenizer = untyped.from_pretrained(
                 plain, local_files_only=True, trust_remote_code=trust_remote_code
             )
+            evaluate(found, str(folder))
             # Some classes take a vocabulary that is not theirs, and fail at the first text.
             found("One text, 1 number.")
+            check_added(found, folder)
             return found
+    except HarnessError:
+        raise
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # damaged files fail in the Rust library (some by a panic), in parsers, in classes
@@ -153,9 +165,13 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
         weights += f" {code_digest(source.checkpoint.folder)}"
     fingerprint = combine_fingerprint(weights, settings_digest(module), tokenizer_digest(tokenizer))
     model = LanguageModel(module, tokenizer, name=source.spec.name, fingerprint=fingerprint)
+    tell_make(module, source.checkpoint.config, source.checkpoint.folder, source.tokenizer_folder)
     tell_losses(tokenizer, source.spec.text)
+    tell_words(tokenizer, source.spec.text)
     tell_templates(source.tokenizer_folder)
+    tell_dates(tokenizer, source.spec.text)
     tell_ends(tokenizer, end_ids(model), module.get_input_embeddings().num_embeddings, source.spec.text)
+    tell_unfollowed(module, source.spec.text)
     model.quantised_by = quantised_by(source.checkpoint.config)
     return model
 

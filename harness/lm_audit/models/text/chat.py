@@ -40,6 +40,8 @@ _OWN = frozenset(
     ]
 )
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
+_TIMES = 5
+"""How often a template is tried again: a choice between two is found out 31 of 32 times."""
 _PLACEHOLDER = "\u2042 what the user says \u2042"
 
 
@@ -111,6 +113,7 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self._arguments = dict(arguments or {})
         self._name = name or str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+        self._in_parts = False
         self.source = template_source(tokenizer)
         if not self.source:
             raise UsageError(f"the tokenizer of model {self._name} has no chat template; use --chat off")
@@ -133,16 +136,44 @@ class ChatTemplate:
     def around_user(self) -> tuple[str, str]:
         """The template's text before and after what a user says as the only turn, generation prompt included.
 
-        ``ModelError`` where the template does not show the user's turn exactly once.
+        ``ModelError`` where the template does not show the user's turn exactly once, or does so otherwise each time.
         """
-        text = self._apply([{"role": "user", "content": _PLACEHOLDER}], True)
+        turn = [{"role": "user", "content": _PLACEHOLDER}]
+        text = self._shown(turn)
         before, found, after = text.partition(_PLACEHOLDER)
         if not found or _PLACEHOLDER in after:
             raise ModelError(
                 f"the chat template of model {self._name} does not show the user's turn exactly once, so nothing can "
                 "be asked with it; use --chat off"
             )
+        if any(self._apply(turn, True) != text for _ in range(_TIMES)):
+            raise ModelError(
+                f"the chat template of model {self._name} gives another prompt each time (chance, or the clock), so"
+                " that no answer could be had twice; use --chat off"
+            )
         return before, after
+
+    def _shown(self, turn: Messages) -> str:
+        """A conversation of one turn; what is said is given in parts where the template takes nothing else.
+
+        Templates of models that see pictures often go through parts, and show nothing of a text that is one piece.
+        """
+        try:
+            text, failure = self._apply(turn, True), None
+        except ModelError as error:
+            text, failure = "", error
+        if _PLACEHOLDER not in text:
+            self._in_parts = True
+            try:
+                parted = self._apply(turn, True)
+            except ModelError:
+                parted = ""
+            if _PLACEHOLDER in parted:
+                return parted
+            self._in_parts = False
+        if failure is not None:
+            raise failure
+        return text
 
     @property
     def opened(self) -> ThoughtMarkers | None:
@@ -154,11 +185,17 @@ class ChatTemplate:
         text = self.render(messages)
         return text if self.opened is None else text.rstrip("\n") + self.opened.close
 
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        content = message.get("content")
+        if self._in_parts and isinstance(content, str):
+            return {**message, "content": [{"type": "text", "text": content}]}
+        return dict(message)
+
     def _apply(self, messages: Messages, generation_prompt: bool) -> str:
         try:
             return str(
                 self._tokenizer.apply_chat_template(
-                    [dict(message) for message in messages],
+                    [self._message(message) for message in messages],
                     tokenize=False,
                     add_generation_prompt=generation_prompt,
                     **self._arguments,

@@ -60,6 +60,8 @@ class Running:
         known: dict[str, object] = {"fingerprint": model.fingerprint, "dtype": str(model.dtype)}
         if model.quantised_by is not None:
             known["quantised"] = f"by {model.quantised_by}"
+        if model.told:
+            known["told"] = list(model.told)
         if model.places:
             known["parts"] = ", ".join(f"{many} on {device}" for device, many in model.places.items())
         self.writer.model(spec=spec, device=str(model.device), **known)

@@ -219,8 +219,20 @@ def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:
     if toy:
         detail += "; no part of the answer"
     return ModelView(
-        visible(name), model_state(cells), visible(details.get("fingerprint", ""))[:12], visible(detail), toy=toy
+        visible(name),
+        model_state(cells),
+        visible(details.get("fingerprint", ""))[:12],
+        visible(detail),
+        toy=toy,
+        told=_told(own),
     )
+
+
+def _told(cases: Sequence[CaseRecord]) -> tuple[str, ...]:
+    """What was warned of when the model of some cases loaded."""
+    told = [case.model_details.get("told") for case in cases]
+    lines = dict.fromkeys(line for one in told if isinstance(one, list) for line in one if isinstance(line, str))
+    return tuple(_parameter(line) for line in lines)
 
 
 def _facts(run: Run, models: Iterable[ModelView]) -> tuple[tuple[str, str], ...]:

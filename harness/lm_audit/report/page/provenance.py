@@ -42,7 +42,7 @@ def _models(run: Run, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:
         if case.model and case.model_details:
             said.setdefault(case.ran_on, case.model_details)
     for name, details in said.items():
-        shown = {key: value for key, value in details.items() if key not in ("attempt", "name")}
+        shown = {key: value for key, value in details.items() if key not in ("attempt", "name", "told")}
         yield visible(name), ", ".join(f"{key} {_text(value)}" for key, value in shown.items())
     for key in ("models", "model", "fingerprints"):
         if key in metadata:

@@ -172,6 +172,7 @@ class ModelView:
     fingerprint: str
     detail: str
     toy: bool = False
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
