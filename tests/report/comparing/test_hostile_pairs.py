@@ -182,6 +182,10 @@ LOST: dict[str, Callable[[], Pair]] = {
         [interval(0.2), interval(0.2, name="d")],
         [interval(None), interval(0.2, name="d")],
     ),
+    "the headline has neither interval nor rows": lambda: (
+        [interval(0.2), interval(0.2, name="d")],
+        [case(None, metrics={"x.v": Estimate(0.9, n=3, better="lower")}), interval(0.2, name="d")],
+    ),
     "a control failed in the second run": lambda: ([case(BASE), control(True)], [case(BASE), control(False)]),
     "the case crashed": lambda: (
         [case(BASE), case(BASE, "d")],

@@ -14,8 +14,9 @@ from lm_audit.report.page.states import State, case_state
 from lm_audit.runstore.records import CaseRecord
 
 Lost = Literal["broke", "without", "refused"]
-"""``broke``: the case has no value of any metric; ``without``: a metric that decided it is not recorded or not
-estimable; ``refused``: both runs have that metric, and it is not the same thing in both (other data, another unit)."""
+"""``broke``: the case has no value of any metric; ``without``: a metric that decided it is not recorded, not estimable,
+or without anything that says how sure it is; ``refused``: both runs have that metric, and it is not the same thing in
+both (other data, another unit)."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def _lost_verdicts(
 ) -> list[tuple[str, str, Lost]]:
     """The metrics that decided the case before and cannot now, each with why."""
     refused = {change.metric: change.refused for change in changes if change.refused}
+    unknown = {change.metric for change in changes if change.direction == "not comparable"}
     found: list[tuple[str, str, Lost]] = []
     for name, metric in before.last.metrics.items():
         if metric.value is None or metric.unit == "p" or not decides(before, name):
@@ -107,6 +109,8 @@ def _lost_verdicts(
             found.append((name, f"not estimable: {now.note}", "without"))
         elif reason := refused.get(name):
             found.append((name, reason, "refused"))
+        elif name in unknown and metric.low is not None and now.low is None:
+            found.append((name, "no interval, and no rows that both runs hold", "without"))
     return found
 
 
