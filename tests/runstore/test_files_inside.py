@@ -13,6 +13,7 @@ from lm_audit.cli import main
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
 from lm_audit.report.allure.results import complete_results
+from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.inside import file_inside, relative_name
 from lm_audit.runstore.merge import merge_runs
 from lm_audit.runstore.reader import read_rows
@@ -156,3 +157,32 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
 def test_names_of_other_systems_lead_out_too(name: str) -> None:
     with pytest.raises(StoreError, match="leads out of the run folder"):
         relative_name(name)
+
+
+@pytest.mark.parametrize("part", ["ledger", "rows", "artifacts"])
+def test_a_link_in_a_circle_is_told(tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = made(tmp_path)
+    if part == "ledger":
+        (run / "ledger" / "x.jsonl").symlink_to("x.jsonl")
+    else:
+        (run / part).rename(tmp_path / part)
+        (run / part).symlink_to(part)
+    assert main(["merge", str(run), "-o", str(tmp_path / "merged")]) == 2
+    assert "leads nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["rows", "artifact"])
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path, kind: str) -> None:
+    run = made(tmp_path)
+    told(run, **{kind: f"{'rows' if kind == 'rows' else 'artifacts'}/\ud800"})
+    write_reports(run)
+    told_of = [*read_run(run).damaged, *damaged_files(read_run(run))]
+    assert told_of, "the record is damaged, or its file is"
+    with pytest.raises(StoreError, match="a name that no file has"):
+        file_inside(run, "rows/\ud800")
+
+
+def test_a_path_of_a_command_holds_no_nul(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "a", "b", "--html", "a\0b"])
+    assert "holds a NUL" in capsys.readouterr().err

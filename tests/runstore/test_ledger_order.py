@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.report.page.build import build_page
 from lm_audit.runstore import read_run
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
@@ -45,6 +46,21 @@ def test_a_clock_that_was_set_back_changes_no_order(tmp_path: Path, monkeypatch:
     assert (case.outcome, case.last.metrics["bias.gap"].value) == ("passed", 0.2)
     assert [attempt.outcome for attempt in case.earlier] == ["unfinished"]
     assert run.finished and run.sessions == 2
+
+
+def test_a_run_took_what_its_sessions_took_whatever_the_clock_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = new_run(tmp_path)
+    for session, moments in enumerate(((100.0, 103.0), (5.0, 9.5)), 1):
+        ledger = Ledger(folder.ledger, f"main{session}", session=session)
+        for kind, moment in zip(("run_start", "run_end"), moments, strict=True):
+            monkeypatch.setattr(time, "monotonic", lambda moment=moment: moment)
+            monkeypatch.setattr(time, "time", lambda moment=moment: 1e6 - 7200 * moment)
+            ledger.write("run_start" if kind == "run_start" else "run_end", pid=1, exitstatus=0)
+    run = read_run(folder.path)
+    assert run.seconds == 7.5
+    assert dict(build_page(run).facts)["Duration"] == "7.5 s"
 
 
 def test_a_clock_that_is_set_back_within_a_session_changes_no_order(

@@ -102,6 +102,12 @@ def is_awake(config: pytest.Config) -> bool:
     return config.stash.get(_awake_key, False)
 
 
+def runs_nothing(config: pytest.Config) -> bool:
+    """Whether this call of pytest only lists something, so that there is nothing to put on record."""
+    listing = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
+    return any(config.getoption(name, False) for name in listing)
+
+
 def wake(config: pytest.Config) -> None:
     """Register what an audit needs; hooks that come later in the run are called from now on."""
     if is_awake(config):
@@ -134,8 +140,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Wake if an audit case was selected, and have the plan put on record before xdist tells the controller."""
     if session.config.stash.get(_refused_key, False):
         return
-    if session.config.getoption("collectonly", False) or not any(is_audit_case(item) for item in session.items):
+    if runs_nothing(session.config) or not any(is_audit_case(item) for item in session.items):
         return
+    if session.config.getoption("setuponly", False):
+        if hasattr(session.config, "workerinput"):
+            return  # Asleep no case can record, and each one fails at its set-up.
+        raise pytest.UsageError(
+            "--setup-only: audit cases would be on record as passed, though nothing of them had run; "
+            "--setup-plan shows their fixtures, --collect-only the cases"
+        )
     wake(session.config)
     session.config.hook.pytest_lm_audit_planned(session=session)
 

@@ -21,6 +21,10 @@ def relative_name(name: str) -> str:
     outside = name.startswith(("/", "\\")) or PureWindowsPath(name).drive or ".." in parts
     if not name.strip("./\\") or outside or "\0" in name:
         raise StoreError(f"{name!r} leads out of the run folder: a run holds its files by paths within it")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise StoreError(f"{name!r} is a name that no file has") from error
     return name
 
 
@@ -48,7 +52,11 @@ def files_below(folder: Path, part: str) -> Iterator[str]:
     ``StoreError`` where ``part`` itself is a link that leads out of the folder.
     """
     top = folder / part
-    if top.is_symlink() and not top.resolve().is_relative_to(folder.resolve()):
+    try:
+        leads_out = top.is_symlink() and not top.resolve().is_relative_to(folder.resolve())
+    except RuntimeError as error:  # Older versions raise this for links in a circle.
+        raise StoreError(f"{part}/ is a link that leads nowhere") from error
+    if leads_out:
         raise StoreError(f"{part}/ is a link that leads out of the run folder: it is not followed")
     names: list[str] = []
     for where, folders, files in os.walk(top):

@@ -105,6 +105,8 @@ def _exit_status(members: Sequence[Member]) -> int:
 def _write_metadata(members: Sequence[Member], draft: RunFolder, run_id: str, missing: Sequence[int]) -> None:
     first = min(members, key=lambda one: str(one.run.metadata.get("started", "")))
     record: dict[str, Any] = dict(first.run.metadata)
+    if isinstance(record.get("options"), dict):
+        record["options"] = record["options"] | {"shard": None}  # The whole is no part.
     record |= {
         "run_id": run_id,
         "sessions": [session for one in members for session in one.run.metadata.get("sessions", ())],

@@ -20,6 +20,7 @@ from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.shared.code_version import code_version, versions
+from lm_audit.shared.stated_options import joined
 from lm_audit.shared.textfiles import is_file, replacing
 from lm_audit.shared.textfiles.appending import open_to_append
 
@@ -47,8 +48,10 @@ def start(
         **({"threads": threads} if threads else {}),
     }
     record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
+    if record["sessions"] and isinstance(record.get("options"), dict):  # What was added since holds for the whole run.
+        record["options"] = joined(record["options"], session["options"])
     record["sessions"].append(session)
-    record["finished"] = None
+    record |= {"run_id": folder.run_id, "finished": None}  # A copied run is a run of its own.
     _replace(folder.run_json, record)
     return record
 

@@ -185,6 +185,8 @@ class Run:
     plan: tuple[PlannedCase, ...] = ()
     sessions: int = 0
     """How many sessions have written to it, 0 where an older version did not count."""
+    seconds: float | None = None
+    """How long its sessions took by a clock that nobody sets; None where that is not known, and of a merged run."""
 
     def __repr__(self) -> str:
         """Id, folder and counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,18 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
         finished=_finished(lines),
         plan=plan,
         sessions=max((line.session for line in lines), default=0),
+        seconds=None if "merged_from" in metadata else _seconds(lines),
     )
+
+
+def _seconds(lines: Sequence[Line]) -> float | None:
+    """What lies between the first and the last record of each session of a process that measured, added up."""
+    begun = {line.session for line in lines if line.kind == "run_start" and {"m", "pid"} <= line.record.keys()}
+    moments: dict[int, list[float]] = {}
+    for line in lines:
+        if line.session in begun and "m" in line.record:
+            moments.setdefault(line.session, []).append(line.order[1])
+    return sum(max(of_one) - min(of_one) for of_one in moments.values()) if moments else None
 
 
 def _metadata(where: RunFolder) -> tuple[Mapping[str, Any], list[DamagedLine]]:

@@ -15,9 +15,7 @@ from lm_audit.runstore.reader import read_lines
 from lm_audit.runstore.records import Run
 from lm_audit.runstore.run import read_run
 from lm_audit.shared import code_version
-
-OPTIONS = ("models", "size", "seed", "dtype", "devices", "data", "audit")
-"""Options on which all parts must agree."""
+from lm_audit.shared.stated_options import differences
 
 PACKAGES = ("pytest-lm-audit", *code_version.PACKAGES)
 """Packages whose versions must be the same in all parts, since the numbers depend on them."""
@@ -107,14 +105,15 @@ def check_kin(members: Sequence[Member]) -> None:
 def _foreign(one: Member, other: Member) -> str | None:
     """Why two runs do not belong together, None where they do."""
     ours, theirs = one.run.metadata, other.run.metadata
-    differences = [
-        *_differences("option --", ours.get("options"), theirs.get("options"), OPTIONS),
+    found = [
+        *map(str, differences(ours.get("options") or {}, theirs.get("options") or {})),
+        *_differences("option --", ours.get("options"), theirs.get("options"), ("devices",)),
         *_differences("version of ", ours.get("versions"), theirs.get("versions"), PACKAGES),
         *_differences("", ours, theirs, ("git_commit", "schema_version", "code_version")),
         *_differences("code that ran ", _code(one.run), _code(other.run)),
         *_differences("fingerprint of model ", _fingerprints(one.run), _fingerprints(other.run)),
     ]
-    return differences[0] if differences else _other_selection(one.shards, other.shards)
+    return found[0] if found else _other_selection(one.shards, other.shards)
 
 
 def _differences(what: str, ours: Any, theirs: Any, names: Iterable[str] | None = None) -> list[str]:

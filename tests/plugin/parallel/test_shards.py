@@ -100,8 +100,15 @@ def test_overlapping_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> 
         ({"versions": {"scipy": "0.1"}}, "version of scipy differs"),
         ({"code_version": "abc"}, "code_version differs: '[0-9a-f]{16}' and 'abc'"),
         ({"git_commit": "abc"}, "git_commit differs: None and 'abc'"),
-        ({"options": {"models": {"m": "other"}}}, "option --models differs"),
+        ({"options": {"models": {"smollm2": "other"}}}, "option --model smollm2 differs: 'smollm2' and 'other'"),
         ({"options": {"size": "full"}}, "option --size differs: 'smoke' and 'full'"),
+        ({"options": {"limit": 3}}, "option --limit differs: None and 3"),
+        ({"options": {"chat": "on"}}, "option --chat differs: 'auto' and 'on'"),
+        ({"options": {"chat_args": {"enable_thinking": False}}}, r"option --chat-args differs: \{\} and .*False"),
+        ({"options": {"thinking_tokens": 0}}, "option --thinking-tokens differs: 1024 and 0"),
+        ({"options": {"endpoint": {"tokenizers": {"m": "x"}}}}, "option --tokenizer m differs: None and 'x'"),
+        ({"options": {"inputs": {"--data bbq b.csv": "1"}}}, "content of --data bbq b.csv differs: None and '1'"),
+        ({"options": {"audit": {"bias_boundary": "ws"}}}, "option --bias-boundary differs: 'none' and 'ws'"),
     ],
 )
 def test_foreign_runs_are_refused(

@@ -109,9 +109,40 @@ def test_a_case_that_was_told_has_time_to_fail(pytestconfig: pytest.Config, monk
     given: list[float] = []
     watch = case_timeout._Watch(pytestconfig, 5.0)
     monkeypatch.setattr(watch, "_end_process_in", given.append)
+    watch.inside = True
     with pytest.raises(pytest.fail.Exception, match="longer than --case-timeout 5 s"):
         watch._raise(14, None)
     assert given == [case_timeout.HEARD_S] and case_timeout.HEARD_S >= 60
+
+
+BETWEEN = """
+import time
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if "[hang]" in item.nodeid and call.when == "{phase}":
+        from lm_audit.plugin.session.case_timeout import _WATCH
+        watch = item.config.stash[_WATCH]
+        watch.begin_now(item)
+        until = time.monotonic() + 60
+        while not watch.late and time.monotonic() < until:
+            time.sleep(0.01)
+    return report
+"""
+
+
+@pytest.mark.parametrize(("phase", "outcome"), [("setup", "failed"), ("call", "passed")])
+def test_a_time_that_is_up_between_two_phases_does_not_end_the_run(tmp_path: Path, phase: str, outcome: str) -> None:
+    hanging_project(tmp_path)
+    with (tmp_path / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(BETWEEN.replace("{phase}", phase))
+    done = run_fresh(tmp_path, "--case-timeout", "0.3", GRACE="60")
+    assert "INTERNALERROR" not in done.output
+    assert outcomes(last_run(tmp_path)) == {"a": "passed", "hang": outcome, "c": "passed", "d": "passed"}, done.output
+    hung = next(case for case in last_run(tmp_path).cases if "[hang]" in case.case_id)
+    assert hung.last.cause == ("timeout" if outcome == "failed" else None)
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "nan", "inf", "soon"])

@@ -148,7 +148,6 @@ def _verdicts(group: pytest.OptionGroup) -> None:
         "--undecided",
         dest="lm_audit_undecided",
         choices=("pass", "fail"),
-        default="pass",
         help="what a gate does whose interval straddles its limit (default pass)",
     )
     declare(
@@ -189,7 +188,8 @@ def _arguments(option: AuditOption) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "dest": f"lm_audit_x_{option.name}",
         "action": option.action,
-        "default": option.default,
+        # None is "not given": a resumed run has its own value then, which need not be the default.
+        "default": False if option.action == "store_true" else None,
         "help": option.help,
     }
     if option.action != "store_true":

@@ -59,15 +59,18 @@ def flags() -> tuple[str, ...]:
     return tuple(_DECLARED)
 
 
-def declared_default(flag: str) -> Any:
-    """What an option has where nobody gives it."""
-    return _DECLARED[flag].arguments.get("default")
+def left_out(value: object) -> bool:
+    """Whether a value of an option says that nobody gave it; 0 is a value, though it equals ``False``."""
+    return value is None or value is False or value == []
 
 
 def given(config: pytest.Config) -> bool:
     """Whether the caller set any option of the plugin."""
-    values = vars(config.option)
-    return any(
-        values.get(option.arguments["dest"]) not in (None, False, option.arguments.get("default"))
-        for option in _DECLARED.values()
-    )
+    return any(is_given(config, flag) for flag in _DECLARED)
+
+
+def is_given(config: pytest.Config, flag: str) -> bool:
+    """Whether the caller set an option to something else than what it has where nobody gives it."""
+    arguments = _DECLARED[flag].arguments
+    value = vars(config.option).get(arguments["dest"])
+    return not left_out(value) and value != arguments.get("default")

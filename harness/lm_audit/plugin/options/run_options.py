@@ -8,12 +8,14 @@ from typing import Any, Literal, cast, get_args
 
 import pytest
 
+from lm_audit.audits.option import AuditOption
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.plugin.models.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choices
+from lm_audit.plugin.options.naming import left_out
 from lm_audit.shared.names import alike, told_apart, unreadable
 from lm_audit.shared.number_checks import suggestion
 
@@ -142,7 +144,7 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         seed=config.getoption("lm_audit_seed") or 0,
         devices=devices,
         models=models,
-        audit={option.name: config.getoption(f"lm_audit_x_{option.name}") for option in audit_options()},
+        audit={option.name: _given_or_default(config, option) for option in audit_options()},
         trust_remote_code=bool(config.getoption("lm_audit_trust_remote_code")),
         device_map=_device_map(config.getoption("lm_audit_device_map"), devices),
         batch_tokens=config.getoption("lm_audit_batch_tokens"),
@@ -153,6 +155,11 @@ def from_config(config: pytest.Config, devices: tuple[str, ...]) -> RunOptions:
         thinking_tokens=THINKING_TOKENS if thinking is None else thinking,
         endpoint=endpoint_options(config, models),
     )
+
+
+def _given_or_default(config: pytest.Config, option: AuditOption) -> Any:
+    value = config.getoption(f"lm_audit_x_{option.name}")
+    return option.default if left_out(value) else value
 
 
 def _device_map(name: str | None, devices: tuple[str, ...]) -> str | None:

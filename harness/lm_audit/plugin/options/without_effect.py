@@ -19,7 +19,7 @@ from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case, selection_of
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
 from lm_audit.plugin.options.chat_arguments import unknown_templates
-from lm_audit.plugin.options.naming import declared_default
+from lm_audit.plugin.options.naming import is_given
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.unknown_windows import unknown_windows
 from lm_audit.plugin.record.audit_session import audit_session
@@ -43,9 +43,14 @@ def refuse_misspelt_data(data: Mapping[str, str]) -> None:
             raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near!r}?")
 
 
-def refuse_gates_of_absent_models(gates: Iterable[Gate], options: RunOptions, path: str) -> None:
-    """``UsageError`` for a gate on a model that the run does not audit: it would be held against nothing."""
-    names = [model.name for model in options.models]
+def refuse_gates_of_absent_models(
+    gates: Iterable[Gate], options: RunOptions, path: str, earlier: Iterable[str] = ()
+) -> None:
+    """``UsageError`` for a gate on a model that the run does not audit: it would be held against nothing.
+
+    A resumed run audits also the models of its ``earlier`` sessions.
+    """
+    names = list(dict.fromkeys([*(model.name for model in options.models), *earlier]))
     for gate in gates:
         for name in gate.models or ():
             if name not in names:
@@ -112,20 +117,15 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
             if value is not None:
                 found.append(f"{flag} does nothing: every model of this run is served, and its server decides")
     if not any(is_endpoint(model.spec) for model in options.models):
-        found += [f"{flag} does nothing: no model of this run is served" for flag in _SERVED if _is_given(config, flag)]
+        found += [f"{flag} does nothing: no model of this run is served" for flag in _SERVED if is_given(config, flag)]
     if config.getoption("lm_audit_ray", None) is None and not hasattr(config, "workerinput"):
-        found += [f"{flag} does nothing without --ray" for flag in _ON_RAY if _is_given(config, flag)]
+        found += [f"{flag} does nothing without --ray" for flag in _ON_RAY if is_given(config, flag)]
     if not config.getoption("lm_audit_gates"):
         for flag in ("--undecided", "--report-only"):
-            if _is_given(config, flag):
+            if is_given(config, flag):
                 found.append(f"{flag} does nothing without --gates")
     return found
 
 
 _SERVED = ("--concurrency", "--request-timeout", "--max-tokens-spent", "--allow-insecure", "--reuse-answers")
 _ON_RAY = ("--ray-timeout", "--ray-workers", "--gpus-per-worker", "--cpus-per-worker", "--ray-ship")
-
-
-def _is_given(config: pytest.Config, flag: str) -> bool:
-    value = config.getoption("lm_audit_" + flag.removeprefix("--").replace("-", "_"), None)
-    return value not in (None, False, [], declared_default(flag))

@@ -21,6 +21,7 @@ from lm_audit.models.loading.identity.spec_identity import forget as forget_file
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import Selection, selection_of
 from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.record.options_record import named_contents
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.code_version import forget as forget_code
 
@@ -46,6 +47,7 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "chat": [options.chat, options.chat_settings.key],
         "data": {name: [where, file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),
+        "named": named_contents(options),
         "code": code_version(str(item.path), str(item.config.rootpath)),
         "fixtures": [folder_state(folder) for folder in _fixtures(item, audit)] if audit else None,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,20 @@ from lm_audit.gates.gate import Gate, judge_case, worst
 from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin import compat
 from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.options.audit_options import option_owners
+from lm_audit.plugin.options.model_choice import ModelChoice, spelt
+from lm_audit.plugin.options.naming import left_out
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.attempts import AGAIN, properties
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
+from lm_audit.plugin.record.options_record import options_record
 from lm_audit.runstore.beside import damaged_of
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
+from lm_audit.shared.stated_options import CONTENT, Difference, differences
 
 
 @dataclass
@@ -42,6 +47,11 @@ class Earlier:
         return {case_id: case.last.number for case_id, case in self.cases.items()}
 
     @property
+    def audits(self) -> frozenset[str | None]:
+        """The audits of which the run holds or plans a case."""
+        return frozenset(case.audit for case in self.run.cases) | frozenset(case.audit for case in self.run.plan)
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """The options that the run was started with."""
         options = self.run.metadata.get("options")
@@ -58,7 +68,7 @@ time was up (``timeout``) or its tokens spent (``budget``), or because a server 
 
 def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
     """Give options that this call leaves out the values that the run was started with."""
-    models = [f"{name}={spec}" for name, spec in options.get("models", {}).items()]
+    models = [spelt(ModelChoice(name, spec)) for name, spec in options.get("models", {}).items()]
     data = [f"{name}={where}" for name, where in options.get("data", {}).items()]
     servers: Mapping[str, Any] = options.get("endpoint", {})
     known = {
@@ -88,23 +98,27 @@ def inherited(config: pytest.Config, options: Mapping[str, Any]) -> None:
     if given and kept:  # Another set is added to those of the run; theirs stay.
         config.option.lm_audit_data = [*kept, *config.getoption("lm_audit_data")]
     for name, value in options.get("audit", {}).items():
-        if getattr(config.option, f"lm_audit_x_{name}", 0) in (None, [], False):
+        if left_out(getattr(config.option, f"lm_audit_x_{name}", 0)):
             setattr(config.option, f"lm_audit_x_{name}", value)
+    if config.getoption("lm_audit_gates") is None and options.get("gates"):
+        config.option.lm_audit_gates = options["gates"]
+        config.option.lm_audit_undecided = config.getoption("lm_audit_undecided") or options.get("undecided")
+        config.option.lm_audit_report_only |= bool(options.get("report_only"))
 
 
-HELD = ("size", "limit", "seed", "dtype", "chat", "chat_args", "thinking_tokens")
-"""Options on which every number of a run depends: ``run.json`` states them once, and a resumed run keeps them."""
+def check_same(earlier: Earlier, options: RunOptions) -> None:
+    """``UsageError`` unless this call measures what the run measured: one run holds one measurement, stated once.
 
-
-def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
-    """``UsageError`` unless this call measures what the run measured: the same models, data and :data:`HELD`."""
+    What the run did not have yet may be added: a public set, the options of an audit of which it holds no case.
+    """
+    run_id, then = earlier.run.run_id, earlier.options
     before: Mapping[str, str] = then.get("models", {})
     if not before:
         raise UsageError(
             f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures; "
             f"start a new run without --resume"
         )
-    for model in now.models:
+    for model in options.models:
         if model.name not in before:
             ran = ", ".join(f"{name} ({spec})" for name, spec in before.items())
             raise UsageError(
@@ -117,19 +131,32 @@ def check_same(run_id: str, then: Mapping[str, Any], now: RunOptions) -> None:
                 f"--resume {run_id}: {model.name} was {before[model.name]} [{identity}] in that run and is now "
                 f"{model.spec} [{model_identity(model.spec)}]; a run holds one model by one name: start a new run"
             )
-    for name in HELD:
-        if name in then and then[name] != (value := plain(getattr(now, name), name)):
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"--resume {run_id}: that run has {flag} {then[name]}, this call {flag} {value}; "
-                f"leave the option out, or start a new run without --resume"
-            )
-    for name, where in then.get("data", {}).items():
-        if name in now.data and now.data[name] != where:
-            raise UsageError(
-                f"--resume {run_id}: that run has --data {name}={where}, this call --data {name}={now.data[name]}; "
-                f"leave it out, or start a new run without --resume"
-            )
+    now = plain({**options_record(options), "endpoint": {"tokenizers": dict(options.endpoint.tokenizers)}}, "options")
+    named = {model.name for model in options.models}
+    then = {**then, **{name: _of(named, then.get(name)) for name in ("models", "identities")}}
+    then["endpoint"] = {"tokenizers": _of(named, (then.get("endpoint") or {}).get("tokenizers"))}
+    for found in differences(then, now):
+        if not _may_join(found, earlier.audits):
+            raise UsageError(f"--resume {run_id}: {_told(found)}, or start a new run without --resume")
+
+
+def _of(named: Collection[str], stated: object) -> dict[str, object]:
+    """What is stated of the models that this call names: it may leave out some of the run's."""
+    return {name: value for name, value in stated.items() if name in named} if isinstance(stated, Mapping) else {}
+
+
+def _may_join(found: Difference, audits: Collection[str | None]) -> bool:
+    flag = found.option.removeprefix(CONTENT).partition(" ")[0]
+    owners = option_owners().get(flag.removeprefix("--").replace("-", "_"), frozenset())
+    return found.is_new if flag == "--data" else bool(owners) and not owners & set(audits)
+
+
+def _told(found: Difference) -> str:
+    if found.option.startswith(CONTENT):
+        named = found.option.removeprefix(CONTENT)
+        return f"what {named} names is not what it was in that run (it changed, or is not there); put it back"
+    was, now = found.as_given(found.ours), found.as_given(found.theirs)
+    return f"that run has {was}, this call {now}; leave the option out"
 
 
 def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:

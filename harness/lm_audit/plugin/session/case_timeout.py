@@ -46,13 +46,17 @@ class _Watch:
     def __init__(self, config: pytest.Config, limit: float):
         self.config, self.limit = config, limit
         self.item: pytest.Item | None = None
+        self.inside = False
+        """Whether pytest takes what is raised now as the case's own: between its phases that would end the run."""
+        self.late = False
+        """Whether the time was up between two phases."""
         self._traces: IO[str] | None = None
         self._timer: threading.Timer | None = None
         self._before: Any = None
 
     def begin(self, item: pytest.Item) -> None:
         """The clocks run."""
-        self.item = item
+        self.item, self.late = item, False
         self._end_process_in(self.limit + GRACE_S)
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGALRM, self._raise)
@@ -74,7 +78,7 @@ class _Watch:
 
     def end(self) -> None:
         """The clocks stop."""
-        self.item = None
+        self.item, self.late = None, False
         if self._before is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._before)
@@ -84,7 +88,27 @@ class _Watch:
             self._timer = None
         faulthandler.cancel_dump_traceback_later()
 
-    def _raise(self, number: int, frame: FrameType | None) -> None:
+    def enter(self) -> None:
+        """A phase of the case begins; raises where the time is up since the one before."""
+        self.inside = True
+        if self.late:
+            self._raise()
+
+    def enter_last(self) -> None:
+        """The teardown begins: it must not be left out, and has a little time of its own where that of all is up."""
+        self.inside = True
+        if self.late and self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, GRACE_S)
+
+    def leave(self) -> None:
+        """A phase has ended."""
+        self.inside = False
+
+    def _raise(self, number: int = 0, frame: FrameType | None = None) -> None:
+        if not self.inside:
+            self.late = True
+            return
+        self.late = False
         running = running_attempt(self.item) if self.item is not None else None
         if running is not None:
             running.cause = CAUSE
@@ -100,15 +124,18 @@ class _Watch:
 
         audit = audit_session(self.config)
         message = f"{told(self.limit)}, in native code that does not return"
-        with contextlib.suppress(Exception):
+        try:
             audit.ledger.write("case_end", case_id=self.item.nodeid, attempt=0, outcome="crashed", duration_s=None,
                                message=message, cause=CAUSE, by="controller", worker=audit.worker)  # fmt: skip
             close_run(audit, EXIT_CODE)
+        except Exception as error:
+            audit.extra["trouble"] = f"{type(error).__name__}: {error}"
         if capture := self.config.pluginmanager.get_plugin("capturemanager"):
             with contextlib.suppress(Exception):
                 capture.suspend_global_capture()
         advice = f"the run ends here; go on, with a worker that can be replaced: --resume {audit.folder.run_id} -n 1"
-        print(f"\n{self.item.nodeid}: {message}; {advice}", file=sys.__stderr__, flush=True)
+        trouble = f"; {audit.extra['trouble']}" if "trouble" in audit.extra else ""
+        print(f"\n{self.item.nodeid}: {message}; {advice}{trouble}", file=sys.__stderr__, flush=True)
         os._exit(EXIT_CODE)
 
 
@@ -128,17 +155,39 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
         if _WATCH not in item.config.stash:
             item.config.stash[_WATCH] = _Watch(item.config, limit)
         item.config.stash[_WATCH].begin(item)
-    return (yield)
+        item.config.stash[_WATCH].enter()
+    try:
+        return (yield)
+    finally:
+        if _WATCH in item.config.stash:
+            item.config.stash[_WATCH].leave()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """The test itself."""
+    watch = item.config.stash.get(_WATCH, None)
+    if watch is None or watch.item is None:
+        return (yield)
+    try:
+        watch.enter()
+        return (yield)
+    finally:
+        watch.leave()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Stop them."""
+    watch = item.config.stash.get(_WATCH, None)
     try:
+        if watch is not None and watch.item is not None:
+            watch.enter_last()
         return (yield)
     finally:
-        if _WATCH in item.config.stash:
-            item.config.stash[_WATCH].end()
+        if watch is not None:
+            watch.leave()
+            watch.end()
 
 
 def traces_of(audit: AuditSession, worker: str) -> str | None:

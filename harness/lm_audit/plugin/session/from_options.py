@@ -43,7 +43,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     refuse_unread_arguments(options)
     folder = RunFolder(earlier.run.folder if earlier is not None else _unused(reports))
     if earlier is not None:
-        check_same(folder.run_id, earlier.options, options)
+        check_same(earlier, options)
     if config.getoption("lm_audit_reports") or earlier:
         check_writable(folder.path.parent)
     session = AuditSession(
@@ -58,7 +58,8 @@ def new_session(config: pytest.Config) -> AuditSession:
         earlier=earlier,
     )
     _judging(session, config)
-    refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")))
+    before = earlier.options.get("models", {}) if earlier is not None else {}
+    refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")), before)
     session.reused = reused(config, reports)
     if earlier is not None and not config.getoption("collectonly", False):
         hold_run(config, session)

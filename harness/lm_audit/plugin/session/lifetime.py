@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from lm_audit.errors import StoreError, UsageError
-from lm_audit.models.loading.identity.spec_identity import model_identity
 from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.parallel.shard_option import shard_fields
 from lm_audit.plugin.parallel.threads import worker_threads
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
+from lm_audit.plugin.record.options_record import options_record
 from lm_audit.plugin.session.from_options import hold_run
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
@@ -76,23 +76,9 @@ def _start(config: pytest.Config, audit: AuditSession) -> None:
 
 
 def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any]:
-    options = audit.options
     return {
-        "size": options.size,
-        "limit": options.limit,
-        "seed": options.seed,
-        "dtype": options.dtype,
-        "device_map": options.device_map,
-        "batch_tokens": options.batch_tokens,
-        "packed_weights": None if options.packed_weights is None else "on" if options.packed_weights else "off",
-        "chat": options.chat,
-        "chat_args": dict(options.chat_args),
-        "thinking_tokens": options.thinking_tokens,
-        "devices": list(options.devices),
+        **options_record(audit.options),
         **_servers(audit),
-        "models": {model.name: model.spec for model in options.models},
-        "identities": {model.name: model_identity(model.spec) for model in options.models},
-        "data": dict(options.data),
         "shard": config.getoption("lm_audit_shard"),
         "workers": getattr(config.option, "numprocesses", None) or 0,
         "ray": config.getoption("lm_audit_ray"),
@@ -100,7 +86,6 @@ def _options_record(config: pytest.Config, audit: AuditSession) -> dict[str, Any
         "report_only": audit.report_only,
         "undecided": "fail" if audit.undecided_fails else "pass",
         "tags": list(config.getoption("lm_audit_tag", None) or ()),
-        "audit": {name: value for name, value in options.audit.items() if value not in (None, [], False)},
     }
 
 
@@ -124,8 +109,17 @@ def _servers(audit: AuditSession) -> dict[str, Any]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
-    """End the run after the workers have gone, before the terminal's summary: mark it and project the reports."""
-    result = yield
+    """End the run after the workers have gone, before the terminal's summary: mark it and project the reports.
+
+    Also where another plugin breaks at its end (``--junitxml`` on a full disk).
+    """
+    try:
+        return (yield)
+    finally:
+        _end(session, exitstatus)
+
+
+def _end(session: pytest.Session, exitstatus: int) -> None:
     audit = session.config.stash.get(SESSION, None)
     if audit is not None and audit.recorded:
         if not audit.is_worker:
@@ -136,7 +130,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
                 terminal.ensure_newline()
                 _tell(terminal, audit, session.config)
         audit.ledger.close()
-    return result
 
 
 def _finish(session: pytest.Session, audit: AuditSession) -> None:

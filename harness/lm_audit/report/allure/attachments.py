@@ -22,6 +22,7 @@ from lm_audit.report.page.rendering import environment, policy, resource
 from lm_audit.report.wording.names import visible
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.shared.spreadsheet import as_text
 
 ROWS_LIMIT = 5_000_000
 """Bytes of item rows up to which they are attached; above it the run store has them."""
@@ -76,7 +77,7 @@ def _csv(metrics: dict[str, dict[str, Any]]) -> bytes:
     columns = ["value", "low", "high", "n", "confidence", "chance", "unit", "better", "method", "note"]
     writer.writerow(["metric", *columns])
     for name, estimate in metrics.items():
-        writer.writerow([name, *(estimate.get(column) for column in columns)])
+        writer.writerow([as_text(name), *(as_text(estimate.get(column)) for column in columns)])
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 

@@ -72,7 +72,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """After the run was written: complete Allure's results, compare, export. A failure here costs no data."""
-    result = yield
+    try:
+        return (yield)
+    finally:
+        _complete(session)
+
+
+def _complete(session: pytest.Session) -> None:
     config = session.config
     audit = config.stash.get(SESSION, None)
     if audit is not None and audit.recorded and not audit.is_worker:
@@ -82,7 +88,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
                 lines += step(session, audit)
             except Exception as error:
                 lines.append(f"{step.__name__.strip('_')}: {type(error).__name__}: {error}")
-    return result
 
 
 def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:

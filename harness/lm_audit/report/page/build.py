@@ -256,7 +256,9 @@ def _options(run: Run) -> dict[str, Any]:
 
 
 def _duration(run: Run) -> float | None:
-    """From start to finish of an uninterrupted run; of a resumed one, what its cases span."""
+    """What the sessions of the run took; of one that does not say it, from start to finish, or what its cases span."""
+    if run.seconds is not None:
+        return run.seconds
     ends = [str(run.metadata.get(key) or "") for key in ("started", "finished")]
     if all(ends) and len(run.metadata.get("sessions") or ()) == 1:
         try:

@@ -16,6 +16,7 @@ from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
+from lm_audit.shared.spreadsheet import FORMULA, as_text
 from lm_audit.shared.visible import visible
 
 KEYS = ("case_id", "audit", "model", "device", "case")
@@ -112,17 +113,20 @@ HIDDEN = r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\x{fdd0}-\x{fdef}]|[\x{fffe}\x{ffff}]|
 """Finds, in the syntax of Arrow, every text that is not shown as it is, and some that are."""
 
 
+UNSAFE = f"{HIDDEN}|{FORMULA}"
+
+
 def _visible(table: Any) -> Any:
-    """``table`` with visible text: a CSV is read in terminals and by programs that end at a NUL."""
+    """``table`` with visible text that is no formula: a CSV is read in terminals, by programs and spreadsheets."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for index, column in enumerate(table.schema):
         values = table.column(index)
-        if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(values, HIDDEN)).as_py():
-            seen = [value if value is None else visible(value) for value in values.to_pylist()]
+        if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(values, UNSAFE)).as_py():
+            seen = [value if value is None else as_text(visible(value)) for value in values.to_pylist()]
             table = table.set_column(index, column.name, texts(seen))
-    return table.rename_columns([visible(name) for name in table.column_names])
+    return table.rename_columns([as_text(visible(name)) for name in table.column_names])
 
 
 def items_table(case: CaseRecord, rows: list[dict[str, Any]]) -> Any:

@@ -11,6 +11,7 @@ from lm_audit.report.page.states import case_state, worst_word
 from lm_audit.report.tables.arrow import BUILDERS
 from lm_audit.report.wording.names import case_label
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.shared.spreadsheet import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def write_metrics(run: Run, *, csv: Path, parquet: Path) -> None:
     with csv.open("w", encoding="utf-8", newline="") as file:
         writer = DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: as_text(value) for name, value in row.items()} for row in rows)
 
 
 def _sound(value: object) -> Any:

@@ -18,7 +18,7 @@ _PROSE = (".md", ".gitattributes", ".jpg", ".png")
 
 def forget() -> None:
     """Look at files anew: they may have changed since an earlier session of this process."""
-    for remembered in (model_identity, file_state, folder_state):
+    for remembered in (model_identity, file_state, folder_state, content_state):
         remembered.cache_clear()
 
 
@@ -115,16 +115,29 @@ def folder_state(where: str) -> str:
     return _digest(_tree(Path(where), "*"))
 
 
-def _tree(folder: Path, pattern: str) -> Iterable[str]:
+@cache
+def content_state(where: str) -> str:
+    """As :func:`file_state`, but whatever the time of a large file is: a copy of it is the same."""
+    try:
+        path = Path(where)
+        if path.is_dir():
+            return _digest(_tree(path, "*", timed=False))
+        return _state(path, timed=False) if path.is_file() else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _tree(folder: Path, pattern: str, *, timed: bool = True) -> Iterable[str]:
     for path in sorted(folder.rglob(pattern)):
         if path.is_file() and "__pycache__" not in path.parts:
-            yield f"{path.relative_to(folder).as_posix()} {_state(path)}"
+            yield f"{path.relative_to(folder).as_posix()} {_state(path, timed=timed)}"
 
 
-def _state(path: Path) -> str:
+def _state(path: Path, *, timed: bool = True) -> str:
     status = path.stat()
     if status.st_size > _SMALL:
-        return f"{status.st_size} {status.st_mtime_ns} {_samples(path, status.st_size)}"
+        time = f" {status.st_mtime_ns}" if timed else ""
+        return f"{status.st_size}{time} {_samples(path, status.st_size)}"
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

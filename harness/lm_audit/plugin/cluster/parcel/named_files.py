@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lm_audit.plugin.cluster.parcel.project_files import WEIGHTS, all_files
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
-from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.named_values import named_values
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.shared.home import from_home
 
@@ -34,36 +34,16 @@ class NamedPath:
 def named_paths(options: RunOptions, folder: Path) -> list[NamedPath]:
     """What ``--data`` and the audits' own options name, relative to ``folder``; each spelling once.
 
-    Only options that say so name files (``AuditOption.names``): a word that happens to be a folder's name is none.
     Folders and files of weights do not travel.
     """
     found: dict[str, NamedPath] = {}
-    for option, value, is_data in _values(options):
+    for option, value, is_data in named_values(options):
         for text in (value, value.partition("=")[2]):  # PATH or NAME=PATH
             path = _there(text, folder)
             if path is not None:
                 found.setdefault(text, NamedPath(option, text, path, is_data and not _holds_weights(path)))
                 break
     return list(found.values())
-
-
-def _values(options: RunOptions) -> Iterator[tuple[str, str, bool]]:
-    for name, where in options.data.items():
-        yield f"--data {name}", where, True
-    for option in audit_options():
-        if option.names is None:
-            continue
-        for text in _texts(options.audit.get(option.name)):
-            for part in text.split(",") if option.names == "models" else [text]:
-                yield option.flag, part, option.names == "data"
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, list | tuple):
-        for entry in value:
-            yield from _texts(entry)
-    elif isinstance(value, str) and value:
-        yield value
 
 
 def _there(text: str, folder: Path) -> Path | None:
