@@ -1,7 +1,7 @@
 """What every control asks of its reported numbers (``audits/second_opinion.py``), on values as they come.
 
 Each draw is one metric of one kind, reported by the function that the audits use. Well: no fault may be found. Broken:
-its interval is half as wide, or its chance level 0.1 up.
+its interval is half or twice as wide, or its chance level 0.1 up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, auc_estimate
 from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
-from lm_audit.stats import Estimate, bounded_mean, clopper_pearson, mean_exposure, two_way_mean
+from lm_audit.stats import Estimate, bounded_mean, clopper_pearson, mean_exposure, studentised_difference, two_way_mean
+from lm_audit.stats import share as exact_share
+from lm_audit.stats.shares.share_differences import clustered_share_difference
 
 Made = tuple[Estimate, MetricSource, list[dict[str, Any]]]
 Kind = Callable[[np.random.Generator], Made]
@@ -48,6 +50,47 @@ def clustered_share(rng: np.random.Generator) -> Made:
     hits = np.where(rng.random(len(labels)) < rng.choice([0.0, 0.3, 1.0]), own[labels], rng.random(len(labels))) < level
     names = [f"s{label}" for label in labels]
     return needle_share(hits, names), MetricSource.mean("value", clusters=("stretch",)), _rows(hits, stretch=names)
+
+
+def share_of_answers(rng: np.random.Generator) -> Made:
+    """Of items with several answers each, some of which name nobody, over the items' clusters: a ratio of two sums."""
+    count = int(rng.choice([8, 12, 30]))
+    named, own = rng.integers(1, 7, size=count), rng.random(count)
+    chosen = np.where(rng.random(count) < rng.choice([0.3, 1.0]), own, rng.choice([0.1, 0.5, 0.9]))
+    hits, labels = rng.binomial(named, chosen), rng.integers(max(6, count // 2), size=count)
+    answers = np.concatenate([np.arange(n) < h for n, h in zip(named, hits, strict=True)])
+    names = [f"c{label}" for label in labels]
+    rows = [
+        {"item": str(i), "hits": int(h), "named": int(n), "cluster": names[i]}
+        for i, (h, n) in enumerate(zip(hits, named, strict=True))
+    ]
+    source = MetricSource("ratio", "hits", clusters=("cluster",), options={"denominator": "named"})
+    return exact_share(answers, np.repeat(names, named)), source, rows
+
+
+def share_difference(rng: np.random.Generator) -> Made:
+    """Two groups asked the same requests, or independent ones."""
+    count, draws = int(rng.choice([8, 12, 24])), int(rng.choice([1, 3]))
+    both = rng.normal(0, rng.choice([0.0, 1.0]), count)
+    levels = np.stack([both + rng.choice([-3.0, 0.0]), both + rng.choice([-1.0, 1.0])])
+    hits = (rng.normal(size=(2, count, draws)) < levels[:, :, None]).astype(float).ravel()
+    side = np.repeat(["first", "second"], count * draws)
+    labels = np.tile(np.repeat(np.arange(count), draws), 2)
+    if rng.random() < 0.3:
+        labels = np.arange(len(hits))
+    found = clustered_share_difference(hits, side == "first", labels)
+    source = MetricSource.difference("value", {"side": "first"}, {"side": "second"}, clusters=("request",))
+    return found, source, _rows(hits, side=side, request=[f"r{label}" for label in labels])
+
+
+def two_groups(rng: np.random.Generator) -> Made:
+    """Of unequal sizes, spreads and shapes: bootstrap-t."""
+    m, n = (int(rng.choice(sizes)) for sizes in ([15, 24, 40], [15, 60, 200]))
+    first, second = (rng.gamma(rng.choice([1.0, 4.0, 30.0]), size=size) for size in (m, n))
+    values = np.r_[rng.choice([0.3, 1.0, 3.0]) * first, second]
+    side = ["member"] * m + ["control"] * n
+    found = studentised_difference(values[:m], values[m:], seed=int(rng.integers(99)), n_resamples=1999).difference
+    return found, MetricSource.difference("value", MEMBER, TWIN), _rows(values, role=side)
 
 
 def bounded(rng: np.random.Generator) -> Made:
@@ -119,6 +162,7 @@ def exposure(rng: np.random.Generator) -> Made:
 
 
 LIMITS = (0.0, 1.0)
+BOUNDED = (share, clustered_share, share_of_answers, share_difference, bounded)
 
 
 def held(rng: np.random.Generator, kind: Kind, fault: str = "") -> bool:
@@ -126,23 +170,26 @@ def held(rng: np.random.Generator, kind: Kind, fault: str = "") -> bool:
     while fault and (estimate.low is None or estimate.high is None):
         estimate, source, rows = kind(rng)
     value, low, high, chance = estimate.value, estimate.low, estimate.high, estimate.chance
-    if fault == "half as wide":
+    if fault in WIDTHS:
         assert value is not None and low is not None and high is not None
-        estimate = replace(estimate, low=(value + low) / 2, high=(value + high) / 2)
+        times = WIDTHS[fault]
+        estimate = replace(estimate, low=value + times * (low - value), high=value + times * (high - value))
     elif fault and chance is not None:
         estimate = replace(estimate, chance=chance + 0.1)
     evidence = Evidence("reporting", rows=rows)
     evidence.metric("reporting.metric", estimate, source)
-    return not misreported(
-        evidence, limits={"reporting.metric": LIMITS} if kind in (share, clustered_share, bounded) else None
-    )
+    return not misreported(evidence, limits={"reporting.metric": LIMITS} if kind in BOUNDED else None)
 
 
 KINDS: dict[str, Kind] = {
     "shares": share,
+    "shares over clusters": clustered_share,
+    "shares of answers over clusters": share_of_answers,
+    "differences of shares": share_difference,
     "means of bounded values": bounded,
     "means of skewed values": skewed,
     "paired differences": difference,
+    "differences of two groups": two_groups,
     "means over files": files,
     "means over templates and pairs": grid,
     "AUC": auc,
@@ -150,19 +197,19 @@ KINDS: dict[str, Kind] = {
     "TPR at 1 %": tpr,
     "exposure": exposure,
 }
+WIDTHS = {"half as wide": 0.5, "twice as wide": 2.0}
 WITH_CHANCE = ("AUC", "average precision", "TPR at 1 %", "exposure")
 DESIGNS = [
     *(Design("every control's numbers", name, True, partial(held, kind=kind)) for name, kind in KINDS.items()),
-    # Whether answers of one cluster agree is not known here, so that a width within that is none to be told.
-    Design("every control's numbers", "shares over clusters", True, partial(held, kind=clustered_share)),
     *(
         Design(
             "every control's numbers",
-            f"{name} half as wide",
+            f"{name} {fault}",
             False,
-            partial(held, kind=kind, fault="half as wide"),
+            partial(held, kind=kind, fault=fault),
             0.25,
         )
+        for fault in WIDTHS
         for name, kind in KINDS.items()
     ),
     *(

@@ -16,6 +16,7 @@ from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, clopper_pearson
 
+DESIGNS = 46
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -28,10 +29,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("reporting")
 
 
-@pytest.mark.parametrize("number", range(25))
+@pytest.mark.parametrize("number", range(DESIGNS))
 def test_right_numbers_pass_and_wrong_ones_do_not(simulated: Any, number: int) -> None:
     """A few draws of each design; the share over thousands stands in docs/controls.md."""
-    assert len(simulated.DESIGNS) == 25
+    assert len(simulated.DESIGNS) == DESIGNS
     design, rng = simulated.DESIGNS[number], np.random.default_rng(number)
     assert [design.draw(rng) for _ in range(12)] == [design.sound] * 12
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from lm_audit.audits.metric_info import ANY, Range, metric_info
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -130,6 +132,10 @@ def _wrong_count(name: str, estimate: Estimate, source: MetricSource, table: Row
     members = source.options.get("members")
     # Of a rank among others, the members are counted alone or with them.
     counted = {units, rows} if members is None else {units, int(gathered(source, table).mask(members).sum())}
+    # Units of several answers each may be counted by these.
+    answers = source.options.get("denominator", source.options.get("weight"))
+    if answers is not None:
+        counted.add(round(float(np.nansum(gathered(source, table).numbers(answers)))))
     if estimate.n in counted:
         return []
     return [f"{name} is said to rest on {estimate.n} items, its rows hold {units}"]

@@ -13,6 +13,15 @@ import numpy as np
 
 from lm_audit.sources.clusters import clusterings
 from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.opinion.shares import (
+    LONGER_TAIL,
+    Ends,
+    cluster_deviations,
+    difference_ends,
+    grown,
+    share_ends,
+    widest_ends,
+)
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate
@@ -22,15 +31,11 @@ from lm_audit.stats.estimate import Estimate
 DRAWS = 1999
 """Of a bootstrap."""
 
-UNEVEN = 1.8
-"""Clusters of several answers may count for so much less than as one answer each."""
-
-LONGER_TAIL = 15.0
-"""Over n, by how much of itself an interval grows towards the longer tail of few values for each unit of skewness: what
-the intervals say that they do, and here is told by another skewness of other deviations."""
-
 SPARED = 0.25
 """So many times the skewness that normal values have by chance does not count in a bootstrap-t."""
+
+MISSING = 2.4
+"""Of two groups, of which the smaller has n values, so many of them are as good as missing in each tail."""
 
 SLACK = 0.006
 """Tail by which the quantile of a bootstrap-t may lie elsewhere in another one: both have their own error."""
@@ -69,11 +74,16 @@ def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: 
     units = gathered(source, table)
     if not len(units):
         return None
-    if source.statistic == "mean":
+    if "Clopper-Pearson" in estimate.method and "where wider" not in estimate.method:
+        ends = _of_shares(source, units, limits, tail)
+        found = None if ends is None else Reach.of(max(ends))
+    elif source.statistic == "mean":
         weights = None if "weight" not in source.options else units.numbers(source.options["weight"])
         if weights is not None and np.ptp(weights) > 1e-9 * np.abs(weights).max():
             return None
         found = _of_mean(estimate.method, source, units, limits, tail)
+    elif source.statistic == "difference":
+        found = _of_difference(source, units, tail) if "bootstrap-t" in estimate.method else None
     elif source.statistic == "auc":
         found = _of_auc(source, units, tail)
     elif source.statistic == "average_precision":
@@ -87,25 +97,96 @@ def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: 
     return None if found is None else Reach(abs(source.scale) * found.least, abs(source.scale) * found.most)
 
 
+def _edges(source: MetricSource, limits: tuple[float, float]) -> tuple[float, float]:
+    """The ends of the range in which a unit's values lie."""
+    low, high = sorted((edge - source.offset) / source.scale for edge in limits)
+    return low, high
+
+
+def _of_shares(source: MetricSource, units: Units, limits: tuple[float, float], tail: float) -> Ends | None:
+    """Ends, in the unit of the values, of a share of answers, the difference of two or the widest of several."""
+    low, high = _edges(source, limits)
+    if source.statistic in ("difference", "max_min"):
+        # A difference lies within as much as its shares do, to both sides of 0.
+        low, high = 0.0, max(abs(low), abs(high))
+    if not math.isfinite(high - low) or len(source.clusters) > 1:
+        return None
+    width, answers = high - low, _answers(source, units)
+    if answers is None:
+        return None
+    hits, place = answers
+    values = (hits - low) / width if source.statistic != "ratio" else hits
+    codes = clusterings(source, units)[0].codes[place] if source.clusters else None
+    if (values < -1e-9).any() or (values > 1 + 1e-9).any():
+        return None
+    if source.statistic in ("mean", "ratio"):
+        ends = share_ends(values, codes, tail)
+    elif source.statistic == "difference":
+        own = np.arange(len(values)) if codes is None else codes
+        ends = difference_ends(values, units.mask(source.options["first"])[place], own, tail)
+    elif source.statistic == "max_min":
+        names = np.array(list(map(str, units.column(source.options["group"]))))
+        own = np.arange(len(values)) if codes is None else codes
+        ends = widest_ends(values, np.unique(names, return_inverse=True)[1][place], own, tail)
+    else:
+        return None
+    scale = 1.0 if source.statistic == "ratio" else width
+    return ends[0] * scale, ends[1] * scale
+
+
+def _answers(source: MetricSource, units: Units) -> tuple[Floats, Integers] | None:
+    """Every answer by itself, and the unit that it belongs to: units may hold several, of which some are hits."""
+    if source.statistic == "ratio":
+        counts, hits = units.numbers(source.options["denominator"]), units.values
+    elif "weight" in source.options:
+        counts = units.numbers(source.options["weight"])
+        hits = units.values * counts
+    else:
+        return units.values, np.arange(len(units))
+    whole = [np.rint(column) for column in (counts, hits)]
+    if any(np.abs(column - near).max(initial=0.0) > 1e-6 for column, near in zip((counts, hits), whole, strict=True)):
+        return None
+    place = np.repeat(np.arange(len(units)), whole[0].astype(np.int64))
+    first = np.cumsum(whole[0]) - whole[0]
+    return (np.arange(len(place)) - first[place] < whole[1][place]).astype(np.float64), place
+
+
+def _of_difference(source: MetricSource, units: Units, tail: float) -> Reach | None:
+    """Of two independent groups, both resampled: the quantiles of the t statistic by Welch's errors, each end no less
+    than Student's and longer towards the longer tail of the difference."""
+    sides = [units.values[units.mask(source.options[name])] for name in ("first", "second")]
+    counts = np.array([len(side) for side in sides])
+    if counts.min() < 2:
+        return None
+    parts = np.array([side.var(ddof=1) / len(side) for side in sides])
+    if not parts.sum() > 0:
+        return None
+    error, df = math.sqrt(parts.sum()), float(parts.sum() ** 2 / (parts**2 / (counts - 1)).sum())
+    rng = np.random.default_rng([*counts.tolist(), 4])
+    drawn = [side[rng.integers(len(side), size=(DRAWS, len(side)))] for side in sides]
+    errors = np.sqrt(sum(one.var(axis=1, ddof=1) / one.shape[1] for one in drawn))
+    away = drawn[0].mean(axis=1) - drawn[1].mean(axis=1) - (sides[0].mean() - sides[1].mean())
+    flat = errors <= 1e-12 * max(float(np.abs(side).max()) for side in sides)
+    t = np.where(flat, np.copysign(np.inf, away), away / np.where(flat, 1.0, errors))
+    fewer = int(counts.min())
+    skewed = sum(
+        sign * float(((side - side.mean()) ** 3).mean()) / len(side) ** 2
+        for sign, side in zip((1.0, -1.0), sides, strict=True)
+    )
+    skewed *= math.sqrt(fewer) / sum(float(side.var()) / len(side) for side in sides) ** 1.5
+    down, up = (1 + LONGER_TAIL / fewer * max(0.0, turned) for turned in (-skewed, skewed))
+    kept, even, reaches = tail * (1 - MISSING / fewer), _student(df, tail), []
+    for share in (max(0.0, kept + SLACK), max(0.0, kept - SLACK)):
+        ends = np.quantile(t, (share, 1 - share), method="higher")
+        reaches.append(error * max(up * max(even, -float(ends[0])), down * max(even, float(ends[1]))))
+    return Reach.of(*reaches)
+
+
 def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[float, float], tail: float) -> Reach | None:
     values, found = units.values, clusterings(source, units)
     beyond_files = "where wider" in method
-    if not beyond_files and ("Clopper-Pearson" in method or "Gaffke" in method):
-        if len(found) > 1:
-            return None
-        edges = sorted((edge - source.offset) / source.scale for edge in limits)
-        alone = _bounded(values, edges[0], edges[1], tail)
-        if not source.clusters or alone is None:
-            return alone
-        sizes = np.bincount(found[0].codes)
-        whole = _bounded(np.bincount(found[0].codes, weights=values) / sizes, edges[0], edges[1], tail)
-        if whole is None or (not np.ptp(sizes) and not np.ptp(values)):
-            return whole
-        # As sure as all answers by themselves at the most; where clusters are uneven, less than as one answer each, and
-        # the less where few of them hold most.
-        longer = max(_growth(_cluster_deviations(values, found[0].codes))) ** 0.5
-        uneven = 1.0 if len(sizes) == len(values) else UNEVEN
-        return Reach.of(alone.least, min(uneven * longer * whole.most, edges[1] - edges[0]))
+    if not beyond_files and "Gaffke" in method:
+        return None if source.clusters else _bounded(values, *_edges(source, limits), tail)
     if "conditional on these" in method:
         values = _within_files(units)
     if len(np.unique(values)) < 2:
@@ -119,27 +200,9 @@ def _of_mean(method: str, source: MetricSource, units: Units, limits: tuple[floa
     if "mean, t" in method and len(found) < 2:
         codes = found[0].codes if found else np.arange(len(values))
         means = np.bincount(codes, weights=values) / np.bincount(codes)
-        reach *= max(*_growth(_cluster_deviations(values, codes)), *_growth(means))
+        reach *= max(*grown(cluster_deviations(values, codes)), *grown(means))
     # How far files that were not drawn may lie from those at hand is for the audit to say.
     return Reach(reach, math.inf) if beyond_files else Reach.of(reach)
-
-
-def _growth(values: Floats, spared: float = 0.0) -> tuple[float, float]:
-    """The factors of the parts below and above the mean: what lies far out on the longer side was not drawn."""
-    from scipy.stats import skew
-
-    if not np.ptp(values):
-        return 1.0, 1.0
-    counted, n = float(skew(values)), len(values)
-    chance = spared * math.sqrt(6 / n)
-    return 1 + LONGER_TAIL / n * max(0.0, -counted - chance), 1 + LONGER_TAIL / n * max(0.0, counted - chance)
-
-
-def _cluster_deviations(values: Floats, codes: Integers) -> Floats:
-    """By how much each cluster moves the mean, too small by its own share of it and made up for that."""
-    sizes = np.bincount(codes)
-    away: Floats = np.bincount(codes, weights=values - values.mean()).astype(np.float64)
-    return np.asarray(away / np.sqrt(1 - sizes / len(values))) if len(sizes) > 1 else away
 
 
 def _mean_of(values: Floats) -> Evaluate:
@@ -192,7 +255,7 @@ def _bootstrap_t(values: Floats, tail: float, *, symmetric: bool) -> Reach | Non
     flat = errors <= 1e-12 * np.abs(values).max()
     t = np.where(flat, np.copysign(np.inf, means), means / np.where(flat, 1.0, errors) * math.sqrt(n))
     error = float(values.std(ddof=1)) / math.sqrt(n)
-    (down, up), reaches = _growth(values, SPARED), []
+    (down, up), reaches = grown(values, SPARED), []
     for share in (tail + SLACK, tail - SLACK):
         if symmetric:
             reaches.append(error * max(down, up) * float(np.quantile(np.abs(t), 1 - 2 * share, method="higher")))
