@@ -45,16 +45,20 @@ def misreported(
     chances: Mapping[str, Level] | None = None,
     limits: Mapping[str, Range] | None = None,
     counts: Iterable[tuple[Where, int]] = (),
+    values: Mapping[str, float] | None = None,
+    instead: Mapping[str, MetricSource] | None = None,
 ) -> list[str]:
     """What of the evidence does not follow from its rows, in sentences; none where all is well.
 
     Of every metric with a source: value, number of items, reach of the interval, chance level. ``chances``: levels that
     a source cannot tell, from the caller's own formula; a metric that reports a chance nobody here knows is a fault.
     ``limits``: ranges of metrics whose table declares none. ``counts``: how many rows there must be of each kind.
+    ``values``: what the caller's own formula gives of metrics that an audit computes, and recomputes, by a function of
+    its own; ``instead``: sources of such metrics by a statistic that is known here.
     """
     table, faults = RowTable(evidence.rows), _miscounted(evidence, counts)
     for name, estimate in evidence.metrics.items():
-        source = evidence.sources.get(name)
+        source = (instead or {}).get(name) or evidence.sources.get(name)
         known = dict(chances or {})
         if source is not None and name not in known and (level := chance_level(source, table)) is not None:
             known[name] = level
@@ -69,7 +73,7 @@ def misreported(
             faults += _wrong_reach(name, estimate, source, table, limit)
         except (DataError, KeyError) as error:
             faults.append(f"{name}: its source does not fit its rows ({error})")
-    return faults
+    return [*faults, *_unlike(evidence.metrics, values or {})]
 
 
 def held_by_its_rows(
@@ -102,6 +106,16 @@ def _miscounted(evidence: Evidence, counts: Iterable[tuple[Where, int]]) -> list
     return faults
 
 
+def _unlike(metrics: Mapping[str, Estimate], values: Mapping[str, float]) -> list[str]:
+    """The metrics that are not what the caller's own formula gives."""
+    found = {name: metrics[name].value if name in metrics else None for name in values}
+    return [
+        f"{name} is {'missing' if told is None else f'{told:.6g}'}, by another formula {values[name]:.6g}"
+        for name, told in found.items()
+        if told is None or not abs(told - values[name]) <= VALUE_OFF * max(1.0, abs(values[name]))
+    ]
+
+
 def _wrong_chance(name: str, estimate: Estimate, known: Level | None, *, demanded: bool) -> list[str]:
     if known is None:
         if estimate.chance is None:
@@ -132,6 +146,9 @@ def _wrong_count(name: str, estimate: Estimate, source: MetricSource, table: Row
     members = source.options.get("members")
     # Of a rank among others, the members are counted alone or with them.
     counted = {units, rows} if members is None else {units, int(gathered(source, table).mask(members).sum())}
+    if "first" in source.options:
+        # Of two groups, the first one's alone.
+        counted.add(int(gathered(source, table).mask(source.options["first"]).sum()))
     # Units of several answers each may be counted by these.
     answers = source.options.get("denominator", source.options.get("weight"))
     if answers is not None:

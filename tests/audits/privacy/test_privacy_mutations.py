@@ -17,20 +17,25 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from lm_audit.audits.privacy import audit as privacy_audit
+from lm_audit.audits.privacy import statistics
+from lm_audit.audits.privacy.attribution import changes, transitions
 from lm_audit.audits.privacy.audit import blind_evidence, evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
 from lm_audit.audits.privacy.controls.trained_controls import PlantedMemory
 from lm_audit.audits.privacy.data.manifest import Manifest
-from lm_audit.audits.privacy.measure import membership
+from lm_audit.audits.privacy.measure import membership, source_columns, stress
+from lm_audit.audits.privacy.measure import scores as scoring
 from lm_audit.audits.privacy.measure import stage_scores as stagescores
 from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, separation
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
+from lm_audit.errors import HarnessError
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
-from lm_audit.stats import tpr_at_fpr
+from lm_audit.stats import Estimate, tpr_at_fpr
 from tests.audits.privacy.test_privacy_audit import scores_of
 from tests.audits.reporting_faults import CHANCES, COUNTS, REPORTING, WIDTHS
 from tests.present import present
@@ -123,6 +128,21 @@ def without_prompt(self: LanguageModel, requests: Sequence[Any], **options: Any)
     ]
 
 
+def without_bos(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """The first token is scored as by chance, the others as if no BOS stood before it."""
+    answers = SCORE(self, requests, **options)
+    bare = SCORE(self, requests, **options | {"bos": "none"})
+    return [
+        replace(a, logprobs=np.r_[np.full(len(a.logprobs) - len(b.logprobs), -5.0), b.logprobs])
+        for a, b in zip(answers, bare, strict=True)
+    ]
+
+
+def of_another_model(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
+    """A cache that forgot which model it is of."""
+    return SCORE(tiny_model(0), requests, **options)
+
+
 SCORER: dict[str, Scorer] = {
     "off by one token": each(lambda a, rng: (np.roll(a.logprobs, 1), np.roll(a.ranks, 1))),
     "texts swapped": among_equal_lengths(lambda places, rng: rng.permutation(places)),
@@ -131,6 +151,13 @@ SCORER: dict[str, Scorer] = {
     "noise": each(lambda a, rng: (-rng.exponential(3, len(a.logprobs)), rng.integers(0, 50, len(a.ranks)))),
     "all items identical": among_equal_lengths(lambda places, rng: np.full(len(places), places[0])),
     "prompt ignored": without_prompt,
+    "BOS dropped": without_bos,
+    "logarithms to the base 2": each(lambda a, rng: (a.logprobs / np.log(2), a.ranks)),
+    "temperature of 2": each(lambda a, rng: (a.logprobs / 2 - 0.5, a.ranks)),
+    "scores of another model": of_another_model,
+    "padding scored": each(lambda a, rng: (np.r_[a.logprobs[:-1], -12.0], a.ranks)),
+    "probabilities in the place of logarithms": each(lambda a, rng: (np.exp(a.logprobs), a.ranks)),
+    "sum over tokens in the place of the mean": each(lambda a, rng: (a.logprobs * len(a.logprobs), a.ranks)),
 }
 
 
@@ -173,6 +200,14 @@ def scores_shifted_by_one(table: pd.DataFrame, rng: np.random.Generator) -> pd.D
     return table.assign(span_mean_logprob=np.roll(table["span_mean_logprob"], 1))
 
 
+def members_and_twins_exchanged(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return table.assign(role=table["role"].map({"member": "control", "control": "member"}))
+
+
+def names_turned_round(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return table.assign(canary_id=list(table["canary_id"])[::-1])
+
+
 TABLE: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = {
     "labels shuffled": shuffled_labels,
     "label leaks into the score": leaked_label,
@@ -183,11 +218,126 @@ TABLE: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = 
     "half of the twins lost": half_of_the_twins_lost,
     "members counted twice": members_counted_twice,
     "scores shifted by one": scores_shifted_by_one,
+    "members and twins exchanged": members_and_twins_exchanged,
+    "names of canaries turned round": names_turned_round,
 }
+
+
+def _put(module: Any, name: str, fault: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """``fault(honest, ...)`` in place of a function, where its module uses it."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        honest = getattr(module, name)
+        patch.setattr(module, name, lambda *words, **options: fault(honest, *words, **options))
+
+    return apply
+
+
+def _moved(fault: Callable[[Estimate], Estimate]) -> Callable[..., Any]:
+    """Fault of an estimate's own numbers."""
+    return lambda honest, *words, **options: fault(honest(*words, **options))
+
+
+def _stages_exchanged(honest: Callable[..., Any], name: str, before: Any, after: Any, options: Any) -> Any:
+    return honest(name, after, before, options)
+
+
+def _spans_one_late(honest: Callable[..., Any], scored: Any, lowered: Any, spans: Any) -> Any:
+    return honest(scored, lowered, [None if span is None else (span[0] - 1, span[1] - 1) for span in spans])
+
+
+def _spread_of_a_sample(honest: Callable[..., Any], values: Any) -> Any:
+    table = np.asarray(values, dtype=np.float64)
+    return np.abs(table.std(axis=1, ddof=1) / table.mean(axis=1)).tolist()
+
+
+def _twins_ignored(honest: Callable[..., Any], member: Any, twin: Any, **options: Any) -> Any:
+    return honest(member, twin - twin.mean(), **options)
+
+
+def _ratio_of_means(honest: Callable[..., Any], name: str, members: Any, documents: Any) -> Any:
+    if name != "PPL_Ratio":
+        return honest(name, members, documents)
+    return float(np.exp(documents["mean_logprob"].mean() - members["mean_logprob"].mean()))
+
+
+def _narrow(estimate: Estimate) -> Estimate:
+    value, low, high = present(estimate.value), estimate.low, estimate.high
+    if low is None or high is None:
+        return estimate
+    return replace(estimate, low=value + (low - value) / 2, high=value + (high - value) / 2)
+
+
+FIGURES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "stages exchanged": _put(transitions, "transition_rows", _stages_exchanged),
+    "twins' change ignored": _put(changes, "studentised_difference", _twins_ignored),
+    "interval of the step half as wide": _put(
+        changes,
+        "studentised_difference",
+        lambda honest, *words, **options: replace(
+            found := honest(*words, **options), difference=_narrow(found.difference)
+        ),
+    ),
+    "p of the step always 1": _put(
+        changes,
+        "studentised_difference",
+        lambda honest, *words, **options: replace(found := honest(*words, **options), p=replace(found.p, value=1.0)),
+    ),
+    "one more guess right": _put(
+        statistics, "one_run_epsilon", lambda honest, m, r, v, delta: honest(m, r, max(0, v - 1), delta)
+    ),
+    "epsilon without a confidence": _put(
+        statistics, "one_run_epsilon", lambda honest, m, r, v, delta: honest(m, r, v, delta, 0.5)
+    ),
+    "half of the canaries guessed": _put(
+        statistics, "one_run_epsilon", lambda honest, m, r, v, delta: honest(m, 2 * r, 2 * v, delta)
+    ),
+    "instability by the spread of a sample": _put(stress, "instabilities", _spread_of_a_sample),
+    "interval of the stability half as wide": _put(privacy_audit, "mean_interval", _moved(_narrow)),
+    "calibrated by another canary": _put(
+        stagescores,
+        "calibrate",
+        lambda honest, table, reference: honest(
+            table, reference.assign(span_mean_logprob=np.roll(reference["span_mean_logprob"], 1))
+        ),
+    ),
+    "calibrated the wrong way round": _put(
+        stagescores,
+        "calibrate",
+        lambda honest, table, reference: honest(table, reference).assign(
+            span_calibrated_logprob=lambda t: -t["span_calibrated_logprob"]
+        ),
+    ),
+    "exposures ranked from the other end": _put(
+        membership, "mean_exposure", lambda honest, members, twins: honest(-members, -twins)
+    ),
+    "perplexity of the mean in the place of its mean": _put(
+        source_columns, "grouped_metric", lambda honest, name, *tables: _ratio_of_means(honest, name, *tables)
+    ),
+    "secrets one character late": _put(stagescores, "tabulate", _spans_one_late),
+}
+"""What the audit's own figures of a stage and a step can get wrong; *often-repeated* shows all of them."""
+
+KNOWN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "secrets one token late": _put(scoring, "tabulate", _spans_one_late),
+    "spread forgotten in Min-K%++": _put(scoring, "standardised", lambda honest, scores: scores.logprobs - scores.mean),
+    "highest in the place of the lowest": _put(
+        scoring, "lowest_mean", lambda honest, values, **o: float(np.sort(values)[-1])
+    ),
+    "a tenth in the place of a fifth": _put(scoring, "lowest_mean", lambda honest, values, **o: honest(values, 0.1)),
+    "lower-cased text scored as it is": _put(scoring, "_ratio", lambda honest, mean, lowered: honest(mean, mean)),
+}
+"""What the scores of a text can get wrong; *known-scores* has them on paper."""
 
 TRAINED = {"often-repeated", "never-trained"}
 NOTICED_BY = {
     **{fault: {"known-scores", *TRAINED} for fault in SCORER},
+    # The pretended members of the negative control are no members of the model that "another" is.
+    **{fault: {"often-repeated"} for fault in FIGURES},
+    **{fault: {"known-scores"} for fault in KNOWN},
+    "members and twins exchanged": {"often-repeated"},
+    "names of canaries turned round": {"often-repeated"},
+    "scores of another model": TRAINED,
     "labels shuffled": {"often-repeated"},
     "label leaks into the score": {*TRAINED, "blind-baseline"},
     "metric constant": TRAINED,
@@ -219,6 +369,14 @@ CONTROLS: dict[str, Callable[[PlantedMemory], bool]] = {
 }
 
 
+def passes(control: str, memory: PlantedMemory) -> bool:
+    """Whether a control passes; an error on the way, as of tables that do not fit each other, is noticed too."""
+    try:
+        return CONTROLS[control](memory)
+    except HarnessError:
+        return False
+
+
 @pytest.mark.parametrize("control", CONTROLS)
 def test_sound_controls_pass(memory: PlantedMemory, control: str) -> None:
     assert CONTROLS[control](memory)
@@ -241,7 +399,7 @@ def test_faults_of_the_table_are_noticed(
         return replace(scores, canaries=TABLE[fault](scores.canaries, np.random.default_rng(2)))
 
     monkeypatch.setattr(stagescores, "score_stage", broken)
-    assert not CONTROLS[control](memory)
+    assert not passes(control, memory)
 
 
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in REPORTING for c in sorted(NOTICED_BY[f])])
@@ -250,6 +408,14 @@ def test_faults_of_the_report_are_noticed(
 ) -> None:
     REPORTING[fault](monkeypatch)
     assert not CONTROLS[control](memory)
+
+
+@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in FIGURES | KNOWN for c in sorted(NOTICED_BY[f])])
+def test_faults_of_the_figures_are_noticed(
+    memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
+) -> None:
+    (FIGURES | KNOWN)[fault](monkeypatch)
+    assert not passes(control, memory)
 
 
 @pytest.mark.parametrize("control", sorted(NOTICED_BY["threshold turned round"]))
@@ -262,7 +428,7 @@ def test_a_threshold_that_is_turned_round_is_noticed(
 
 
 def test_every_fault_has_a_guard_and_every_control_guards() -> None:
-    assert set(NOTICED_BY) == set(SCORER) | set(TABLE) | set(REPORTING) | {"threshold turned round"}
+    assert set(NOTICED_BY) == {*SCORER, *TABLE, *REPORTING, *FIGURES, *KNOWN, "threshold turned round"}
     assert set().union(*NOTICED_BY.values()) == set(CONTROLS)
 
 

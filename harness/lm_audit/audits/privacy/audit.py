@@ -122,7 +122,7 @@ def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: 
         for name, estimate in stage_metrics(scores, manifest, options.seed).items():
             evidence.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
     if blind.control is not None and blind.control.passed:
-        _record_attribution(evidence)
+        record_attribution(evidence)
     for stage in scored:
         evidence.finding(*stage_findings(evidence, stage, f"privacy.{stage}."))
     for transition in TRANSITIONS:
@@ -247,14 +247,15 @@ def blind_evidence(base: StageScores, manifest: Manifest) -> Evidence:
     return held_by_its_rows(evidence, counts=asked)
 
 
-def _record_attribution(evidence: Evidence) -> None:
+def record_attribution(evidence: Evidence, n_resamples: int = 1999) -> None:
+    """What each training step changed, from the evidence's rows of the stages before and after it."""
     from lm_audit.audits.privacy.attribution.transitions import attribute_leak, identical_variants
 
     if identical_variants(evidence):
         evidence.notes.append(
             "Stages 2a and 2b score every canary the same: one was not trained, or one was loaded twice"
         )
-    table = attribute_leak(evidence, lenient=True)
+    table = attribute_leak(evidence, lenient=True, n_resamples=n_resamples)
     changes = [_clean(row) for row in table.to_dict("records")]
     evidence.parameters["attribution"] = changes
     for row in changes:

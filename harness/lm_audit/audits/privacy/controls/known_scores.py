@@ -6,6 +6,7 @@ token, the wrong text or the wrong sign gives other numbers; nothing here is ran
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,17 @@ CANARIES = 24
 TOLERANCE = 1e-4
 """Nats a token; scores in float32 come within 1e-6 of the formula."""
 
-COLUMNS = ("mean_logprob", "span_mean_logprob", "min_k20_ceil", "span_min_k20_ceil")
+COLUMNS = (
+    "mean_logprob",
+    "span_mean_logprob",
+    "min_k20_ceil",
+    "span_min_k20_ceil",
+    "min_kpp20_ceil",
+    "span_min_kpp20_ceil",
+    "mean_entropy_scored",
+    "zlib_ratio_mean_nll",
+    "lowercase_log_ratio",
+)
 """Ranks are left out: two logits that are equal to seven digits may change places between processors."""
 
 
@@ -90,18 +101,36 @@ def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[st
 
 
 def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float]:
+    logprobs, spread = _tokens(table, model, canary.text)
+    span = slice(*canary.secret_span)
+    row = _columns("", logprobs, spread) | _columns("span_", logprobs[span], spread[:, span])
+    lowered, _ = _tokens(table, model, canary.text.lower())
+    size = len(zlib.compress(canary.text.encode()))
+    return row | {
+        "mean_entropy_scored": float(-spread[0].mean()),
+        "zlib_ratio_mean_nll": -row["mean_logprob"] / size,
+        "lowercase_log_ratio": row["mean_logprob"] / float(lowered.mean()),
+    }
+
+
+def _tokens(table: Floats, model: LanguageModel, text: str) -> tuple[Floats, Floats]:
+    """Log-probabilities of a text's tokens, and mean and spread (2, tokens) of what stood to be chosen there."""
     from lm_audit.models.text.byte_tokenizer import BOS
 
     # A byte is a token here: the secret's characters are its tokens.
-    ids = model.tokenizer(canary.text, add_special_tokens=False).input_ids
-    before = np.array([BOS, *ids[:-1]])
-    logprobs = table[before, ids]
-    return _columns("", logprobs) | _columns("span_", logprobs[slice(*canary.secret_span)])
+    ids = model.tokenizer(text, add_special_tokens=False).input_ids
+    rows = table[np.array([BOS, *ids[:-1]])]
+    weights = np.exp(rows)
+    mean = (weights * rows).sum(axis=1)
+    spread = np.sqrt((weights * (rows - mean[:, None]) ** 2).sum(axis=1))
+    return rows[np.arange(len(ids)), ids], np.stack([mean, spread])
 
 
-def _columns(prefix: str, logprobs: Floats) -> dict[str, float]:
-    lowest = np.sort(logprobs)[: -(-len(logprobs) // 5)]
-    return {f"{prefix}mean_logprob": float(logprobs.mean()), f"{prefix}min_k20_ceil": float(lowest.mean())}
+def _columns(prefix: str, logprobs: Floats, spread: Floats) -> dict[str, float]:
+    count = -(-len(logprobs) // 5)
+    lowest, unlikely = np.sort(logprobs)[:count], np.sort((logprobs - spread[0]) / spread[1])[:count]
+    found = {"mean_logprob": logprobs, "min_k20_ceil": lowest, "min_kpp20_ceil": unlikely}
+    return {f"{prefix}{name}": float(values.mean()) for name, values in found.items()}
 
 
 def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:

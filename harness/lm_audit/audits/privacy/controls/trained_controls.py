@@ -8,15 +8,22 @@ whatever checkpoints are audited.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.privacy.controls.other_formulas import (
+    perplexity,
+    perplexity_ratio,
+    steadiness,
+    wrong_epsilon,
+    wrongly_calibrated,
+)
 from lm_audit.audits.privacy.controls.plain_scores import unsound
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
 from lm_audit.audits.privacy.data.manifest import Manifest
-from lm_audit.audits.privacy.evidence.metric_sources import MEMBER, TWIN, stage_source
+from lm_audit.audits.privacy.evidence.metric_sources import INSTABILITY, MEMBER, TWIN, stage_source
 from lm_audit.audits.privacy.measure.blind import LEVEL, Separation, separation
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, sides
 from lm_audit.audits.second_opinion import held_by_its_rows, misreported
@@ -38,6 +45,15 @@ MEMORISED = 0.1
 
 MOST_STEPS = 600
 OFTEN = 16
+
+BEFORE, AFTER, STEP = "base", "sft", "Base_to_SFT"
+"""Stages and step as which the untouched and the planted model go through the audit's own figures."""
+
+RESAMPLES = 399
+"""Of the step's changes; the one that is looked at has five times as many."""
+
+SAMPLED, DOCUMENTS = 2, 12
+"""Continuations drawn a planted canary, and twins that stand for ordinary documents beside them."""
 _SEED = 7_000_003
 """Added to the seed, so that the planted canaries are others than those of the audit."""
 
@@ -116,9 +132,11 @@ def memorise(base: LanguageModel, canaries: Sequence[Canary], *, seed: int) -> t
 def often_repeated(seed: int = 0) -> Evidence:
     """Positive control: what was memorised is found, by its AUC, its exposure and by extraction."""
     memory = planted_memory(seed)
-    scores = score_planted(memory)
+    before = score_before(memory)
+    scores = score_planted(memory, before)
     faults = unsound(scores, memory.model, [*memory.planted, *memory.twins], COLUMN)
-    return judge_planted(scores, memory, [*faults, *stage_misreported(scores)])
+    faults += step_misreported(before, scores)
+    return judge_planted(scores, memory, [*faults, *wrong_epsilon(scores)])
 
 
 def never_trained(seed: int = 0) -> Evidence:
@@ -131,16 +149,32 @@ def never_trained(seed: int = 0) -> Evidence:
     return judge_pretended(scores, memory, [*faults, *stage_misreported(scores)])
 
 
-def score_planted(memory: PlantedMemory) -> StageScores:
-    """The audit's own scores of the planted canaries and their twins."""
-    return _scores(memory.model, [*memory.planted, *memory.twins])
+def score_planted(memory: PlantedMemory, before: StageScores | None = None) -> StageScores:
+    """The audit's own scores of the planted canaries and their twins: all that it measures of a stage."""
+    return _scores(memory.model, [*memory.planted, *memory.twins], AFTER, before, whole=True)
 
 
-def _scores(model: LanguageModel, canaries: Sequence[Canary]) -> StageScores:
-    from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, score_stage
+def score_before(memory: PlantedMemory) -> StageScores:
+    """The same canaries under the model that was not trained on them."""
+    from lm_audit.models.toy.tiny_model import tiny_model
 
-    options = ScoringOptions(source_extraction=False, stress=False)
-    return score_stage(model, "control", Manifest(tuple(canaries), seed=0), options=options)
+    return _scores(tiny_model(0), [*memory.planted, *memory.twins], BEFORE)
+
+
+def _scores(
+    model: LanguageModel,
+    canaries: Sequence[Canary],
+    stage: str = "control",
+    before: StageScores | None = None,
+    *,
+    whole: bool = False,
+) -> StageScores:
+    from lm_audit.audits.privacy.measure import stage_scores
+
+    options = stage_scores.ScoringOptions(source_extraction=whole, stress=whole, samples=SAMPLED if whole else 0)
+    documents = [canary.text for canary in canaries if canary.role == "control"][:DOCUMENTS] if whole else ()
+    manifest = Manifest(tuple(canaries), seed=0)
+    return stage_scores.score_stage(model, stage, manifest, documents, reference=before, options=options)
 
 
 def stage_misreported(scores: StageScores) -> list[str]:
@@ -151,6 +185,38 @@ def stage_misreported(scores: StageScores) -> list[str]:
     for name, estimate in stage_metrics(scores, Manifest((), seed=0), 0).items():
         whole.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
     return misreported(whole)
+
+
+def step_misreported(before: StageScores, after: StageScores) -> list[str]:
+    """What the audit reports of two stages and of the step between them and does not follow from their rows, or is not
+    what a model that has memorised its canaries, and one that has not, must show."""
+    from lm_audit.audits.privacy.audit import record_attribution, stage_metrics, stage_rows
+
+    whole = Evidence("privacy", rows=[*stage_rows(before), *stage_rows(after)], parameters={"seed": 0})
+    for scores in (before, after):
+        for name, estimate in stage_metrics(scores, Manifest((), seed=0), 0).items():
+            whole.metric(f"privacy.{scores.stage}.{name}", estimate, stage_source(scores.stage, name))
+    record_attribution(whole, RESAMPLES)
+    columns = {"stability": "span_mean_logprob", "source.stability": "source_last_token_logprob"}
+    values = {f"privacy.{AFTER}.{name}": max(0.0, steadiness(after, column)) for name, column in columns.items()}
+    values |= {
+        f"privacy.{AFTER}.source.PPL_Ratio": perplexity_ratio(after),
+        f"privacy.{AFTER}.source.Canary_PPL": perplexity(after, "member"),
+    }
+    # The mean of what one column holds, less the others: its interval is known then. The other one is cut off at 0.
+    steady = MetricSource.mean(INSTABILITY["stability"], {"stage": AFTER} | MEMBER, scale=-1.0, offset=1.0)
+    instead = {f"privacy.{AFTER}.stability": steady}
+    faults = [*misreported(whole, values=values, instead=instead), *wrong_step(whole.metrics, f"privacy.{STEP}.did")]
+    return [*faults, *wrongly_calibrated(before, after)]
+
+
+def wrong_step(metrics: Mapping[str, Estimate], name: str) -> list[str]:
+    """A step in which the secrets were memorised, of which it is said that they were not."""
+    found, p = metrics.get(name), metrics.get(f"{name}.p")
+    if found is None or p is None or found.low is None or p.value is None:
+        return [f"{name} has no interval or no p-value"]
+    faults = [] if found.low > 0 else [f"{name} does not lie above 0: {_interval(found)} nats"]
+    return faults if (p.value < LEVEL) == (found.low > 0) else [*faults, f"{name}.p is {p.value:.3g}"]
 
 
 def judge_planted(scores: StageScores, memory: PlantedMemory, faults: Sequence[str] = ()) -> Evidence:
