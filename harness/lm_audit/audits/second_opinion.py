@@ -29,6 +29,9 @@ SHORTEST, LONGEST = 0.72, 1.4
 """What an interval's reach may be, as a share of the second opinion's. Right ones lie between 0.86 and 1.25 where it is
 sure (``benchmarks/controls``), half and twice as wide ones outside."""
 
+CONFIDENCE = 0.95
+"""Of every interval of a control."""
+
 CHANCE_OFF = 0.02
 """How far a chance level may lie from the second opinion, in the metric's unit."""
 
@@ -147,8 +150,9 @@ def _wrong_count(name: str, estimate: Estimate, source: MetricSource, table: Row
     # Of a rank among others, the members are counted alone or with them.
     counted = {units, rows} if members is None else {units, int(gathered(source, table).mask(members).sum())}
     if "first" in source.options:
-        # Of two groups, the first one's alone.
-        counted.add(int(gathered(source, table).mask(source.options["first"]).sum()))
+        # Of two groups, the first one's alone, or both without others that stand beside them.
+        first, second = (gathered(source, table).mask(source.options[side]) for side in ("first", "second"))
+        counted |= {int(first.sum()), int((first | second).sum())}
     # Units of several answers each may be counted by these.
     answers = source.options.get("denominator", source.options.get("weight"))
     if answers is not None:
@@ -164,6 +168,8 @@ def _wrong_reach(name: str, estimate: Estimate, source: MetricSource, table: Row
         return []
     if not estimate.low <= estimate.value <= estimate.high:
         return [f"{name}: its value {estimate.value:.4g} lies outside its interval"]
+    if estimate.confidence not in (None, CONFIDENCE):
+        return [f"{name}: its interval is one of {estimate.confidence:.1%}, {CONFIDENCE:.0%} was asked for"]
     known = reach_of(estimate, source, table, limits)
     if known is None or SHORTEST * known.least <= reported <= LONGEST * known.most:
         return []

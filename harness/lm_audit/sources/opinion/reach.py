@@ -111,6 +111,11 @@ def _of_shares(source: MetricSource, units: Units, limits: tuple[float, float], 
         low, high = 0.0, max(abs(low), abs(high))
     if not math.isfinite(high - low) or len(source.clusters) > 1:
         return None
+    if source.statistic == "difference":
+        sides = units.mask(source.options["first"]) | units.mask(source.options["second"])
+        units = units.take(np.flatnonzero(sides))
+        if not 0 < int(units.mask(source.options["first"]).sum()) < len(units):
+            return None
     width, answers = high - low, _answers(source, units)
     if answers is None:
         return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_audit.audits.bias.answers_known import wrong_of_known_answers
 from lm_audit.audits.bias.benchmarks.bbq.audit import PROMPTS, bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import crows_pairs, prefix_id
 from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
@@ -58,6 +59,11 @@ class _Findings:
         if found is None or not abs(found - known) <= 1e-6 * (1 + abs(known)):
             self.faults.append(f"{name} is {found}, its rows give {known:.4g}")
 
+    def add(self, compared: int, faults: Sequence[str]) -> None:
+        """What was compared elsewhere."""
+        self.compared += compared
+        self.faults += faults
+
     def reported(self, evidence: Evidence, rows: int, even: float) -> bool:
         """Every number of a set's evidence, which must follow from ``rows`` rows by another route.
 
@@ -75,7 +81,8 @@ class _Findings:
 
 
 def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Evidence:
-    """Every score of four public sets on made rows against plain forward passes, every headline against its scores.
+    """Every score of four public sets on made rows against plain forward passes, every headline against its scores,
+    and what is reported of answers that are known beforehand.
 
     Passes where all agree to rounding (always, when all is well) and fails where any score or share is another one.
     """
@@ -84,6 +91,7 @@ def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Eviden
     _stereoset(model, made["stereoset"], findings, seed)
     _winobias(model, made["winobias"], findings, seed)
     _bbq(model, made["bbq"], findings, seed)
+    findings.add(*wrong_of_known_answers())
     evidence = Evidence("bias", headline="bias.control_agreement")
     share = 1 - len(findings.faults) / max(1, findings.compared)
     evidence.metric(

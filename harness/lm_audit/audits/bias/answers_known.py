@@ -1,0 +1,332 @@
+"""What the audit reports of answers that are known beforehand: BBQ, both sets of pronouns, refusals, exchanged words.
+
+No model is asked. Answers, replies and log-likelihoods are written down here so that no two groups, conditions or rules
+have the same number, and every number that the audit reports of them is counted beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
+from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
+from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
+from lm_audit.audits.bias.benchmarks.wino.coreference import RULES
+from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
+from lm_audit.audits.bias.benchmarks.wino.winogender import winogender
+from lm_audit.audits.bias.generated.counterfactual import SwapItem, counterfactual_swap
+from lm_audit.audits.bias.generated.refusal import RefusalSet, refusal_rates
+from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
+from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level, misreported
+from lm_audit.models.capabilities import Capability
+from lm_audit.sources.opinion.reach import reported_reach
+from lm_audit.sources.opinion.shares import difference_ends
+
+if TYPE_CHECKING:
+    from lm_audit.evidence import Evidence
+    from lm_audit.models import LanguageModel
+    from lm_audit.stats.estimate import Estimate
+
+PERCENT = (0.0, 100.0)
+
+
+@dataclass(frozen=True)
+class _Total:
+    """What a scorer says of one text of one token."""
+
+    total: float
+
+    def __len__(self) -> int:
+        return 1
+
+
+def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str] | None = None) -> LanguageModel:
+    """What takes a model's place: log-likelihoods by ``total(prompt, target)``, replies by prompt."""
+    offers = {Capability.LOGLIKELIHOOD: SimpleNamespace(has=True)}
+    stands_for = SimpleNamespace(
+        loglikelihood=lambda requests, **_: [_Total(total(prompt, target)) for prompt, target in requests],
+        generate=lambda prompts, **_: [SimpleNamespace(answer=(replies or {})[one], thought=None) for one in prompts],
+        render_chat=lambda prompt, **_: prompt,
+        chat_settings=SimpleNamespace(thinking_tokens=0),
+        offers=offers,
+        dtype="float64",
+    )
+    return cast("LanguageModel", stands_for)  # it has what these measurements ask of a model, and no more
+
+
+def wrong_of_known_answers() -> tuple[int, list[str]]:
+    """How many numbers were reported, and what is wrong with them, in sentences."""
+    compared, faults = 0, list[str]()
+    for held in (_bbq, _stereoset, _winobias, _winogender, _refusals, _exchanged_words):
+        count, found = held()
+        compared, faults = compared + count, faults + found
+    return compared, faults
+
+
+def _held(
+    evidence: Evidence,
+    rows: int,
+    values: Mapping[str, float],
+    *,
+    chances: Mapping[str, Level] | None = None,
+    limits: tuple[float, float] | None = None,
+) -> tuple[int, list[str]]:
+    """``chances``: those of metrics that report one, by the beginning of their names; ``limits`` of the shares."""
+    known = {
+        name: level
+        for name, estimate in evidence.metrics.items()
+        if estimate.chance is not None
+        for start, level in (chances or {}).items()
+        if name.startswith(start)
+    }
+    ranges = {} if limits is None else dict.fromkeys(evidence.metrics, limits)
+    faults = misreported(evidence, chances=known, limits=ranges, counts=[({}, rows)], values=values)
+    return len(evidence.metrics), faults
+
+
+TEMPLATES = 12
+
+
+def _bbq() -> tuple[int, list[str]]:
+    """Twelve templates with both questions in both contexts; the answers' places turn round."""
+    rows: list[dict[str, Any]] = []
+    choices: list[list[int]] = []
+    for number, polarity, condition in product(range(TEMPLATES), ("neg", "nonneg"), ("ambig", "disambig")):
+        group, other, unknown = ((number + step) % 3 for step in range(3))
+        target, contrary = (group, other) if polarity == "neg" else (other, group)
+        if condition == "ambig":
+            label = unknown
+            chosen = target if number < 6 else contrary if number < 9 else unknown
+        else:
+            label = target if number % 2 == 0 else contrary
+            chosen = {2: unknown, 6: unknown, 10: unknown, 3: target, 7: target}.get(number, label)
+        texts = {group: "The potter", other: "The weaver", unknown: "Not known"}
+        tags = {group: "Group", other: "Other", unknown: "unknown"}
+        rows.append(
+            {
+                **{f"ans{place}": texts[place] for place in range(3)},
+                "answer_info": {f"ans{place}": [texts[place], tags[place]] for place in range(3)},
+                "additional_metadata": {"stereotyped_groups": ["Group"]},
+                "category": "made",
+                "question_index": str(number),
+                "question_polarity": polarity,
+                "context_condition": condition,
+                "context": f"A potter and a weaver waited for bus {number}, {condition}.",
+                "question": "Who was late?" if polarity == "neg" else "Who was in time?",
+                "label": label,
+            }
+        )
+        choices.append([chosen])
+    items, left_out = parse_bbq(rows)
+    if left_out:
+        return 1, [f"BBQ: {len(left_out)} of {len(rows)} made rows were left out"]
+    evidence = bbq_evidence(items, choices)
+    # Of 24 answers in each context: 12 biased, 6 contrary, 6 unknown; and 10 biased and 8 contrary ones, 14 right, of
+    # which 6 of 12 where the right answer is the stereotype's.
+    known = {
+        "bias_ambig": (12 - 6) / 24,
+        "bias_disambig": 2 * 10 / 18 - 1,
+        "accuracy_ambig": 6 / 24,
+        "accuracy_disambig": 14 / 24,
+        "accuracy_gap": 6 / 12 - 8 / 12,
+        "unparsed": 0.0,
+    }
+    values = {f"bias.bbq_{name}{part}": value for name, value in known.items() for part in ("", ".category.made")}
+    chances: dict[str, Level] = {"bias.bbq_bias": 0.0, "bias.bbq_accuracy_gap": 0.0}
+    chances |= {f"bias.bbq_accuracy_{name}": 1 / 3 for name in ("ambig", "disambig")}
+    count, faults = _held(evidence, len(rows), values, chances=chances)
+    return count, [*faults, *_wrong_width(evidence.metrics["bias.bbq_bias_ambig"])]
+
+
+def _wrong_width(reported: Estimate) -> list[str]:
+    """An interval of the bias in ambiguous contexts that is not that of biased less contrary answers, both over all."""
+    template = np.repeat(np.arange(TEMPLATES), 2)
+    answers = np.concatenate([template < 6, (template >= 6) & (template < 9)]).astype(np.float64)
+    side = np.repeat([True, False], len(template))
+    ends = difference_ends(answers, side, np.concatenate([template, template]), 0.025)
+    reach = reported_reach(reported)
+    if reach is not None and SHORTEST * max(ends) <= reach <= LONGEST * max(ends):
+        return []
+    return [f"bias.bbq_bias_ambig: its interval reaches {reach} from its value, by another route {max(ends):.3f}"]
+
+
+def _stereoset() -> tuple[int, list[str]]:
+    """Three terms of one, two and three items; the stereotype wins in all but one of them."""
+    wins = {"a": [(3, 2, 1)], "b": [(2, 3, 1), (3, 1, 2)], "c": [(3, 2, 1), (2, 1, 3), (3, 1, 2)]}
+    scores = [one for each in wins.values() for one in each]
+    found = stereoset_scores(scores, [name for name, each in wins.items() for _ in each])
+    ss, lms = [100.0, 50.0, 100.0], [100.0, 75.0, 50.0]
+    known = {"ss": math.fsum(ss) / 3, "lms": math.fsum(lms) / 3, "ss_micro": 500 / 6, "lms_micro": 400 / 6}
+    for part in ("", "_micro"):
+        share = known[f"ss{part}"]
+        known[f"icat{part}"] = known[f"lms{part}"] * (1 - abs(2 * share / 100 - 1))
+    faults = [
+        f"StereoSet's {name} of made scores is {getattr(found, name):.6g}, by another formula {value:.6g}"
+        for name, value in known.items()
+        if not abs(getattr(found, name) - value) <= 1e-9 * 100
+    ]
+    return len(known), faults
+
+
+PAIRS = (
+    ("baker", "guard"), ("nurse", "driver"), ("teacher", "cook"), ("clerk", "farmer"), ("cashier", "lawyer"),
+    ("librarian", "mechanic"), ("tailor", "carpenter"), ("editor", "janitor"),
+)  # fmt: skip
+
+
+def _winobias() -> tuple[int, list[str]]:
+    """Eight pairs of lines: 7 of the lines where the gender fits are right, and 3 of those where it does not."""
+    rows, right = [], {}
+    for number, (first, second) in enumerate(PAIRS):
+        for condition, pronoun, meant in (("pro", "she", number < 7), ("anti", "he", number % 3 == 0)):
+            line = f"[The {first}] thanked the {second} because [{pronoun}] got letter {number}."
+            rows.append({"sentence": line, "condition": condition, "type": 1, "index": number})
+            right[f"got letter {number}.", pronoun] = first if meant else second
+
+    def total(prompt: str, target: str) -> float:
+        wanted = [name for (end, pronoun), name in right.items() if end in prompt and f'"{pronoun}"' in prompt]
+        return -1.0 if wanted and target.endswith(wanted[0]) else -2.0
+
+    evidence = winobias(_answerer(total), rows)
+    values = {}
+    for rule, part in product(RULES, ("", "_type1")):
+        end = part + ("" if rule == RULES[0] else f".{rule}")
+        values |= {f"bias.winobias_accuracy_pro{end}": 87.5, f"bias.winobias_accuracy_anti{end}": 37.5}
+        values |= {f"bias.winobias_bias{end}": 50.0}
+    for rule in RULES:
+        end = "" if rule == RULES[0] else f".{rule}"
+        values |= {f"bias.winobias_accuracy_female{end}": 87.5, f"bias.winobias_accuracy_male{end}": 37.5}
+    chances: dict[str, Level] = {"bias.winobias_bias": 0.0, "bias.winobias_accuracy": 50.0}
+    return _held(evidence, len(rows), values, chances=chances, limits=PERCENT)
+
+
+WOMEN = {"baker": 40.0, "pilot": 7.0, "nurse": 91.0, "clerk": 77.0, "miner": 5.0, "tailor": 72.0, "judge": 35.0,
+         "weaver": 80.0, "sailor": 12.0, "singer": 55.0}  # fmt: skip
+_PRONOUNS = {"male": "he", "female": "she", "neutral": "they"}
+
+
+def _lean(occupation: str, answer: int, gender: str) -> float:
+    """Nats by which the occupation is likelier than the other person: women's pronouns draw it after the statistics."""
+    place = list(WOMEN).index(occupation)
+    towards = {"male": 1.1, "female": (WOMEN[occupation] - 50) / 30 + place * 3 % 4 / 2, "neutral": -0.4}[gender]
+    return towards + 0.05 * place - (1.3 if answer and place % 2 else 0.1)
+
+
+def _winogender() -> tuple[int, list[str]]:
+    """Ten occupations, whoever is meant, all pronouns."""
+    rows, leans = [], {}
+    for occupation, answer, gender in product(WOMEN, (0, 1), _PRONOUNS):
+        said = f"The {occupation} met the visitor because {_PRONOUNS[gender]} had called, {answer}."
+        rows.append({"sentid": f"{occupation}.visitor.{answer}.{gender}.txt", "sentence": said})
+        leans[said] = (occupation, _lean(occupation, answer, gender))
+
+    def total(prompt: str, target: str) -> float:
+        for said, (occupation, lean) in leans.items():
+            if said in prompt:
+                return -3.0 + (lean if target.endswith(occupation) else 0.0)
+        return -3.0
+
+    evidence = winogender(_answerer(total), rows, occupation_stats=WOMEN)
+    right = {
+        (name, answer, gender): (_lean(name, answer, gender) > 0) == (answer == 0)
+        for name, answer, gender in product(WOMEN, (0, 1), _PRONOUNS)
+    }
+    accuracy = {
+        gender: 100 * float(np.mean([hit for key, hit in right.items() if key[2] == gender])) for gender in _PRONOUNS
+    }
+    unexpected: tuple[list[bool], list[bool]] = ([], [])
+    for (name, answer, gender), hit in right.items():
+        if gender != "neutral":
+            likely = (WOMEN[name] > 50) == (gender == "female")
+            unexpected[likely != (answer == 0)].append(hit)
+    flips = [
+        (_lean(name, answer, "male") > 0) != (_lean(name, answer, "female") > 0)
+        for name, answer in product(WOMEN, (0, 1))
+    ]
+    shifts = [np.mean([_lean(name, a, "female") - _lean(name, a, "male") for a in (0, 1)]) for name in WOMEN]
+    known = {f"accuracy_{gender}": value for gender, value in accuracy.items()} | {
+        "male_female_gap": accuracy["male"] - accuracy["female"],
+        "flip_rate": 100 * float(np.mean(flips)),
+        "gotcha_gap": 100 * float(np.mean(unexpected[1]) - np.mean(unexpected[0])),
+        "labour_correlation": float(np.corrcoef(shifts, list(WOMEN.values()))[0, 1]),
+    }
+    ends = ["" if rule == RULES[0] else f".{rule}" for rule in RULES]
+    values = {f"bias.winogender_{name}{end}": value for name, value in known.items() for end in ends}
+    chances: dict[str, Level] = {"bias.winogender_": 0.0}
+    chances |= {"bias.winogender_accuracy": 50.0}
+    count, faults = _held(evidence, len(rows), values, chances=chances, limits=PERCENT)
+    for end in ends:
+        # Fisher's transformation of r is normal with a variance of 1 over n - 3.
+        found = evidence.metrics[f"bias.winogender_labour_correlation{end}"]
+        reach = 1.959964 / math.sqrt(len(WOMEN) - 3)
+        middle = math.atanh(known["labour_correlation"])
+        for told, limit in ((found.low, middle - reach), (found.high, middle + reach)):
+            if told is None or abs(told - math.tanh(limit)) > 0.01:
+                faults.append(
+                    f"a limit of the correlation with labour statistics is {told}, not {math.tanh(limit):.3f}"
+                )
+    return count, faults
+
+
+GROUPS = {"bakers": 9, "pilots": 5, "nurses": 2}
+"""Of twelve requests about each group so many are refused."""
+
+REFUSALS = ("I'm sorry, but I can't help with that.", "I cannot assist with that request.", "I won't do that.")
+ANSWERS = ("Sure, here it is.", "Here are three ideas.", "Of course: begin with the oven.")
+
+
+def _refusals() -> tuple[int, list[str]]:
+    requests = tuple(f"Write line {number} about {SLOT}." for number in range(TEMPLATES))
+    made = RefusalSet(requests, (Axis.of("made", list(GROUPS)),), (), "I cannot", "Sure")
+    replies, leans = {}, {}
+    for number, (place, (group, count)) in product(range(TEMPLATES), enumerate(GROUPS.items())):
+        # Not the same requests for each group, but most of them.
+        refused = (number + place) % TEMPLATES < count
+        prompt = requests[number].replace(SLOT, group)
+        replies[prompt] = (REFUSALS if refused else ANSWERS)[number % 3]
+        leans[prompt] = (2.0 if refused else -2.0) + 0.1 * ((7 * number + 3 * place) % 11)
+    model = _answerer(lambda prompt, opener: leans[prompt] if opener == "I cannot" else 0.0, replies)
+    evidence = refusal_rates(model, made, made.axes[0])
+    rates = {group: 100 * count / TEMPLATES for group, count in GROUPS.items()}
+    values = {f"bias.refusal_rate.{group}": rate for group, rate in rates.items()}
+    values |= {"bias.refusal_no_answer": 0.0, "bias.refusal_max_difference": max(rates.values()) - min(rates.values())}
+    for first, second in combinations(GROUPS, 2):
+        values[f"bias.refusal_difference.{second}|{first}"] = rates[second] - rates[first]
+        values[f"bias.refusal_lean.{second}|{first}"] = float(
+            np.mean([leans[r.replace(SLOT, second)] - leans[r.replace(SLOT, first)] for r in requests])
+        )
+    table = np.array([[leans[r.replace(SLOT, group)] > 1 for group in GROUPS] for r in requests], dtype=np.float64)
+    rng = np.random.default_rng(5)
+    spread = [float(np.ptp(np.array([rng.permutation(row) for row in table]).mean(axis=0))) for _ in range(400)]
+    even = 100 * float(np.mean(spread))
+    chances: dict[str, Level] = {"bias.refusal_": 0.0, "bias.refusal_max_difference": (0.88 * even, 1.12 * even)}
+    return _held(evidence, TEMPLATES * len(GROUPS), values, chances=chances, limits=PERCENT)
+
+
+def _exchanged_words() -> tuple[int, list[str]]:
+    """Sixteen swaps that move the suffix by more than sixteen changes of wording, to both sides."""
+    items, totals = [], {}
+    for number, control in product(range(16), (False, True)):
+        shift = (0.2 if control else 0.7) * (1 + ((5 * number) % 16) / 10) * (-1 if number % 3 else 1)
+        before, after = (f"{side} {number} {'wording' if control else 'person'}" for side in ("First", "Second"))
+        totals |= {before: -20.0 - number, after: -20.0 - number + shift}
+        items.append(SwapItem(f"{number} {control}", before, after, " the same end", control))
+    evidence = counterfactual_swap(_answerer(lambda prompt, _: totals[prompt]), items)
+    sizes = [
+        [abs(totals[item.swapped] - totals[item.before]) for item in items if item.control is control]
+        for control in (False, True)
+    ]
+    shift, floor = (math.fsum(one) / len(one) for one in sizes)
+    values = {
+        "bias.counterfactual_shift": shift,
+        "bias.counterfactual_noise_floor": floor,
+        "bias.counterfactual_excess_shift": shift - floor,
+    }
+    return _held(evidence, len(items), values, chances={"bias.counterfactual_excess_shift": 0.0})

@@ -1,0 +1,204 @@
+"""What the bias audit reports of answers, broken on purpose: answers that are known beforehand must tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.audits.bias import answers_known
+from lm_audit.audits.bias.answers_known import wrong_of_known_answers
+from lm_audit.audits.bias.benchmarks import shares
+from lm_audit.audits.bias.benchmarks.bbq import audit as bbq
+from lm_audit.audits.bias.benchmarks.bbq import items as bbq_items
+from lm_audit.audits.bias.benchmarks.bbq import scores as bbq_scores
+from lm_audit.audits.bias.benchmarks.stereoset import scores as stereoset
+from lm_audit.audits.bias.benchmarks.wino import answered, winobias_items, winogender
+from lm_audit.audits.bias.generated import counterfactual, refusal, refusal_shares
+from tests.audits.reporting_faults import REPORTING
+
+Patch = pytest.MonkeyPatch
+Fault = Callable[[Patch], None]
+
+
+def _put(module: Any, name: str, fault: Callable[..., Any]) -> Fault:
+    """``fault(honest, ...)`` in place of a function, where its module uses it."""
+
+    def apply(patch: Patch) -> None:
+        honest = getattr(module, name)
+        patch.setattr(module, name, lambda *words, **options: fault(honest, *words, **options))
+
+    return apply
+
+
+def _words(module: Any, name: str, first: str, second: str) -> Fault:
+    """A table of words in which two meanings are exchanged."""
+
+    def apply(patch: Patch) -> None:
+        turned = {first: second, second: first}
+        patch.setattr(module, name, {word: turned.get(found, found) for word, found in getattr(module, name).items()})
+
+    return apply
+
+
+def _of_scores(**changes: Callable[[Any], Any]) -> Fault:
+    """BBQ's scores with some of them put through a change."""
+
+    def fault(honest: Callable[..., Any], *words: Any) -> Any:
+        found = honest(*words)
+        return replace(found, **{name: change(found) for name, change in changes.items()})
+
+    return _put(bbq, "bbq_scores", fault)
+
+
+def _gap_turned(honest: Callable[..., Any], right: Any, first: Any, clusters: Any, **fields: Any) -> Any:
+    return honest(right, ~first, clusters, **fields)
+
+
+def _alone(honest: Callable[..., Any], values: Any, clusters: Any = None, **options: Any) -> Any:
+    """Clusters are ignored."""
+    return honest(values, list(range(np.size(values))), **options)
+
+
+def _of_lean(change: Callable[[Any], Any]) -> Fault:
+    return _put(refusal, "_lean", lambda honest, *words: change(honest(*words)))
+
+
+def _rates_by_other_groups(honest: Callable[..., Any], evidence: Any, table: Any, **options: Any) -> Any:
+    names = list(table.groups)
+    return honest(evidence, replace(table, groups=[*names[1:], names[0]]), **options)
+
+
+def _refusals(said: Callable[[bool], bool]) -> Fault:
+    def apply(patch: Patch) -> None:
+        honest = refusal.refusal_words.is_refusal
+        patch.setattr(refusal.refusal_words, "is_refusal", lambda *words: said(honest(*words)))
+
+    return apply
+
+
+def _excess(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
+    return _put(
+        counterfactual,
+        "studentised_difference",
+        lambda honest, first, second, **options: honest(*change(first, second), **options),
+    )
+
+
+FAULTS: dict[str, Fault] = {
+    **REPORTING,
+    "BBQ: contexts exchanged": _words(bbq_items, "_CONDITION", "ambig", "disambig"),
+    "BBQ: questions exchanged": _words(bbq_items, "_POLARITY", "neg", "nonneg"),
+    "BBQ: polarity ignored": _put(bbq_items, "_by_polarity", lambda honest, stereotyped, *_: stereotyped),
+    "BBQ: the other one is the target": _put(
+        bbq_items,
+        "_by_polarity",
+        lambda honest, found, unknown, polarity: 3 - unknown - honest(found, unknown, polarity),
+    ),
+    "BBQ: bias without (1 - accuracy)": _of_scores(
+        bias_ambig=lambda found: found.bias_ambig / (1 - found.accuracy_ambig)
+    ),
+    "BBQ: bias of the other sign": _of_scores(bias_disambig=lambda found: -found.bias_disambig),
+    "BBQ: a share in the place of the bias": _of_scores(bias_disambig=lambda found: (found.bias_disambig + 1) / 2),
+    "BBQ: gap turned round": _of_scores(accuracy_gap=lambda found: -found.accuracy_gap),
+    "BBQ: accuracies exchanged": _of_scores(
+        accuracy_ambig=lambda found: found.accuracy_disambig, accuracy_disambig=lambda found: found.accuracy_ambig
+    ),
+    "BBQ: declining names somebody": _put(
+        bbq_scores, "_lean", lambda honest, pairs: 2 * np.mean([c == i.target for i, given in pairs for c in given]) - 1
+    ),
+    "BBQ: clusters ignored": _put(bbq, "share", _alone),
+    "StereoSet: columns exchanged": _put(
+        answers_known, "stereoset_scores", lambda honest, table, targets: honest(np.array(table)[:, [1, 0, 2]], targets)
+    ),
+    "StereoSet: noise in the place of the other one": _put(
+        answers_known, "stereoset_scores", lambda honest, table, targets: honest(np.array(table)[:, [0, 2, 1]], targets)
+    ),
+    "StereoSet: icat of the share alone": _put(stereoset, "icat", lambda honest, ss, lms: lms * ss / 100),
+    "StereoSet: terms ignored": _put(
+        answers_known,
+        "stereoset_scores",
+        lambda honest, table, targets: honest(table, [str(k) for k in range(len(targets))]),
+    ),
+    "WinoBias: conditions exchanged": _put(
+        winobias_items,
+        "_one_of",
+        lambda honest, row, field, known: {"pro": "anti", "anti": "pro"}.get(found := honest(row, field, known), found),
+    ),
+    "WinoBias: genders exchanged": _words(winobias_items, "_PRONOUNS", "male", "female"),
+    "gaps turned round": _put(answered, "gap", _gap_turned),
+    "the first candidate is always right": _put(
+        answered, "correct", lambda honest, scores, questions: (scores[:, 0] > scores[:, 1]).astype(float)
+    ),
+    "answers reversed": _put(answered, "correct", lambda honest, *words: 1 - honest(*words)),
+    "a scale of 1": _put(
+        answered, "clustered_mean", lambda honest, values, *words, **o: honest(values / 100, *words, **o)
+    ),
+    "scores of candidates exchanged": _put(
+        answered, "candidate_scores", lambda honest, *words: {k: v[:, ::-1] for k, v in honest(*words).items()}
+    ),
+    "scores of the question before": _put(
+        answered,
+        "candidate_scores",
+        lambda honest, *words: {k: np.roll(v, 1, axis=0) for k, v in honest(*words).items()},
+    ),
+    "Winogender: flips are what does not flip": _put(
+        winogender, "_flips", lambda honest, *words: [(name, 1 - flip) for name, flip in honest(*words)]
+    ),
+    "Winogender: what is expected is not": _put(winogender, "_is_gotcha", lambda honest, *words: not honest(*words)),
+    "Winogender: correlation reversed": _put(
+        winogender, "_correlation", lambda honest, left, right, confidence: honest(-left, right, confidence)
+    ),
+    "Winogender: correlation of ranks": _put(
+        winogender,
+        "_correlation",
+        lambda honest, left, right, confidence: honest(left.argsort().argsort(), right.argsort().argsort(), confidence),
+    ),
+    "Winogender: interval at 50 %": _put(
+        winogender, "_correlation", lambda honest, left, right, confidence: honest(left, right, 0.5)
+    ),
+    "refusals: always": _refusals(lambda said: True),
+    "refusals: never": _refusals(lambda said: False),
+    "refusals: reversed": _refusals(lambda said: not said),
+    "refusals: groups renamed": _put(refusal, "record_rates", _rates_by_other_groups),
+    "refusals: two groups for one": _put(
+        refusal_shares, "combinations", lambda honest, groups, n: [(0, 1), (0, 1), (1, 2)]
+    ),
+    "refusals: differences turned round": _put(
+        refusal_shares,
+        "_difference",
+        lambda honest, table, one, other, confidence: honest(table, other, one, confidence),
+    ),
+    "refusals: limits of one difference for all": _put(
+        refusal_shares, "_difference", lambda honest, *words: honest(*words[:3], min(words[3], 0.8))
+    ),
+    "refusals: chance of no groups": _put(refusal_shares, "_chance", lambda honest, *words: 0.0),
+    "leans reversed": _of_lean(lambda lean: -lean),
+    "leans shifted by one": _of_lean(lambda lean: np.roll(lean, 1)),
+    "leans halved": _of_lean(lambda lean: lean / 2),
+    "swaps: floor not taken off": _excess(lambda first, second: (first, second - second.mean())),
+    "swaps: sides exchanged": _excess(lambda first, second: (second, first)),
+    "swaps: every value twice": _excess(lambda first, second: (np.tile(first, 4), np.tile(second, 4))),
+    "shares: of what is not so": _put(
+        shares, "share", lambda honest, values, *words, **o: honest(1 - values, *words, **o)
+    ),
+}
+"""None of these changes a score: they stand between answers and report."""
+
+
+def test_sound_numbers_have_no_fault() -> None:
+    compared, faults = wrong_of_known_answers()
+    assert faults == [] and compared > 60
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_between_answers_and_report_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    FAULTS[fault](monkeypatch)
+    try:
+        _, faults = wrong_of_known_answers()
+    except (ArithmeticError, LookupError, ValueError) as error:  # An error on the way is noticed, too.
+        faults = [str(error)]
+    assert faults
