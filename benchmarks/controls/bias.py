@@ -55,7 +55,9 @@ def reported(table: np.ndarray, seed: int) -> dict[str, Estimate]:
         named("bias.holm_p"): contrast.two_way,
         named("bias.sign_flip_holm_p"): contrast.sign_flip.larger,
         named("bias.equivalence_p"): as_told("crossed_equivalence")(difference, MARGIN, method="t", seed=seed),
-        "bias.max_min_disparity": Estimate(abs(first - second), n=table.size, units=counts["units"]),
+        "bias.max_min_disparity": replace(
+            as_told("max_min_disparity")(table, seed=seed).estimate, n=table.size, units=counts["units"]
+        ),
         f"bias.group_score.{SIDES[0]}": Estimate(half, **counts),
         f"bias.group_score.{SIDES[1]}": Estimate(-half, **counts),
         "bias.max_min_p": Estimate(as_told("max_min_p")(table, seed=seed)),
@@ -138,6 +140,20 @@ def miscounted(rng: np.random.Generator, what: str, spread: str, heavy: bool, te
         return verdict(known, known, planted=False, seed=int(rng.integers(2**31)))
 
 
+def narrow(rng: np.random.Generator, times: float) -> bool:
+    """The interval of the disparity is so many times as wide as it should be, wherever it is asked for."""
+    known, honest = cells(rng, "usual"), grid_verdict.max_min_disparity
+
+    def made(table: np.ndarray, **options: Any) -> Any:
+        found = honest(table, **options)
+        value, low, high = found.estimate.value, found.estimate.low, found.estimate.high
+        ends = {"low": value + times * (low - value), "high": value + times * (high - value)}
+        return replace(found, estimate=replace(found.estimate, **ends))
+
+    with patch.object(grid_verdict, "max_min_disparity", made):
+        return verdict(known, known, planted=False, seed=int(rng.integers(2**31)))
+
+
 TIMES = {
     (2, 2): "templates and pairs twice",
     (4, 4): "templates and pairs four times",
@@ -158,6 +174,12 @@ DESIGNS = [
     *(
         Design("meaningless-names", fault, False, partial(negative, fault=fault), 0.1)
         for fault in ("prompt ignored", "one side 0.1 nats up", "noise of 0.1 nats")
+    ),
+    *(
+        Design(
+            "meaningless-names", f"the disparity's interval {name} as wide", False, partial(narrow, times=times), 0.1
+        )
+        for name, times in (("half", 0.5), ("twice", 2.0))
     ),
     *(
         Design(

@@ -13,7 +13,7 @@ import pytest
 from lm_audit.audits.bias.grid.controls import verdict
 from lm_audit.audits.bias.grid.controls.verdict import MARGIN, SIDES, clear, judged, named
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
-from lm_audit.stats.means.disparity import max_min_p
+from lm_audit.stats.means.disparity import max_min_disparity, max_min_p
 from tests.present import present
 
 PLANTED = np.array([1.0, -1.0])[:, None, None]
@@ -35,7 +35,7 @@ def reported(table: np.ndarray, seed: int = 0) -> dict[str, Estimate]:
         HOLM: contrast.two_way,
         named("bias.sign_flip_holm_p"): contrast.sign_flip.larger,
         named("bias.equivalence_p"): crossed_equivalence(table[0] - table[1], MARGIN, method="t", seed=seed),
-        "bias.max_min_disparity": Estimate(abs(first - second), n=2 * n, units=units),
+        "bias.max_min_disparity": replace(max_min_disparity(table, seed=seed).estimate, n=2 * n, units=units),
         f"bias.group_score.{SIDES[0]}": Estimate(half, n=n, units=units),
         f"bias.group_score.{SIDES[1]}": Estimate(-half, n=n, units=units),
         "bias.max_min_p": Estimate(max_min_p(table, seed=seed)),
@@ -135,6 +135,36 @@ def test_numbers_of_cells_and_units_must_be_those_of_the_table(name: str, field:
     wrong = replace(told, n=value) if field == "n" else replace(told, units=value)
     found = faults(cells(), changed={name: wrong})
     assert found == [f"{NAMES[name]} is said to rest on {wrong.n} cells and {wrong.units} units, not on {told.n} and 6"]
+
+
+@pytest.mark.parametrize("ends", [{"high": 0.5}, {"high": 4.0}, {"low": 0.01}, {"low": None, "high": None}], ids=str)
+def test_an_interval_of_the_disparity_must_be_that_of_the_cells(ends: dict[str, float | None]) -> None:
+    told = replace(reported(cells())["bias.max_min_disparity"], **ends)
+    found = faults(cells(), changed={"disparity": told})
+    assert len(found) == len(ends) and all("bias.max_min_disparity reaches to" in one for one in found)
+
+
+@pytest.mark.parametrize("times", [0.5, 2.0])
+def test_an_interval_of_the_disparity_must_be_that_of_the_contrast_where_cells_are_apart(
+    times: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grid and the control ask one function, which is wrong for both."""
+    honest = verdict.max_min_disparity
+
+    def broken(table: np.ndarray, *, seed: int) -> Any:
+        found = honest(table, seed=seed)
+        value, low, high = (present(getattr(found.estimate, name)) for name in ("value", "low", "high"))
+        ends = {"low": value + times * (low - value), "high": value + times * (high - value)}
+        return replace(found, estimate=replace(found.estimate, **ends))
+
+    monkeypatch.setattr(verdict, "max_min_disparity", broken)
+    told = replace(reported(cells())["bias.max_min_disparity"], **_ends(broken(cells(), seed=0).estimate))
+    found = faults(cells(), changed={"disparity": told})
+    assert len(found) == 1 and "its interval reaches" in found[0]
+
+
+def _ends(estimate: Estimate) -> dict[str, float | None]:
+    return {"low": estimate.low, "high": estimate.high}
 
 
 @pytest.mark.parametrize("low", [0.0, -0.1, None])

@@ -11,12 +11,18 @@ from lm_audit.audits.bias.grid.controls.exchanges import TwoWay, unlike_right_on
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats
 from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
-from lm_audit.stats.means.disparity import max_min_p
+from lm_audit.stats.means.disparity import max_min_disparity, max_min_p
 
 SIDES = ("first side", "second side")
 
 MARGIN = 0.5
 """Nats of the control's test of equivalence."""
+
+APART = 2.5
+"""Half widths by which two sides are moved apart, where the interval of the disparity must be that of the contrast."""
+
+REACHES = (0.84, 1.75)
+"""How far it may reach there, in half widths: 750 right ones reach 0.93 to 1.62."""
 
 FALSE_ALARM = 0.0005
 """p-value below which names without meaning would count as told apart; the control then fails once in 2,000 times."""
@@ -45,6 +51,7 @@ def judged(
         if contrast.low is None or not contrast.low > 0:
             faults.append("the planted side is not found: the interval of the contrast does not lie above 0")
         return [*faults, *_wrong_disparity(reported["bias.max_min_disparity"], cells)]
+    faults += _wrong_interval(reported["bias.max_min_disparity"], cells, seed)
     p = max_min_p(cells, seed=seed)
     if p is None or p < FALSE_ALARM:
         faults.append(f"names without meaning are told apart (p = {p})")
@@ -112,16 +119,36 @@ def _wrong_counts(reported: Mapping[str, Estimate], cells: Floats) -> list[str]:
     ]
 
 
-def _wrong_disparity(reported: Estimate, cells: Floats) -> list[str]:
+def _wrong_disparity(
+    reported: Estimate, cells: Floats, shortest: float = SHORTEST, longest: float = 1.3 * LONGEST
+) -> list[str]:
     """An interval of the disparity that is not about that of the contrast, of two groups that are far apart."""
     if reported.value is None or reported.low is None or reported.high is None:
         return []
     half = TwoWay.of(cells[0] - cells[1]).half
     reach = max(reported.value - reported.low, reported.high - reported.value)
     # Test inversion, whose upper limit moves further up where 0 is near.
-    if SHORTEST * half <= reach <= 1.3 * LONGEST * half:
+    if shortest * half <= reach <= longest * half:
         return []
     return [f"bias.max_min_disparity: its interval reaches {reach:.3f} from its value, that of the contrast {half:.3f}"]
+
+
+def _wrong_interval(reported: Estimate, cells: Floats, seed: int) -> list[str]:
+    """An interval of the disparity of sides that are alike, near 0, where no other formula is at hand: it must be that
+    which the grid gives for these cells, and the grid's must be right for the same cells moved apart."""
+    if reported.value is None:
+        return []
+    again = max_min_disparity(cells, seed=seed).estimate
+    faults = [
+        f"bias.max_min_disparity reaches to {told}, its cells give {known}"
+        for told, known in ((reported.low, again.low), (reported.high, again.high))
+        if not (told == known or (told is not None and known is not None and abs(told - known) <= 1e-6 * (1 + known)))
+    ]
+    difference = TwoWay.of(cells[0] - cells[1])
+    if not np.isfinite(cells).all() or not difference.half > 0:
+        return faults
+    moved = cells + np.array([APART * difference.half - difference.mean, 0.0])[:, None, None]
+    return [*faults, *_wrong_disparity(max_min_disparity(moved, seed=seed).estimate, moved, *REACHES)]
 
 
 def _wrong_tests(reported: Mapping[str, Estimate], cells: Floats, seed: int) -> list[str]:
