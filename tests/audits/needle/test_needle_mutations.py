@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lm_audit.audits.needle.answers.evaluation as evaluation
+import lm_audit.audits.needle.answers.scores as scores
 import lm_audit.audits.needle.controls.stubs as controls
 import lm_audit.audits.needle.grid.cells as cells
 import lm_audit.audits.needle.grid.cliff as cliff
@@ -157,6 +158,71 @@ def _threshold_turned(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cliff, "_leading", leading)
 
 
+def _put(module: Any, name: str, fault: Callable[..., Any]) -> Fault:
+    """``fault(honest, ...)`` in place of a function, where its module uses it."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        honest = getattr(module, name)
+        patch.setattr(module, name, lambda *words, **options: fault(honest, *words, **options))
+
+    return apply
+
+
+def _row(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Fault:
+    """What a row says of an answer, put through ``change`` before the numbers are made of it."""
+
+    def fault(honest: Callable[..., Any], one: Any) -> dict[str, Any]:
+        row = honest(one)
+        return row | change(row)
+
+    return _put(evaluation, "_row", fault)
+
+
+def _logprob(change: Callable[[float], float]) -> Fault:
+    return _row(lambda row: {"value_logprob": None if (nats := row["value_logprob"]) is None else change(nats)})
+
+
+def _scorer(name: str, score: Callable[..., float]) -> Fault:
+    return lambda patch: patch.setitem(cells.SCORERS, name, score)
+
+
+def _depths_turned_round(honest: Callable[..., Any], haystack: Any, window: Any, depths: Any, boundary: Any) -> Any:
+    return honest(haystack, window, [100 - depth for depth in depths], boundary)
+
+
+def _lengths_exchanged(honest: Callable[..., Any], scored: Any) -> Any:
+    found = honest(scored)
+    return dict(zip(found, list(found.values())[::-1], strict=True))
+
+
+def _shared(honest: Callable[..., Any], scores: Any, clusters: Any = None, **options: Any) -> Any:
+    values = list(scores)
+    return honest(values, [str(place // 4) for place in range(len(values))], **options)
+
+
+ANSWERS: Mapping[str, Fault] = {
+    "any reference will do": _scorer("all", scores.score_any),
+    "all references must be there": _scorer("any", lambda *words: float(scores.score_all(*words) == 1)),
+    "words without borders": _scorer("boundary", scores.score_all),
+    "borders where none are asked for": _scorer("all", scores.score_boundary),
+    "precision reversed": _put(cells, "precision", lambda honest, *w: None if (p := honest(*w)) is None else 1 - p),
+    "precision of no number is 0": _put(cells, "precision", lambda honest, *words: honest(*words) or 0.0),
+    "accuracy from another column": _put(
+        evaluation, "_shares", lambda honest, evidence, scored, scorer: honest(evidence, scored, "boundary")
+    ),
+    "greedy reversed": _row(lambda row: {"value_greedy": not row["value_greedy"]}),
+    "log-probability to the base 2": _logprob(lambda nats: nats / np.log(2)),
+    "probability in the place of its logarithm": _logprob(lambda nats: float(np.exp(nats))),
+    "cut where it ended": _row(lambda row: {"cut": not row["cut"]}),
+    "empty where it is not": _row(lambda row: {"empty": not row["empty"]}),
+    "answers always come": _row(lambda row: {"no_answer": False}),
+    "lengths exchanged": _put(evaluation, "by_length", _lengths_exchanged),
+    "depths turned round": _put(fitting, "place", _depths_turned_round),
+    "samples taken for clusters": _put(evaluation, "share", _shared),
+    "case of the wrong length": _put(evaluation, "by_length", lambda honest, scored: honest(scored[5:])),
+}
+"""Faults between answers and report, which answers that are known beforehand show to *reads-the-needle*."""
+
 ALL = set(CONTROLS)
 FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
     "metric constant 0": (_scorers(lambda _: lambda *_: 0.0), {"reader", "middle", "planted", "planted-middle"}),
@@ -187,6 +253,7 @@ FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
     "samples counted twice": (_scored(lambda scored: [*scored, *scored]), ALL),
     "scores shifted by one sample": (_shifted, {"middle", "planted-middle"}),
     "threshold turned round": (_threshold_turned, {"reader", "middle"}),
+    **{fault: (apply, {"reader"}) for fault, apply in ANSWERS.items()},
     **{fault: (apply, ALL) for fault, apply in (WIDTHS | COUNTS).items()},
 }
 """Fault -> its guards. No metric of this audit has a chance level that could be wrong."""

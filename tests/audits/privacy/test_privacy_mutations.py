@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lm_audit.audits.privacy import audit as privacy_audit
 from lm_audit.audits.privacy import statistics
-from lm_audit.audits.privacy.attribution import changes, transitions
+from lm_audit.audits.privacy.attribution import changes
 from lm_audit.audits.privacy.audit import blind_evidence, evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
@@ -238,8 +238,9 @@ def _moved(fault: Callable[[Estimate], Estimate]) -> Callable[..., Any]:
     return lambda honest, *words, **options: fault(honest(*words, **options))
 
 
-def _stages_exchanged(honest: Callable[..., Any], name: str, before: Any, after: Any, options: Any) -> Any:
-    return honest(name, after, before, options)
+def _stages_exchanged(honest: Callable[..., Any], *words: Any) -> tuple[Any, Any]:
+    members, twins = honest(*words)
+    return -members, -twins
 
 
 def _spans_one_late(honest: Callable[..., Any], scored: Any, lowered: Any, spans: Any) -> Any:
@@ -256,7 +257,7 @@ def _twins_ignored(honest: Callable[..., Any], member: Any, twin: Any, **options
 
 
 def _ratio_of_means(honest: Callable[..., Any], name: str, members: Any, documents: Any) -> Any:
-    if name != "PPL_Ratio":
+    if name != "PPL_Ratio" or not len(documents):
         return honest(name, members, documents)
     return float(np.exp(documents["mean_logprob"].mean() - members["mean_logprob"].mean()))
 
@@ -269,7 +270,7 @@ def _narrow(estimate: Estimate) -> Estimate:
 
 
 FIGURES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "stages exchanged": _put(transitions, "transition_rows", _stages_exchanged),
+    "stages exchanged": _put(changes, "changes_of", _stages_exchanged),
     "twins' change ignored": _put(changes, "studentised_difference", _twins_ignored),
     "interval of the step half as wide": _put(
         changes,

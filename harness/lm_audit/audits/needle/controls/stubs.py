@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
+from lm_audit.audits.needle.controls.answers_known import wrong_of_known_answers
 from lm_audit.audits.needle.grid.cells import Scored, by_cell, share
 from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.haystack.text import Haystack
@@ -84,7 +85,8 @@ def _asked(samples: int = 2, lengths: Sequence[int] = STUB_LENGTHS) -> list[tupl
 def reader_control(seed: int) -> Evidence:
     """Positive control: a stub that reads the needle scores 1.0 in every cell, by every scorer.
 
-    Its samples must be what the grid says: of their length, no two alike in text or value.
+    Its samples must be what the grid says: of their length, no two alike in text or value, needles at their depth. Of
+    answers that are known beforehand the audit must report what they are.
     """
     samples = stub_samples(seed)
     scored = answered(NeedleReader(), samples)
@@ -98,6 +100,7 @@ def reader_control(seed: int) -> Evidence:
         f"lowest score {worst:g} of {len(scored)} samples, {alike} alike, lengths within {short + 1:g}",
         _asked(),
         longest=max(STUB_LENGTHS),
+        also=wrong_of_known_answers(samples),
     )
 
 
@@ -197,9 +200,10 @@ def _with_control(
     observed: str,
     asked: Sequence[tuple[Where, int]] = (),
     longest: int | None = None,
+    also: Sequence[str] = (),
 ) -> Evidence:
     evidence = grid_evidence(scored, threshold=THRESHOLD)
-    faults = [*misreported(evidence), *_wrong_cliff(evidence, longest)]
+    faults = [*misreported(evidence), *_wrong_cliff(evidence, longest), *also]
     # Under a name of its own: a gate on accuracy is meant for models.
     accuracy = evidence.metrics["needle.accuracy"]
     evidence.metrics, evidence.sources = {}, {}

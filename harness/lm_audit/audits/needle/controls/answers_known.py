@@ -1,0 +1,91 @@
+"""What the audit reports of answers that are known beforehand, and where its needles stand: no model is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from lm_audit.audits.needle.answers.answerers import Answer
+from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
+from lm_audit.audits.needle.samples.sample import Sample
+from lm_audit.audits.second_opinion import misreported
+
+OTHER = "0000001"
+"""A number of seven digits that no sample asks for."""
+
+FAR = 8.0
+"""Percent of the whole input, what is asked before and behind the text among it, by which a needle may stand from its
+depth; these are 25 apart."""
+
+Known = Mapping[str, float | None]
+
+
+class KnownAnswers:
+    """One kind after the other: right answers, half of what was asked, longer numbers, others, nothing, a thought."""
+
+    def answer(self, samples: Sequence[Sample]) -> list[Answer]:
+        """Of the samples in their order."""
+        return [self._answer(number, sample) for number, sample in enumerate(samples)]
+
+    def _answer(self, number: int, sample: Sample) -> Answer:
+        value = sample.outputs[0]
+        texts = {6: f"It is {value}9.", 7: f"It is {OTHER}.", 8: " ", 9: f"<think>It is {value}."}
+        text = texts.get(number, f"It is {value}." if number < 12 else f"It is {OTHER}.")
+        return Answer(
+            text,
+            "length" if number in (3, 4, 5) else "eos",
+            value_logprob=-0.05 - 0.1 * ((7 * number) % 20),
+            value_greedy=number < 7,
+        )
+
+
+def _known(number: int) -> Known:
+    """The scores of the answer of that number."""
+    right, other = number < 6 or number in (10, 11), number == 7 or number >= 12
+    half = number == 0
+    return {
+        "all": 0.5 if half else float(right or number == 6),
+        "any": float(right or number == 6),
+        "boundary": 0.5 if half else float(right),
+        "precision": float(right) if right or other else None,
+        "value_greedy": float(number < 7),
+        "value_logprob": -0.05 - 0.1 * ((7 * number) % 20),
+        "cut_answers": float(number in (3, 4, 5)),
+        "empty_answers": float(number == 8),
+        "no_answer": float(number == 9),
+    }
+
+
+def wrong_of_known_answers(samples: Sequence[Sample]) -> list[str]:
+    """What is reported of the answers to these samples (20, of two lengths) and is not so."""
+    # The first one is asked for a second number, which its answer lacks.
+    asked = [replace(samples[0], outputs=(*samples[0].outputs, OTHER)), *samples[1:]]
+    evidence = grid_evidence(answered(KnownAnswers(), asked))
+    table = [_known(number) for number in range(len(asked))]
+    values = {f"needle.{name}": _mean(table, name) for name in table[0]}
+    values["needle.accuracy"] = values["needle.all"]
+    for length in {sample.length for sample in samples}:
+        here = [row for row, sample in zip(table, samples, strict=True) if sample.length == length]
+        values[f"needle.accuracy.L{length:06d}"] = _mean(here, "all")
+    return [*misreported(evidence, values=values, counts=[({}, len(samples))]), *wrong_places(samples)]
+
+
+def _mean(table: Sequence[Known], name: str) -> float:
+    known = [value for row in table if (value := row[name]) is not None]
+    return math.fsum(known) / len(known)
+
+
+def wrong_places(samples: Sequence[Sample], found: Callable[[Sample], float] | None = None) -> list[str]:
+    """Samples whose needle does not stand, in characters, where their depth says, or stands there twice."""
+    place = found or place_of
+    far = [sample for sample in samples if not abs(place(sample) - sample.target_position) <= FAR]
+    twice = [sample for sample in samples if any(sample.input.count(needle) != 1 for needle in sample.needles)]
+    faults = [f"{len(far)} of {len(samples)} needles do not stand at their depth"] if far else []
+    return [*faults, *([f"{len(twice)} of {len(samples)} texts do not hold their needle once"] if twice else [])]
+
+
+def place_of(sample: Sample) -> float:
+    """Percent of the input around the needle that stands before it."""
+    before, _, after = sample.input.partition(sample.needles[0])
+    return 100 * len(before) / max(1, len(before) + len(after))
