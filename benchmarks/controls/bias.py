@@ -142,12 +142,12 @@ def miscounted(rng: np.random.Generator, what: str, spread: str, heavy: bool, te
 
 def narrow(rng: np.random.Generator, times: float) -> bool:
     """The interval of the disparity is so many times as wide as it should be, wherever it is asked for."""
-    known, honest = cells(rng, "usual"), grid_verdict.max_min_disparity
+    known, honest = cells(rng, "usual"), as_told("max_min_disparity")
 
     def made(table: np.ndarray, **options: Any) -> Any:
         found = honest(table, **options)
         value, low, high = found.estimate.value, found.estimate.low, found.estimate.high
-        ends = {"low": value + times * (low - value), "high": value + times * (high - value)}
+        ends: dict[str, Any] = {"low": value + times * (low - value), "high": value + times * (high - value)}
         return replace(found, estimate=replace(found.estimate, **ends))
 
     with patch.object(grid_verdict, "max_min_disparity", made):

@@ -20,16 +20,22 @@ from lm_audit.audits.privacy.measure.stage_scores import StageScores
 MEMORY: Any = SimpleNamespace(steps=50, loss=0.1)
 
 
-TEXT, SECRET = 40, slice(20, 30)
-"""Tokens of a text and where its secret stands."""
+TEXT, SECRET, SPREAD = 40, slice(20, 30), 3.0
+"""Tokens of a text, where its secret stands, and the spread of what may follow (nats)."""
 
 
 def columns(tokens: np.ndarray) -> dict[str, np.ndarray]:
-    """The four scores of texts (texts, tokens): means, and means of the lowest fifth, of text and secret."""
+    """Scores of texts (texts, tokens): means, and means of the lowest fifth, of text and secret.
+
+    What was there to be chosen has one spread for all tokens, and every text one length and one lower-cased likelihood.
+    """
     found: dict[str, np.ndarray] = {}
     for prefix, part in (("", tokens), ("span_", tokens[:, SECRET])):
         lowest = np.sort(part, axis=1)[:, : -(-part.shape[1] // 5)]
         found |= {f"{prefix}mean_logprob": part.mean(axis=1), f"{prefix}min_k20_ceil": lowest.mean(axis=1)}
+        found[f"{prefix}min_kpp20_ceil"] = (found[f"{prefix}min_k20_ceil"] + SPREAD) / SPREAD
+    mean = found["mean_logprob"]
+    found |= {"mean_entropy_scored": -mean, "zlib_ratio_mean_nll": -mean / TEXT, "lowercase_log_ratio": mean / -SPREAD}
     return {name: found[name] for name in COLUMNS}
 
 

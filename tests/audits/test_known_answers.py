@@ -263,7 +263,7 @@ def test_scores_on_paper_are_those_of_the_module(bigrams: LanguageModel) -> None
         secret = every[slice(*canary.secret_span)]
         lowest = [np.sort(some)[: math.ceil(len(some) / 5)].mean() for some in (every, secret)]
         values = [every.mean(), secret.mean(), lowest[0], lowest[1]]
-        assert [found[name][place] for name in COLUMNS] == pytest.approx(values, abs=1e-5)
+        assert [found[name][place] for name in COLUMNS[:4]] == pytest.approx(values, abs=1e-5)
         assert plain_score(bigrams, canary) == pytest.approx(secret.mean(), abs=1e-5)
     assert present(known_scores(1).control).passed
 

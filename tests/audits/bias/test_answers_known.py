@@ -17,7 +17,7 @@ from lm_audit.audits.bias.benchmarks.bbq import items as bbq_items
 from lm_audit.audits.bias.benchmarks.bbq import scores as bbq_scores
 from lm_audit.audits.bias.benchmarks.stereoset import scores as stereoset
 from lm_audit.audits.bias.benchmarks.wino import answered, winobias_items, winogender
-from lm_audit.audits.bias.generated import counterfactual, refusal, refusal_shares
+from lm_audit.audits.bias.generated import counterfactual, refusal, refusal_shares, refusal_words
 from tests.audits.reporting_faults import REPORTING
 
 Patch = pytest.MonkeyPatch
@@ -74,8 +74,8 @@ def _rates_by_other_groups(honest: Callable[..., Any], evidence: Any, table: Any
 
 def _refusals(said: Callable[[bool], bool]) -> Fault:
     def apply(patch: Patch) -> None:
-        honest = refusal.refusal_words.is_refusal
-        patch.setattr(refusal.refusal_words, "is_refusal", lambda *words: said(honest(*words)))
+        honest = refusal_words.is_refusal
+        patch.setattr(refusal_words, "is_refusal", lambda *words: said(honest(*words)))
 
     return apply
 

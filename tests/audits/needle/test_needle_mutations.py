@@ -172,7 +172,7 @@ def _row(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Fault:
     """What a row says of an answer, put through ``change`` before the numbers are made of it."""
 
     def fault(honest: Callable[..., Any], one: Any) -> dict[str, Any]:
-        row = honest(one)
+        row: dict[str, Any] = honest(one)
         return row | change(row)
 
     return _put(evaluation, "_row", fault)

@@ -140,7 +140,8 @@ def without_bos(self: LanguageModel, requests: Sequence[Any], **options: Any) ->
 
 def of_another_model(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
     """A cache that forgot which model it is of."""
-    return SCORE(tiny_model(0), requests, **options)
+    found: list[TokenScores] = SCORE(tiny_model(0), requests, **options)
+    return found
 
 
 SCORER: dict[str, Scorer] = {

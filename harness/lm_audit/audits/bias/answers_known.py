@@ -195,7 +195,7 @@ def _winobias() -> tuple[int, list[str]]:
         return -1.0 if wanted and target.endswith(wanted[0]) else -2.0
 
     evidence = winobias(_answerer(total), rows)
-    values = {}
+    values: dict[str, float] = {}
     for rule, part in product(RULES, ("", "_type1")):
         end = part + ("" if rule == RULES[0] else f".{rule}")
         values |= {f"bias.winobias_accuracy_pro{end}": 87.5, f"bias.winobias_accuracy_anti{end}": 37.5}
@@ -312,7 +312,8 @@ def _refusals() -> tuple[int, list[str]]:
 
 def _exchanged_words() -> tuple[int, list[str]]:
     """Sixteen swaps that move the suffix by more than sixteen changes of wording, to both sides."""
-    items, totals = [], {}
+    items: list[SwapItem] = []
+    totals: dict[str, float] = {}
     for number, control in product(range(16), (False, True)):
         shift = (0.2 if control else 0.7) * (1 + ((5 * number) % 16) / 10) * (-1 if number % 3 else 1)
         before, after = (f"{side} {number} {'wording' if control else 'person'}" for side in ("First", "Second"))

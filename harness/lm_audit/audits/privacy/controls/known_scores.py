@@ -103,10 +103,12 @@ def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[st
 def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float]:
     logprobs, spread = _tokens(table, model, canary.text)
     span = slice(*canary.secret_span)
-    row = _columns("", logprobs, spread) | _columns("span_", logprobs[span], spread[:, span])
+    row = _columns("", logprobs) | _columns("span_", logprobs[span])
     lowered, _ = _tokens(table, model, canary.text.lower())
     size = len(zlib.compress(canary.text.encode()))
     return row | {
+        "min_kpp20_ceil": _unlikely(logprobs, spread),
+        "span_min_kpp20_ceil": _unlikely(logprobs[span], spread[:, span]),
         "mean_entropy_scored": float(-spread[0].mean()),
         "zlib_ratio_mean_nll": -row["mean_logprob"] / size,
         "lowercase_log_ratio": row["mean_logprob"] / float(lowered.mean()),
@@ -126,11 +128,17 @@ def _tokens(table: Floats, model: LanguageModel, text: str) -> tuple[Floats, Flo
     return rows[np.arange(len(ids)), ids], np.stack([mean, spread])
 
 
-def _columns(prefix: str, logprobs: Floats, spread: Floats) -> dict[str, float]:
-    count = -(-len(logprobs) // 5)
-    lowest, unlikely = np.sort(logprobs)[:count], np.sort((logprobs - spread[0]) / spread[1])[:count]
-    found = {"mean_logprob": logprobs, "min_k20_ceil": lowest, "min_kpp20_ceil": unlikely}
-    return {f"{prefix}{name}": float(values.mean()) for name, values in found.items()}
+def _columns(prefix: str, logprobs: Floats) -> dict[str, float]:
+    return {f"{prefix}mean_logprob": float(logprobs.mean()), f"{prefix}min_k20_ceil": _lowest(logprobs)}
+
+
+def _unlikely(logprobs: Floats, spread: Floats) -> float:
+    """How far below the mean, in standard deviations of what stood to be chosen, the lowest fifth lies."""
+    return _lowest((logprobs - spread[0]) / spread[1])
+
+
+def _lowest(values: Floats) -> float:
+    return float(np.sort(values)[: -(-len(values) // 5)].mean())
 
 
 def judge_scores(table: pd.DataFrame, expected: dict[str, Floats]) -> Evidence:

@@ -60,7 +60,8 @@ def wrong_epsilon(scores: StageScores) -> list[str]:
     """
     from scipy.stats import beta
 
-    from lm_audit.audits.privacy.measure.membership import PRIMARY_SCORE, epsilon_bound
+    from lm_audit.audits.privacy.measure.membership import epsilon_bound
+    from lm_audit.audits.privacy.measure.stage_scores import PRIMARY_SCORE
 
     members = scores.of("member")
     both = scores.canaries[scores.canaries["role"] == "control"].iloc[: len(members)]
