@@ -66,7 +66,9 @@ def share_ends(values: Floats, codes: Integers | None, tail: float) -> Ends:
     variance = max(variance, alone + apart / even)
     variance *= (_student(_freedom(codes, sizes), tail) / _student(n - 1, tail)) ** 2
     uneven = even / len(sizes)
-    further = max(0.0, variance - alone) / max(uneven, LEAST_EVEN) if even >= FEW else max(alone, variance) / uneven - alone
+    further = (
+        max(0.0, variance - alone) / max(uneven, LEAST_EVEN) if even >= FEW else max(alone, variance) / uneven - alone
+    )
     below, above = (mean * (1 - mean) / (alone + further * factor) for factor in grown(moved))
     return _ends(mean, below, above, tail)
 
