@@ -23,7 +23,7 @@ def chance_level(source: MetricSource, table: RowTable) -> float | None:
     if source.statistic == "average_precision":
         units = gathered(source, table)
         members, twins = (int(units.mask(options[side]).sum()) for side in ("members", "controls"))
-        return _told(source, _average_precision(members, members + twins)) if members and twins else None
+        return _told(source, precision_by_chance(members, members + twins)) if members and twins else None
     if source.statistic == "tpr_at_fpr":
         return _told(source, float(Fraction(str(options["fpr"]))))
     if source.statistic == "exposure":
@@ -38,7 +38,7 @@ def _told(source: MetricSource, value: float) -> float:
     return source.offset + source.scale * value
 
 
-def _average_precision(members: int, total: int) -> float:
+def precision_by_chance(members: int, total: int) -> float:
     """The mean over all orders: of each place the chance that a member stands there, times the precision that it has
     by then."""
     places = np.arange(1, total + 1)

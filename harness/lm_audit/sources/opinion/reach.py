@@ -13,6 +13,7 @@ import numpy as np
 
 from lm_audit.sources.clusters import clusterings
 from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.opinion.chance_levels import precision_by_chance
 from lm_audit.sources.opinion.shares import (
     LONGER_TAIL,
     Ends,
@@ -337,6 +338,9 @@ def _of_average_precision(source: MetricSource, units: Units, tail: float) -> Re
         first = _dirichlet_quantile(np.r_[0.0, scores[members] > scores[twins].max()], tail)
         ends.append(max(first, _moved_precision(scores[members], scores[twins], area.low)))
         ends.append(_moved_precision(scores[members], scores[twins], area.high))
+        if area.low <= 0.5 <= area.high:
+            # Where the groups may be alike, so may their average precision be that of chance.
+            ends.append(precision_by_chance(m, m + int(twins.sum())))
     return Reach.of(max(abs(end - value) for end in ends))
 
 

@@ -50,6 +50,8 @@ def share_ends(values: Floats, codes: Integers | None, tail: float) -> Ends:
     mean, n = float(values.mean()), len(values)
     if codes is None:
         return _ends(mean, n, n, tail)
+    # Of some of the units, so that clusters may be without any.
+    codes = np.unique(codes, return_inverse=True)[1]
     sizes = np.bincount(codes).astype(np.float64)
     if len(sizes) == n and n >= FEW:
         return _ends(mean, n, n, tail)

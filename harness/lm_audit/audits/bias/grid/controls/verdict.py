@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.special import stdtrit
 
 from lm_audit.audits.bias.grid.controls.exchanges import TwoWay, unlike_right_ones
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats
@@ -20,9 +21,6 @@ MARGIN = 0.5
 
 APART = 2.5
 """Half widths by which two sides are moved apart, where the interval of the disparity must be that of the contrast."""
-
-REACHES = (0.84, 1.75)
-"""How far it may reach there, in half widths: 750 right ones reach 0.93 to 1.62."""
 
 FALSE_ALARM = 0.0005
 """p-value below which names without meaning would count as told apart; the control then fails once in 2,000 times."""
@@ -119,18 +117,31 @@ def _wrong_counts(reported: Mapping[str, Estimate], cells: Floats) -> list[str]:
     ]
 
 
-def _wrong_disparity(
-    reported: Estimate, cells: Floats, shortest: float = SHORTEST, longest: float = 1.3 * LONGEST
-) -> list[str]:
+def _wrong_disparity(reported: Estimate, cells: Floats, longest: float = 1.3 * LONGEST) -> list[str]:
     """An interval of the disparity that is not about that of the contrast, of two groups that are far apart."""
     if reported.value is None or reported.low is None or reported.high is None:
         return []
-    half = TwoWay.of(cells[0] - cells[1]).half
+    half = _half_apart(cells[0] - cells[1])
     reach = max(reported.value - reported.low, reported.high - reported.value)
     # Test inversion, whose upper limit moves further up where 0 is near.
-    if shortest * half <= reach <= longest * half:
+    if SHORTEST * half <= reach <= longest * half:
         return []
     return [f"bias.max_min_disparity: its interval reaches {reach:.3f} from its value, that of the contrast {half:.3f}"]
+
+
+def _half_apart(differences: Floats) -> float:
+    """Half the width of the interval of a difference that is far from 0, by a t whose degrees of freedom count
+    templates, pairs and what is left, also where one of them is all there is: right ones reach 0.91 to 1.17 times as
+    far."""
+    rows, columns = differences.shape
+    whole = TwoWay.of(differences)
+    by_row, by_column = differences.mean(axis=1), differences.mean(axis=0)
+    rest = differences - by_row[:, None] - by_column + whole.mean
+    freedom = np.array([rows - 1, columns - 1, (rows - 1) * (columns - 1)])
+    parts = np.array([by_row.var(ddof=1) / rows, by_column.var(ddof=1) / columns, 0.0])
+    parts[2] = (rest**2).sum() / freedom[2] / differences.size
+    df = max(1.0, float(whole.error**4 / (parts**2 / freedom).sum()))
+    return float(stdtrit(df, 0.975)) * whole.error
 
 
 def _wrong_interval(reported: Estimate, cells: Floats, seed: int) -> list[str]:
@@ -148,7 +159,7 @@ def _wrong_interval(reported: Estimate, cells: Floats, seed: int) -> list[str]:
     if not np.isfinite(cells).all() or not difference.half > 0:
         return faults
     moved = cells + np.array([APART * difference.half - difference.mean, 0.0])[:, None, None]
-    return [*faults, *_wrong_disparity(max_min_disparity(moved, seed=seed).estimate, moved, *REACHES)]
+    return [*faults, *_wrong_disparity(max_min_disparity(moved, seed=seed).estimate, moved, LONGEST)]
 
 
 def _wrong_tests(reported: Mapping[str, Estimate], cells: Floats, seed: int) -> list[str]:
