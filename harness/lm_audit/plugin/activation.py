@@ -32,6 +32,7 @@ AWAKE = (
     "lm_audit.plugin.parallel.durations",
     "lm_audit.plugin.session.lost_output",
     "lm_audit.plugin.session.signals",
+    "lm_audit.plugin.session.told_interrupt",
     "lm_audit.plugin.session.case_timeout",
 )
 """Registered on waking, in this order."""

@@ -23,7 +23,7 @@ from tests.plugin.record.test_kill_and_resume import (
     wait_for,
     wait_for_records,
 )
-from tests.plugin.toy_run import command, environment, write_project
+from tests.plugin.toy_run import command, environment, run_pytest, write_project
 
 ALL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 CODES = {signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -129,3 +129,39 @@ def test_output_that_nobody_reads_any_more_costs_no_run(tmp_path: Path) -> None:
     run = only_run(folder)
     assert run.finished and len(run.cases) == 14
     assert (run.folder / "index.html").exists()
+
+
+NO_LINES = """
+import os
+import signal
+
+from lm_audit.plugin import Case, cases
+
+
+def of_no_line():
+    os.kill(os.getpid(), signal.SIGNAL)
+    while True:
+        pass
+
+
+# What is here is one instruction in thousands elsewhere: it belongs to no line.
+of_no_line.__code__ = of_no_line.__code__.replace(co_linetable=b"")
+
+
+@cases([Case(f"c{index}", {}) for index in range(2)])
+def test_interrupted(case):
+    try:
+        of_no_line()
+    except KeyboardInterrupt as error:
+        raise error from error.with_traceback(error.__traceback__)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 2)])
+def test_an_interrupt_where_the_source_has_no_line(tmp_path: Path, number: str, code: int) -> None:
+    folder = write_project(tmp_path, test_toy=NO_LINES.replace("SIGNAL", number))
+    outcome = run_pytest(folder)
+    assert outcome.code == code, outcome.output
+    assert "INTERNALERROR" not in outcome.output
+    run = only_run(folder)
+    assert run.metadata["exitstatus"] == code and (run.folder / "index.html").exists()
