@@ -11,6 +11,8 @@ import ast
 import hashlib
 import os
 import platform
+import sys
+import sysconfig
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +29,10 @@ PACKAGES = (
 )  # fmt: skip
 """Packages on which a number can hang."""
 
+_TOLD_OTHERWISE = {"lm_audit", "sklearn", *(name.replace("-", "_") for name in PACKAGES)}
+"""Modules that are not followed where they lie on the path: this package is hashed whole, of others the version is."""
+
+_INSTALLED = {"site-packages", "dist-packages"}
 _SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules"}
 
 
@@ -127,13 +133,41 @@ def _imported(path: Path, homes: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [file for name in node.names for home in homes for file in _module_files(home, name.name)]
+            found += [file for name in node.names for file in _absolute(name.name, homes)]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{name.name}" if node.module else name.name for name in node.names]
-            places = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else homes
-            found += [file for name in names for home in places for file in _module_files(home, name)]
-    found += [file for name in _named_modules(tree) for home in homes for file in _module_files(home, name)]
+            if 0 < node.level <= len(path.parents):
+                found += [file for name in names for file in _module_files(path.parents[node.level - 1], name)]
+            else:
+                found += [file for name in names for file in _absolute(name, homes)]
+    found += [file for name in _named_modules(tree) for file in _absolute(name, homes)]
     return found
+
+
+def _absolute(name: str, homes: Iterable[Path]) -> list[Path]:
+    """The files that importing ``name`` reads: in ``homes``, and where none of these has it, in the folders that
+    somebody put on the path (``pythonpath`` in pytest's file, ``PYTHONPATH``, an editable install).
+
+    Only then: pytest puts the folders of other eval files there too, and which ones hangs on what was selected.
+    """
+    found = [file for home in homes for file in _module_files(home, name)]
+    if found or name.partition(".")[0] in _TOLD_OTHERWISE:
+        return found
+    return next((files for home in _given_homes(tuple(sys.path)) if (files := [*_module_files(home, name)])), [])
+
+
+@cache
+def _given_homes(places: tuple[str, ...]) -> tuple[Path, ...]:
+    """The folders of ``places`` whose sources no version tells apart: not Python's library, no installed packages."""
+    library = {Path(path).resolve() for name, path in sysconfig.get_paths().items() if name.endswith("lib")}
+    folders = dict.fromkeys(Path(place).resolve() for place in places if place)
+    return tuple(
+        folder
+        for folder in folders
+        if folder.is_dir()
+        and _INSTALLED.isdisjoint(folder.parts)
+        and not any(folder.is_relative_to(one) for one in library)
+    )
 
 
 def _named_modules(tree: ast.AST) -> Iterator[str]:

@@ -207,6 +207,44 @@ def test_reachable_files(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_code_on_the_path_counts_wherever_it_lies(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Helpers in a folder that pytest's file, or the environment, puts on the path: in the project and beside it."""
+    beside = tmp_path_factory.mktemp("beside")
+    files = {
+        tmp_path / "evals" / "test_x.py": "def test_x():\n    from inside import VALUE\n",
+        tmp_path / "src" / "inside.py": "from outside.part import VALUE\n",
+        beside / "outside" / "part.py": "import torch, lm_audit\n",
+    }
+    for path, text in {**files, beside / "unused.py": "", beside / "torch.py": ""}.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    eval_file = tmp_path / "evals" / "test_x.py"
+    assert reachable(eval_file, tmp_path) == {eval_file}
+    monkeypatch.syspath_prepend(tmp_path / "src")
+    monkeypatch.syspath_prepend(beside)
+    assert reachable(eval_file, tmp_path) == set(files)
+    before = code_version(str(eval_file), str(tmp_path))
+    (beside / "outside" / "part.py").write_text("VALUE = 0.7\n")
+    forget()
+    assert code_version(str(eval_file), str(tmp_path)) != before
+
+
+def test_what_else_pytest_put_on_the_path_does_not_change_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders of other eval files are there or not by what was selected; a module of one's own comes first."""
+    for name in ("a/test_x.py", "a/helper.py", "b/helper.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("import helper, lm_audit, json\n")
+    alone = reachable(tmp_path / "a" / "test_x.py", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "b")
+    assert reachable(tmp_path / "a" / "test_x.py", tmp_path) == alone == {
+        tmp_path / "a" / "test_x.py", tmp_path / "a" / "helper.py",
+    }  # fmt: skip
+
+
 def test_files_that_a_parameter_names_are_found_at_any_depth(tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.csv")]
     for name in names:
