@@ -20,11 +20,9 @@ from lm_audit.audits.privacy.measure.blind import separation
 from lm_audit.audits.privacy.measured_cases import canary_limit
 from lm_audit.audits.registry import audit_packages
 from lm_audit.cli import main
-from lm_audit.errors import UsageError
 from lm_audit.plugin import Case
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.run_options import RunOptions
-from lm_audit.plugin.record.resume import check_same
 from tests.plugin.toy_audit import MODEL_AUDIT, audit_project, last_run, measured, run_pytest
 
 
@@ -155,8 +153,9 @@ def test_a_limit_is_recorded_and_kept_by_a_resumed_run(tmp_path: Path) -> None:
     other = run_pytest(project, "--resume", run.run_id, "--limit", "6")
     assert other.code != 0 and "that run has --limit 5, this call --limit 6" in other.output
     assert "--limit" in run_pytest(project, "--limit", "0").output
-    with pytest.raises(UsageError, match="--limit None"):
-        check_same("r", {"models": {}} | {"models": {"tiny": "tiny"}, "limit": None}, options(3))
+    assert run_pytest(project).code == 0
+    whole = run_pytest(project, "--resume", last_run(project).run_id, "--limit", "3")
+    assert whole.code != 0 and "that run has no --limit, this call --limit 3" in whole.output
 
 
 def test_so_few_canaries_as_a_limit_may_leave_can_still_void_the_audit() -> None:
