@@ -146,6 +146,10 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
     try:
         with quiet_transformers():
             AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+    except ImportError as error:  # one that was interrupted leaves its module broken for the rest of the process
+        raise ModelError(
+            f"{folder}: a part of transformers, or what the model needs, cannot be imported: {described(error)}"
+        ) from error
     except Exception as error:  # values that the class of the model does not take
         raise ModelError(f"{folder / 'config.json'}: transformers cannot read it: {described(error)}") from error
 
@@ -177,9 +181,14 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
 
 
 def described(error: BaseException) -> str:
-    """An exception of another library as one line: its kind and the beginning of its message."""
+    """An exception of another library as one line: its kind and the beginning of its message.
+
+    Of an import that failed inside another one what broke first is told too: transformers names its own class alone.
+    """
     text = one_line(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    cause = error.__cause__ if isinstance(error, ImportError) else None
+    return told if cause is None else f"{told} (since {described(cause)})"
 
 
 def _where(name: str, folder: Path) -> str:
