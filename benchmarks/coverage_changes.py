@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
-from coverage_rows import SEED, Row
+from coverage_rows import SEED, Row, write_between
 
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
@@ -392,9 +392,7 @@ def main() -> None:
     text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, tail = page.split(BEGIN)[0], page.split(END)[1]
-        PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+        write_between(PAGE, BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
-from coverage_rows import SEED, Row
+from coverage_rows import SEED, Row, write_between
 
 from lm_audit.gates.gate import Gate, judge
 from lm_audit.stats import Estimate, clopper_pearson, mean_interval, roc_auc, share, tpr_at_fpr
@@ -117,9 +117,7 @@ def main() -> None:
     text = table(options.runs)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, tail = page.split(BEGIN)[0], page.split(END)[1]
-        PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+        write_between(PAGE, BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -64,3 +65,10 @@ def markdown(rows: Iterable[Row], heading: str) -> str:
         nominal = "-" if row.nominal == 1 else f"{100 * row.nominal:.0f}%"
         lines.append(f"| {row.method} | {row.setting} | {nominal} | {100 * row.rate:.1f}%{spread} |")
     return "\n".join(lines)
+
+
+def write_between(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace what stands between two marks in a page."""
+    whole = page.read_text(encoding="utf-8")
+    head, tail = whole.split(begin)[0], whole.split(end)[1]
+    page.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import coverage_intervals
 import coverage_tests
-from coverage_rows import RESAMPLES, SEED, markdown
+from coverage_rows import RESAMPLES, SEED, markdown, write_between
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- coverage tables: begin -->", "<!-- coverage tables: end -->"
@@ -39,13 +39,6 @@ def tables(runs: int) -> str:
     )
 
 
-def write(text: str) -> None:
-    """Replace what stands between the marks in the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    head, tail = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="repetitions of each case (default 2000)")
@@ -54,7 +47,7 @@ def main() -> None:
     text = tables(options.runs)
     print(text)
     if options.write:
-        write(text)
+        write_between(PAGE, BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,17 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_small_llama(tmp_path_factory.mktemp("tied") / "tied", tie_word_embeddings=True)
 
 
+def save_disturbed(wrapped: Any, base: Path, folder: Path, *, spread: float) -> None:
+    """Save an adapter of ``base`` after random steps of what is trained in it."""
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in wrapped.named_parameters():
+            if "original_module" not in name and parameter.requires_grad:
+                parameter.add_(spread * torch.randn_like(parameter))
+    wrapped.save_pretrained(str(folder))
+    edit_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
+
+
 def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> torch.Tensor:
     """Save an adapter of random weights for ``base``; the logits of base and adapter side by side, as PEFT loads it."""
     from peft import LoraConfig, PeftModel, get_peft_model
@@ -36,13 +47,7 @@ def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> to
         module.resize_token_embeddings(259 + tokens)
         module.config.vocab_size = 259 + tokens
     wrapped = get_peft_model(module, LoraConfig(r=4, task_type="CAUSAL_LM", **settings))
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for name, parameter in wrapped.named_parameters():
-            if "original_module" not in name and parameter.requires_grad:
-                parameter.add_(0.3 * torch.randn_like(parameter))
-    wrapped.save_pretrained(str(folder))
-    edit_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
+    save_disturbed(wrapped, base, folder, spread=0.3)
     again = AutoModelForCausalLM.from_pretrained(base)
     if tokens:
         again.resize_token_embeddings(259 + tokens, mean_resizing=False)
@@ -106,13 +111,7 @@ def test_kinds_with_a_common_bank_or_without_a_scale(kind: str, llama_folder: Pa
     rank = {} if kind == "SupertuningConfig" else {"r": 4}
     config = getattr(peft, kind)(task_type="CAUSAL_LM", target_modules=["q_proj"], **bank, **rank)
     wrapped = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(llama_folder), config).eval()
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for parameter in wrapped.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.3 * torch.randn_like(parameter))
-    wrapped.save_pretrained(str(tmp_path / "adapter"))
-    edit_json(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=str(llama_folder))
+    save_disturbed(wrapped, llama_folder, tmp_path / "adapter", spread=0.3)
 
     found = load_model(tmp_path / "adapter", device="cpu").module(IDS).logits
     torch.testing.assert_close(found, wrapped(input_ids=IDS).logits, rtol=1e-4, atol=1e-4)
@@ -138,13 +137,7 @@ def test_an_adapter_of_blocks_has_no_rank(llama_folder: Path, tmp_path: Path) ->
 
     module = AutoModelForCausalLM.from_pretrained(llama_folder)
     wrapped = get_peft_model(module, OFTConfig(oft_block_size=4, target_modules=["q_proj"], task_type="CAUSAL_LM"))
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for parameter in wrapped.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.1 * torch.randn_like(parameter))
-    wrapped.save_pretrained(str(tmp_path / "adapter"))
-    edit_json(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=str(llama_folder))
+    save_disturbed(wrapped, llama_folder, tmp_path / "adapter", spread=0.1)
 
     model = load_model(tmp_path / "adapter", device="cpu")
 
