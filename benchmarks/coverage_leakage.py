@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,13 @@ class Design:
     detail: str
     target: str
     trial: Trial
+
+
+def weights_of(names: Sequence[str], by_file: Mapping[str, int]) -> FileWeights:
+    """Of questions that were drawn, given the file of each, and how many questions every file has."""
+    items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
+    whole, sizes = sum(by_file.values()), dict(by_file)
+    return FileWeights.of(names, Benchmark("b", items, tuple(sizes), whole, whole, by_file=sizes))
 
 
 def inside(estimate: Estimate, truth: float) -> bool | None:
@@ -238,10 +245,10 @@ def published(
             truth = float(np.mean([hits[where == k].mean() for k in range(files)])) * files / (files + empty)
         drawn = np.sort(rng.permutation(len(where))[:scored])
         names = [f"f{where[k]}" for k in drawn]
-        items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
-        by_file = {f"f{k}": int(size) for k, size in enumerate(sizes)} | {f"e{k}": 0 for k in range(empty)}
-        whole = Benchmark("b", items, tuple(by_file), len(where), len(where), by_file=by_file)
-        return inside(file_mean(hits[drawn], names, FileWeights.of(names, whole), limits=(0.0, 4.0), seed=seed), truth)
+        weights = weights_of(
+            names, {f"f{k}": int(size) for k, size in enumerate(sizes)} | {f"e{k}": 0 for k in range(empty)}
+        )
+        return inside(file_mean(hits[drawn], names, weights, limits=(0.0, 4.0), seed=seed), truth)
 
     what = f"{scored} of about {files * each} questions of {files} files" + (f", {empty} empty" if empty else "")
     what += f", {centre:g} hit" * (centre != 0.3) + ", sizes by a factor of e" * (uneven == 1)
@@ -263,10 +270,7 @@ def mitigation(files: int, each: int, scored: int, memorised: float, uneven: flo
         truth = float((np.bincount(where, weights=lost) / sizes).mean())
         drawn = np.sort(rng.permutation(len(where))[:scored])
         names = [f"f{where[k]}" for k in drawn]
-        items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
-        by_file = {f"f{k}": int(size) for k, size in enumerate(sizes)}
-        whole = Benchmark("b", items, tuple(by_file), len(where), len(where), by_file=by_file)
-        weights = FileWeights.of(names, whole)
+        weights = weights_of(names, {f"f{k}": int(size) for k, size in enumerate(sizes)})
         return inside(file_mean(lost[drawn], names, weights, limits=(-4.0, 4.0), seed=seed, kind="differences"), truth)
 
     what = f"{scored} of about {files * each} questions of {files} files" + ", sizes by a factor of e" * (uneven == 1)

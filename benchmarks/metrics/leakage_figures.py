@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
-from coverage_leakage import KINDS, noise
+from coverage_leakage import KINDS, noise, weights_of
 from figure import Design, Told
 from scipy.special import ndtr
 
-from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of, of_these_files
+from lm_audit.audits.leakage.averages import file_mean, mean_of, of_these_files
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.orders.evidence import _share
@@ -62,10 +62,7 @@ def published(rng: np.random.Generator, seed: int, there: bool, *, files: int, s
     lost = np.asarray(hits - rng.binomial(4, np.where(known, 0.25, 0.1)), dtype=np.float64)
     drawn = np.sort(rng.permutation(len(where))[:scored])
     names = [f"f{where[k]}" for k in drawn]
-    items = tuple(Item(str(k), name, "q", ("a", "b", "c", "d")) for k, name in enumerate(names))
-    by_file = {f"f{k}": int(size) for k, size in enumerate(sizes)}
-    whole = Benchmark("b", items, tuple(by_file), len(where), len(where), by_file=by_file)
-    weights = FileWeights.of(names, whole)
+    weights = weights_of(names, {f"f{k}": int(size) for k, size in enumerate(sizes)})
     truths = [float(np.mean([values[where == k].mean() for k in range(files)])) for values in (hits, lost)]
     score = file_mean(hits[drawn], names, weights, limits=(0.0, 4.0), seed=seed)
     change = file_mean(lost[drawn], names, weights, limits=(-4.0, 4.0), seed=seed, kind="differences")
