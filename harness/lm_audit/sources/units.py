@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,22 @@ Row = Mapping[str, Any]
 
 
 class RowTable:
-    """The rows of a case by columns; columns, numbers and filters are made once."""
+    """The rows of a case by columns; columns, numbers, filters and units are made once.
+
+    The metrics of a case ask for the same ones again and again, some of thousands of rows.
+    """
 
     def __init__(self, rows: Sequence[Row]):
         self.rows = list(rows)
         self._columns: dict[str, NDArray[np.object_]] = {}
         self._numbers: dict[str, Floats] = {}
+        self._masks: dict[str, Mask] = {}
+        self._units: dict[tuple[tuple[str, ...], str], tuple[Integers, Integers, Integers, list[Hashable]]] = {}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The columns that at least one row has."""
+        return frozenset[str]().union(*self.rows)
 
     def column(self, name: str) -> NDArray[np.object_]:
         """The column's values as they are, ``None`` where a row lacks it."""
@@ -39,8 +50,20 @@ class RowTable:
         return self._numbers[name]
 
     def mask(self, where: Where) -> Mask:
-        """Which rows match."""
-        return matching(self.column, where, len(self.rows))
+        """Which rows match; not to be written to."""
+        key = _key(where)
+        if key not in self._masks:
+            self._masks[key] = matching(self.column, where, len(self.rows))
+            self._masks[key].flags.writeable = False
+        return self._masks[key]
+
+    def units(self, names: tuple[str, ...], where: Where) -> tuple[Integers, Integers, Integers, list[Hashable]]:
+        """Which rows match; then what :func:`unit_codes` says of them. None of it is to be written to."""
+        key = names, _key(where)
+        if key not in self._units:
+            chosen = np.flatnonzero(self.mask(where))
+            self._units[key] = chosen, *unit_codes(names, self, chosen)
+        return self._units[key]
 
 
 class Units:
@@ -82,8 +105,7 @@ class Units:
 def units_of(source: MetricSource, table: RowTable) -> Units:
     """The units of a source; ``DataError`` where a column that it names is in no row."""
     _check_columns(source, table)
-    chosen = np.flatnonzero(table.mask(source.where))
-    codes, first, keys = unit_codes(source.unit or ("item",), table, chosen)
+    chosen, codes, first, keys = table.units(source.unit or ("item",), source.where)
     values = np.zeros(len(keys))
     for term in source.terms or (Term(),):
         values += term.weight * _term_values(term, source, table, chosen, codes, len(keys))
@@ -114,13 +136,17 @@ def matching(column: Callable[[str], NDArray[np.object_]], where: Where, n: int)
     return found
 
 
+def _key(where: Where) -> str:
+    """A name of a filter; filters of one meaning may have several."""
+    return repr(list(where.items()))
+
+
 def _check_columns(source: MetricSource, table: RowTable) -> None:
     named = {*source.where, *source.unit, *source.clusters, *(name for term in source.terms for name in term.where)}
     named |= {term.column or source.column or "" for term in source.terms} if source.terms else {source.column or ""}
     if "" in named:
         raise DataError(f"source of a metric by {source.statistic!r}: it names no column")
-    present = set().union(*(row.keys() for row in table.rows)) if table.rows else set()
-    missing = sorted(named - present)
+    missing = sorted(named - table.names)
     if missing:
         raise DataError(f"source of a metric by {source.statistic!r}: no row has the column {', '.join(missing)}")
 
