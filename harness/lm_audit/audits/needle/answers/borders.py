@@ -11,7 +11,8 @@ What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89`
 as a needle has.
 
 So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567
-million``; of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by itself.
+million``, ``1234567 M``; of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by
+itself. Groups of digits between hyphens are one number too: ``555-1234567``, ``1234567-01-01``.
 
 A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ 1234567``. It is none
 where it joins (``code-1234567``), where it stands between two numbers, behind a space before the digits
@@ -38,26 +39,38 @@ _UNSPACED = (
 )
 """Letters between which lines may break without a space (UAX 14), and scripts that have other rules to that effect."""
 
-_JOINS = r"[.,'’٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
+_JOINS = r"[.,'’·٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
-_SPACED = r"[0-9][.'’٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
+_SPACED = r"[0-9][.'’·٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
 _SPELT = (
-    r"hundreds?|thousands?|(?:m|b|tr)illions?|milliards?|dozens?|lakhs?|crores?|mio|mln|mrd|mn|bn|per\ ?cent|"
+    r"hundreds?|thousands?|per\ ?mille?|promille|tsd|"
+    r"(?:m|b|tr)illions?|milliards?|dozens?|lakhs?|crores?|mio|mln|mrd|mn|bn|per\ ?cent|"
     r"tausend|millionen|milliarden?|billionen|prozent|mille|pour\ ?cent|mil|mill[oó]n(?:es)?|bill[oó]n(?:es)?|"
     r"por\ ciento|(?:m|b|tr)ilh(?:ão|ões)|mila|milion[ei]|miliard[oi]|per\ cento|тысяч[аи]?|тыс|миллион(?:а|ов)?|"
     r"миллиард(?:а|ов)?|млн|млрд|процент(?:а|ов)?|ألف|آلاف|مليون|مليار|बिलियन|मिलियन|हज़ार|हजार|लाख|करोड़|प्रतिशत|"
     r"nghìn|triệu|tỷ|ribu|juta|miliar|milyon|milyar"
 )
-_SIGNS = r"[万萬亿億兆千百]|[백천십]만|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|[%\u2030\u2031\u066a]|パーセント|퍼센트"
+_SIGNS = r"[万萬亿億兆千百十割]|成(?![\p{L}])|分之|" + (
+    r"[백천십]만|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|[%\u2030\u2031\u066a]|パーセント|퍼센트"
+)
 _TIMES = (
-    rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|\ point\ [0-9])"
+    rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|"
+    rf"\ point\ [0-9]|\ [1-9]/[2-9]|[\u00a0\u202f ](?-i:[kKMB])(?![\p{{L}}\p{{M}}\p{{N}}'’]))"
 )
 """Ten thousand times, a million times, a hundredth: written behind digits, they are part of the number."""
 
 _LISTS = r"(?:[/:+]|\ [/+]\ )"
 _PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?)"
 """What makes a ratio, a time, a sum or a product of two numbers; the first of them may as well list numbers."""
-_OF = r"[\u221a-\u221c]|百分之|分之|ร้อยละ\ ?"
+_OF = r"[\u221a-\u221c]|百分之|分之|ร้อยละ\ ?|[十百千万萬亿億兆]"
+
+_HYPHENS = r"[-\u2010\u2011\u2013]"
+_GROUPS_BEFORE = (
+    rf"(?<!(?<!{_GLUES})[0-9]+{_HYPHENS}(?<!(?<![0-9])[0-9]{{7}}{_HYPHENS})"
+    rf"(?<!(?:\A|\n)[^\p{{L}}\p{{N}}]*[0-9]{{1,2}}{_HYPHENS}))"
+)
+_GROUPS_AFTER = rf"(?!{_HYPHENS}(?![0-9]{{7}}(?![0-9]))[0-9])"
+"""Groups of digits between hyphens are one number (of a telephone, a date); behind a word a hyphen only joins."""
 
 _NO_TERM_BEFORE = (
     rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!(?:\A|\n)[^\p{{L}}\p{{N}}]*[0-9]{{1,3}}:))(?<!{_OF})"
@@ -72,8 +85,11 @@ _MINUS = (
 )
 """Signs and words that make the number behind them another one; a hyphen joins to a letter or number before it."""
 
-_NO_PART_BEFORE = rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS}){_NO_TERM_BEFORE}"
-_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}"
+_NO_PART_BEFORE = (
+    rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS})"
+    rf"{_NO_TERM_BEFORE}{_GROUPS_BEFORE}"
+)
+_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}{_GROUPS_AFTER}"
 
 _BEFORE = {
     True: rf"(?<!{_GLUES}{_ON_IT}){_NO_PART_BEFORE}",
@@ -96,7 +112,8 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
 
 
 _MAY_GROW = re.compile(
-    r"(?:\*{1,3}|[.,'’٫٬点點/:+÷\u2044\u2215\u2236^×][0-9]{0,7}|\ [x/+÷×*]?\ ?|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z"
+    r"(?:\*{1,3}|[-\u2010\u2011\u2013.,'’·٫٬点點/:+÷\u2044\u2215\u2236^×][0-9]{0,7}|"
+    r"\ [x/+÷×*]?\ ?|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z"
 )
 
 
