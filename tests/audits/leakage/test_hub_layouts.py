@@ -94,14 +94,14 @@ NONE, LISTED = "has no column for", "the question itself lists the options"
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"Question": "What?", "Correct Answer": "w", "Incorrect Answer 1": "x", "Incorrect Answer 2": "y"}, NONE),
-        ({"question": "Is it?", "passage": "It is.", "answer": True}, NONE),
-        ({"question": "What?", "correct_answer": "w", "distractor1": "x", "distractor2": "y", "support": "s"}, NONE),
-        ({"input": "Which?\nOptions:\n(A) red\n(B) blue", "target": "(A)"}, NONE),
+        ({"question": "Is it?", "passage": "It is.", "answer": True}, "answered by yes or no has none"),
+        ({"question": "Is it?", "context": {"contexts": ["It is."]}, "final_decision": "yes"}, NONE),
+        ({"question": "What?", "correct_answer": "w", "support": "s"}, NONE),
+        ({"input": "Is it so that (A) red and (B) blue are colours?", "target": "yes"}, NONE),
         ({"sentence": "Ann met Sue because _ was late.", "option1": "Ann", "option2": "Sue", "answer": "1"}, LISTED),
         ({"question": "What?", "options": "A. Vitamin C. B. Iron C. Zinc", "answer": "A"}, "1 options; 2 to 26"),
     ],
-    ids=["gpqa", "boolq", "sciq", "bbh", "winogrande", "labels that may be words"],
+    ids=["boolq", "pubmedqa", "no wrong ones", "two in a line", "winogrande", "labels that may be words"],
 )
 def test_layouts_that_are_no_list_of_options_are_refused(tmp_path: Path, row: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says):

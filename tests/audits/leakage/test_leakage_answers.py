@@ -285,10 +285,24 @@ def test_labels_that_do_not_fit_are_left_out(written: Writer, options: list[str]
 
 
 def test_a_question_that_lists_its_options_is_left_out(written: Writer) -> None:
-    listing = {"question": "Which? (A) red clay (B) blue sand (C) green loam (D) grey silt", "choices": FOUR, "gold": 0}
+    listing = {"question": "Is it red clay, blue sand, green loam or grey silt?", "choices": FOUR, "gold": 0}
     benchmark = load_benchmark(written(listing, *ask("B")))
     assert len(benchmark.items) == 1
     assert "the question itself lists the options" in next(iter(benchmark.excluded))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Which? (A) red clay (B) blue sand (C) green loam (D) grey silt",
+        "Which?\nA. red clay\nB. blue sand\nC. green loam\nD. grey silt\nAnswer:",
+        "Which? Answer Choices: (A)red clay (B)blue sand (C)green loam (D)grey silt\nA: Among A to D, the answer is",
+    ],
+)
+def test_a_labelled_list_of_the_options_behind_the_question_is_cut_off(written: Writer, asked: str) -> None:
+    benchmark = load_benchmark(written({"question": asked, "choices": FOUR, "gold": 0}, *ask("B")))
+    assert benchmark.items[0].question == "Which?" and benchmark.items[0].options == tuple(FOUR)
+    assert "1 questions listed their own options at their end; the list was cut off" in benchmark.guesses
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,10 @@ def test_what_is_no_benchmark(tmp_path: Path) -> None:
         list(sources(tmp_path / "absent.csv"))
     with pytest.raises(DataError, match=r"the folder has no file of \.csv"):
         list(sources(tmp_path))
-    with pytest.raises(DataError, match=r"is a \.txt"):
-        list(sources(write(tmp_path / "x.txt", "hello")))
+    with pytest.raises(DataError, match=r"is a \.md"):
+        list(sources(write(tmp_path / "x.md", "hello")))
+    with pytest.raises(DataError, match="is a text file, of which only blocks"):
+        [list(one.rows) for one in sources(write(tmp_path / "x.txt", "hello"))]
 
 
 def test_names_that_are_too_long() -> None:

@@ -74,7 +74,7 @@ def names_letters(option: str, last: str = _TEN) -> bool:
 def anchored_slots(item: Item) -> frozenset[int]:
     """Slots (0-based) that keep their option in any shuffle: order-dependent options and those they name."""
     last = max(_TEN, LETTERS[len(item.options) - 1])
-    fixed: set[int] = set()
+    fixed: set[int] = set(item.held)
     for slot, option in enumerate(item.options):
         if not is_order_dependent(option, last):
             continue

@@ -6,7 +6,7 @@ QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
     "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction", "sent1", "soal",
 )  # fmt: skip
-CONTEXTS = ("context", "passage", "article", "premise", "flores_passage", "材料")
+CONTEXTS = ("context", "passage", "article", "premise", "dialogue", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
 OPTION_LISTS = (
     "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
@@ -31,4 +31,14 @@ ANSWERS_IF_READABLE = (
     "groundtruth", "answer_right_ending", "answerrightending", "ra",
 )  # fmt: skip
 """Names under which sets keep other things too: these are answers where their values are."""
+RIGHTS = ("correct_answer", "best_answer", "right_answer", "correct_option", "correct", "answer")
+WRONG_FORMS = (
+    "incorrect_answer_{}", "incorrect_answer{}", "wrong_answer_{}", "wrong_answer{}", "distractor{}", "distractor_{}",
+    "incorrect_{}", "wrong_{}", "false_answer_{}", "incorrect_option_{}", "wrong_option_{}",
+)  # fmt: skip
+WRONG_LISTS = (
+    "best_incorrect_answer", "incorrect_answers", "wrong_answers", "distractors", "false_answers", "incorrect_options",
+    "incorrect_answer", "wrong_answer", "distractor",
+)  # fmt: skip
+"""Where no column holds the options: one that holds the right text, beside those of the wrong ones or their list."""
 IDS = ("id", "item_id", "question_id", "uid", "编号")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_audit.audits.hub_rows import structured
 from lm_audit.audits.leakage.items.answers.marks import MARKED_COLUMNS, marks_of
 from lm_audit.audits.leakage.items.answers.readings import LABELS, LETTER, TEXTS, Readings, of_marks, readings
 from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_characters
@@ -19,8 +20,12 @@ from lm_audit.audits.leakage.items.column_names import (
     OPTION_LISTS,
     OPTION_LISTS_BESIDE_A_KEY,
     QUESTIONS,
+    RIGHTS,
+    WRONG_FORMS,
+    WRONG_LISTS,
 )
 from lm_audit.audits.leakage.items.item import LETTERS, Item
+from lm_audit.audits.leakage.items.labels.in_a_question import listed_in
 from lm_audit.audits.leakage.items.labels.of_a_set import PlaceLabels
 from lm_audit.audits.leakage.items.option_lists import Options, options_of
 from lm_audit.errors import DataError, UsageError
@@ -39,7 +44,8 @@ class Columns:
 
     ``subject`` names the file of an item where one file holds several subjects, ``context`` a passage that stands
     before the question, ``labels`` what the options of each place bear in all rows, ``rivals`` other columns that may
-    say which option is right, and must not say otherwise.
+    say which option is right, and must not say otherwise. ``by_role`` is true where the options are a
+    column of the right text and columns of wrong ones, ``padding`` holds what fills up lists of options to one length.
     """
 
     question: str
@@ -50,6 +56,8 @@ class Columns:
     context: str | None = None
     labels: PlaceLabels | None = None
     rivals: tuple[str, ...] = ()
+    by_role: bool = False
+    padding: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,8 @@ class Candidate:
 
     ``column`` is where the answer stands, ``rivals`` are the same of other columns that may say it too; ``None`` where
     no option can be read in one. ``right`` counts the options that are marked as right, ``None`` where the answer is no
-    row of marks.
+    row of marks. ``cut`` says that the question listed its options at its end, ``padded`` that what filled up the list
+    of options was left out, ``by_role`` that the set has its right options in a column of their own.
     """
 
     item: Item
@@ -67,6 +76,9 @@ class Candidate:
     rivals: Mapping[str, Readings | None]
     right: int | None
     column: str = ""
+    cut: bool = False
+    padded: bool = False
+    by_role: bool = False
 
 
 def parse_mapping(text: str | None) -> dict[str, str]:
@@ -136,23 +148,26 @@ def find_columns(
         return usable[0] if usable else None
 
     question = found("question", QUESTIONS)
-    options = (
-        _mapped_options(mapping)
-        or _option_columns(known, values)
-        or _with_marks(known, marked)
-        or _beside_a_key(known, values, listed)
-    )
+    options = named_options(names, mapping, values, listed, marked)
+    right, by_role = None, False
+    if not options and (roles := _right_and_wrong(names, known, values)):
+        right, options = roles
+        by_role = True
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
             f"has no column for {' and '.join(missing)}; it has {list(names)}. Columns A, B, C, ... or one of "
             f"{', '.join(OPTION_LISTS)} hold options; name others by --leakage-columns question=...,options=A|B|C, or "
-            "by number where the file has no header: header=no,question=1,options=2|3|4|5,answer=6",
+            "by number where the file has no header: header=no,question=1,options=2|3|4|5,answer=6. So are a column "
+            "with the right text (correct_answer) beside columns with wrong ones (distractor1, incorrect_answer_1), "
+            "and options that questions list at their end. A set that is answered by yes or no has none, and cannot be "
+            "used",
             file=file,
         )
     # "answer_a" may be an option, and is then no answer.
     answers = [name for name in ANSWERS if not set(known.get(name, [])) & set(options)]
-    answer, name = found("answer", answers), found("id", IDS)
+    answer = mapping.get("answer") or right or found("answer", answers)
+    name = found("id", IDS)
     context = found("context", [one for one in CONTEXTS if not {question, answer, *options} & set(known.get(one, []))])
     context = None if context == NO_CONTEXT else context
     _refuse_double_use([("question", question), ("context", context), *(("options", one) for one in options)], file)
@@ -163,8 +178,44 @@ def find_columns(
     subject = mapping.get("subject")
     used = {question, context, answer, name, subject, *options}
     maybe = [one for key in (*answers, *ANSWERS_IF_READABLE, *MARKED_COLUMNS) for one in known.get(key, [])]
-    rivals = () if "answer" in mapping else tuple(one for one in maybe if one not in used)
-    return Columns(question, options, answer, name, subject, context, rivals=rivals)
+    rivals = () if "answer" in mapping or by_role else tuple(one for one in maybe if one not in used)
+    return Columns(question, options, answer, name, subject, context, rivals=rivals, by_role=by_role)
+
+
+def named_options(
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    filled: Mapping[str, int],
+    listed: Collection[str] = (),
+    marked: Collection[str] = (),
+) -> tuple[str, ...]:
+    """The columns that hold all options, right and wrong alike, as :func:`find_columns` takes them; () for none."""
+    known = _known(names)
+    return (
+        _mapped_options(mapping)
+        or _option_columns(known, filled)
+        or _with_marks(known, marked)
+        or _beside_a_key(known, filled, listed)
+    )
+
+
+def _right_and_wrong(
+    names: Sequence[str], known: Mapping[str, Sequence[str]], filled: Mapping[str, int]
+) -> tuple[str, tuple[str, ...]] | None:
+    """The column of the right text, and all options in the order in which their columns stand; ``None`` without."""
+    right = next((known[name][0] for name in RIGHTS if name in known and filled.get(known[name][0])), None)
+    wrong: list[str] = []
+    for form in WRONG_FORMS:
+        wrong = [known[name][0] for k in range(10) if (name := form.format(k)) in known] or wrong
+    wrong = wrong or [known[name][0] for name in WRONG_LISTS if name in known and filled.get(known[name][0])][:1]
+    if right is None or not wrong or right in wrong:
+        return None
+    return right, tuple(sorted([right, *wrong], key=list(names).index))
+
+
+def has_right_and_wrong(names: Sequence[str], filled: Mapping[str, int]) -> bool:
+    """Whether a set has one column of right texts and others of wrong ones."""
+    return _right_and_wrong(names, _known(names), filled) is not None
 
 
 def _refuse_double_use(uses: Sequence[tuple[str, str | None]], file: str) -> None:
@@ -257,12 +308,13 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
     if is_blank(question):
         raise Unusable("the question is empty")
     context = context_of(row.get(columns.context)) if columns.context else ""
-    options = options_of(row, columns.options, columns.labels)
+    options = options_of(row, columns.options, columns.labels, columns.padding)
     name = text_of(row.get(columns.id)).strip() if columns.id else ""
     subject = text_of(row.get(columns.subject)).strip() if columns.subject else ""
     whole_characters(context, question, *options.texts, name, subject)
-    if _lists_its_options(question, options.texts):
-        raise Unusable("the question itself lists the options, so that their order could be copied from it")
+    cut = _lists_its_options(question, options.texts)
+    if cut:
+        question = _without_its_options(question, options.texts)
     value = row.get(columns.answer) if columns.answer else None
     answers = read_answer(columns.answer or "", value, options)
     rivals = {name: rival_readings(name, row.get(name), options) for name in columns.rivals}
@@ -277,7 +329,9 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
     asked = f"{context}\n{question}" if context else question
     item = Item(name or str(number), subject or file, asked, options.texts)
     right = None if marks is None else sum(marks)
-    return Candidate(item, answers, options.stripped, rivals, right, columns.answer or "")
+    return Candidate(
+        item, answers, options.stripped, rivals, right, columns.answer or "", cut, options.padded, columns.by_role
+    )
 
 
 def read_answer(column: str, value: object, options: Options) -> Readings | None:
@@ -309,11 +363,22 @@ def context_of(value: Any) -> str:
     """
     if value is None or value != value:
         return ""
+    listed = structured(value)
+    if isinstance(listed, list) and all(isinstance(part, str) for part in listed):
+        value = listed
     parts = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(part, str) for part in parts):
         raise Unusable("the passage before the question is no text")
     text = "\n".join(part.strip("\r\n") for part in parts)
     return "" if is_blank(text) else text
+
+
+def _without_its_options(question: str, options: Sequence[str]) -> str:
+    """The question without the labelled list of its options at its end; :class:`Unusable` for any other list."""
+    listed = listed_in(question)
+    if listed is None or [" ".join(text.split()) for text in listed.texts] != [" ".join(o.split()) for o in options]:
+        raise Unusable("the question itself lists the options, so that their order could be copied from it")
+    return listed.question
 
 
 def _lists_its_options(question: str, options: Sequence[str]) -> bool:

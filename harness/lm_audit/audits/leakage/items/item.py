@@ -16,7 +16,8 @@ class Item:
     """One multiple-choice question.
 
     ``id`` names it within ``file``, which stands for its subject (ids may restart in the next file). ``answer`` holds
-    the right letters, sorted and joined by commas (``"A,B,D"``); empty where the set gives none.
+    the right letters, sorted and joined by commas (``"A,B,D"``); empty where the set gives none. ``held`` are slots
+    (0-based) that keep their option in every shuffle, since the whole set has its right options there.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Item:
     question: str
     options: tuple[str, ...]
     answer: str = ""
+    held: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", str(self.id))

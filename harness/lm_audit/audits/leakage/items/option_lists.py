@@ -8,7 +8,7 @@ import json
 import re
 import tokenize
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, takewhile
@@ -38,6 +38,8 @@ class Options:
     given: tuple[str, ...] = ()
     marks: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
+    padded: bool = False
+    """Whether what only filled up the list was left out."""
 
     @property
     def stripped(self) -> bool:
@@ -45,13 +47,23 @@ class Options:
         return bool(self.given)
 
 
-def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceLabels | None = None) -> Options:
+def options_of(
+    row: Mapping[str, object],
+    columns: Sequence[str],
+    of_set: PlaceLabels | None = None,
+    padding: Collection[str] = (),
+) -> Options:
     """The row's options, empty ones at the end left out and labels such as "(A)" taken off.
 
-    ``of_set`` are labels that only many rows together show. Raises :class:`Unusable` with the reason why the row has
-    none; ``DataError`` for a printed array, which spoils every row of a set alike.
+    ``of_set`` are labels that only many rows together show, ``padding`` what fills up the set's lists.
+    Raises :class:`Unusable` with the reason why the row has none; ``DataError`` for a printed array, which spoils every
+    row of a set alike.
     """
     texts, labels, marks = _given(row, columns)
+    given = len(texts)
+    while len(texts) > 2 and texts[-1].strip() in padding:
+        texts.pop()
+    padded = len(texts) < given
     if not 2 <= len(texts) <= len(LETTERS):
         raise Unusable(f"{len(texts)} options; 2 to {len(LETTERS)} are expected")
     empty = [LETTERS[k] for k, option in enumerate(texts) if is_blank(option)]
@@ -65,10 +77,10 @@ def options_of(row: Mapping[str, object], columns: Sequence[str], of_set: PlaceL
     right = marks_of(marks[: len(texts)], texts, ()) or ()
     if columns[0].strip().lower() in ONE_RIGHT and right and sum(right) != 1:
         raise Unusable(f"{columns[0]} marks {sum(right)} options as right; exactly one is")
-    held = tuple(columns[: len(texts)]) if len(columns) > 1 else ()
+    held = tuple(columns[: len(texts)]) if len(columns) > 1 and given <= len(columns) else ()
     if bare is None:
-        return Options(tuple(texts), names, (), right, held)
-    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right, held)
+        return Options(tuple(texts), names, (), right, held, padded)
+    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right, held, padded)
 
 
 def _names_taken_off(texts: Sequence[str], bare: Sequence[str]) -> tuple[str, ...]:
@@ -94,6 +106,24 @@ def unlabelled(row: Mapping[str, object], columns: Sequence[str]) -> Sequence[st
         return ()
 
 
+_PLACEHOLDERS = frozenset(
+    ("n/a", "na", "none", "nan", "null", "nil", "-", "--", "\u2014", "[invalid]", "invalid", "\u65e0")
+)
+
+
+def padding_of(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> frozenset[str]:
+    """What stands in place of options that a row does not have, as MMLU-Pro's "N/A": twice or more at the end of one.
+
+    A single "N/A" may be an option; two in one row are none, and then it is none in the other rows either.
+    """
+    found = set()
+    for row in rows:
+        texts = unlabelled(row, columns)
+        if len(texts) > 3 and texts[-1].strip() == texts[-2].strip() and texts[-1].strip().casefold() in _PLACEHOLDERS:
+            found.add(texts[-1].strip())
+    return frozenset(found)
+
+
 _Given = tuple[list[str], list[str], Sequence[object]]
 """Texts of options, their labels and the marks that say which of them are right; labels and marks may be absent."""
 
@@ -101,13 +131,22 @@ _Given = tuple[list[str], list[str], Sequence[object]]
 def _given(row: Mapping[str, object], columns: Sequence[str]) -> _Given:
     marks: Sequence[object] = ()
     if len(columns) > 1:
-        texts, labels = [text_of(row.get(column)) for column in columns], list(_column_labels(tuple(columns)))
+        texts, labels = _of_columns([row.get(column) for column in columns], tuple(columns))
     else:
         texts, labels, marks = _from_value(row.get(columns[0]), scored=columns[0].strip().lower() in SCORED)
     # "nan" is what Python writes of an empty cell where the next column has a fifth option only in some rows.
     while texts and (is_blank(texts[-1]) or (len(columns) > 1 and texts[-1] == "nan")):
         texts.pop()
     return texts, labels, marks
+
+
+def _of_columns(cells: Sequence[object], columns: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The options of several columns, and what these call them; one of them may hold a list (of wrong answers)."""
+    lists = [structured(cell) for cell in cells]
+    if not any(isinstance(cell, list | tuple) for cell in lists):
+        return [text_of(cell) for cell in cells], list(_column_labels(columns))
+    parts = [cell if isinstance(cell, list | tuple) else [given] for given, cell in zip(cells, lists, strict=True)]
+    return [text_of(part) for some in parts for part in some], []
 
 
 @cache

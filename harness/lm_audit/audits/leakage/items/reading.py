@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
+from lm_audit.audits.leakage.items.rows.block_rows import block_rows
 from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows
 from lm_audit.audits.leakage.items.rows.json_rows import json_parts, jsonl_parts
 from lm_audit.errors import DataError
@@ -76,6 +77,8 @@ def _sources(path: Path, header: str | None) -> Iterator[Source]:
         yield Source(str(path), stem_of(path), rows, table)
     elif suffix == ".parquet":
         yield Source(str(path), stem_of(path), parquet_rows(path))
+    elif suffix == ".txt":
+        yield Source(str(path), stem_of(path), block_rows(path))
     elif suffix in (".json", ".jsonl"):
         for part in (json_parts if suffix == ".json" else jsonl_parts)(path):
             named = bool(part.name)

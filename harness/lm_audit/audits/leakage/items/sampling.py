@@ -10,9 +10,11 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Literal
 
+from lm_audit.audits.hub_rows import structured
 from lm_audit.audits.leakage.items.answers.choosing import chosen, unread_answers
 from lm_audit.audits.leakage.items.answers.forms import AnswerForm, AnswerForms
 from lm_audit.audits.leakage.items.answers.marks import MarkedRows
+from lm_audit.audits.leakage.items.answers.places import OptionRemarks, RightPlaces
 from lm_audit.audits.leakage.items.answers.readings import CONTRADICTION, FROM_0, FROM_1
 from lm_audit.audits.leakage.items.answers.rivals import Rivals
 from lm_audit.audits.leakage.items.benchmark import LISTED, Benchmark, Exclusion
@@ -23,13 +25,16 @@ from lm_audit.audits.leakage.items.columns import (
     answer_base,
     candidate_of,
     find_columns,
+    has_right_and_wrong,
+    named_options,
     unread_texts,
 )
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.labels.of_a_set import place_labels
-from lm_audit.audits.leakage.items.option_lists import are_marked, unlabelled
+from lm_audit.audits.leakage.items.option_lists import are_marked, padding_of, unlabelled
 from lm_audit.audits.leakage.items.reading import Row, Source
-from lm_audit.audits.leakage.items.repeats import Repeats
+from lm_audit.audits.leakage.items.repeats import Asked, Repeats
+from lm_audit.audits.leakage.items.rows.divided_rows import dividing
 from lm_audit.audits.leakage.items.rows.nested_rows import plain_rows
 from lm_audit.errors import DataError
 
@@ -44,7 +49,10 @@ class Reading:
 
     def __init__(self, mapping: Mapping[str, str], sample: Sample, on_item: OnItem | None = None):
         self._mapping, self._sample, self._on_item = mapping, sample, on_item
-        self._rows = self._stripped = 0
+        self._rows = 0
+        self._remarks = OptionRemarks()
+        self._places = RightPlaces()
+        self._divided: dict[str, None] = {}
         self._repeats = Repeats()
         self._reasons: Counter[str] = Counter()
         self._listed: list[Exclusion] = []
@@ -65,6 +73,8 @@ class Reading:
         """All rows of one file."""
         rows = ((number, row) for number, given in source.rows for row in plain_rows(given))
         first = list(islice(rows, LOOKED_AT))
+        if (divide := self._dividing(first)) is not None:
+            first, rows = [(number, divide(row)) for number, row in first], ((k, divide(row)) for k, row in rows)
         columns = self._columns(source, [row for _, row in first])
         for number, row in chain(first, rows):
             assert columns is not None  # there is a row
@@ -75,9 +85,8 @@ class Reading:
                 reason = str(why)
             except DataError as error:
                 raise DataError(str(error), file=source.file, row=number) from error
-            content = repr(row) if candidate is None else repr(_asked(candidate.item))
-            answers = {} if candidate is None else candidate.answers
-            if self._repeats.is_repeat(content, answers, file=source.file, row=number):
+            asked = Asked.of_text(repr(row)) if candidate is None else Asked.of(candidate.item, candidate.answers)
+            if self._repeats.is_repeat(asked, file=source.file, row=number):
                 continue
             self._rows += 1
             if columns.context and "context" not in self._mapping and _holds_something(row.get(columns.context)):
@@ -88,6 +97,19 @@ class Reading:
                 if "answer" not in self._mapping:  # of what the user named, nothing is in doubt
                     self._rivals.add(candidate, file=source.file, number=number)
                 self._keep(candidate, source.file, number_of_file, number)
+
+    def _dividing(self, rows: Sequence[tuple[int, Row]]) -> Callable[[Row], Row] | None:
+        """What divides rows whose questions list their options; ``None`` for a set with columns of options."""
+        given = [row for _, row in rows]
+        names = list(dict.fromkeys(name for row in given for name in row))
+        filled, listed, marked = _held(given)
+        if named_options(names, self._mapping, filled, listed, marked) or has_right_and_wrong(names, filled):
+            return None
+        found = dividing(given, self._mapping)
+        if found is None:
+            return None
+        self._divided[found[0]] = None
+        return found[1]
 
     def _columns(self, source: Source, rows: Sequence[Row]) -> Columns | None:
         """The columns, by the names and values of the first rows: a JSON object may lack what the next one has."""
@@ -109,11 +131,10 @@ class Reading:
             mapping.setdefault("question", "1")
             mapping.setdefault("options", "|".join(str(k) for k in range(2, width)))
             mapping.setdefault("answer", str(width))
-        filled = Counter(name for row in rows for name, value in row.items() if _holds_something(value))
-        listed = [name for name in filled if all(_is_list(row.get(name)) for row in rows)]
-        marked = [name for name in filled if all(are_marked(row.get(name)) for row in rows)]
+        filled, listed, marked = _held(rows)
         columns = find_columns(names, mapping, file=source.file, filled=filled, listed=listed, marked=marked)
         columns = replace(columns, labels=place_labels([*filter(None, (unlabelled(r, columns.options) for r in rows))]))
+        columns = replace(columns, padding=padding_of(rows, columns.options))
         columns = chosen(rows, columns)
         if columns.answer is None and (unread := unread_answers(rows, columns)) is not None:
             self._unread_answers[unread] = None
@@ -132,7 +153,10 @@ class Reading:
         if self._on_item is not None:
             self._on_item(candidate.item)
         self._forms.add(candidate.answers)
-        self._stripped += candidate.stripped
+        self._places.add(candidate.answers, by_role=candidate.by_role)
+        self._remarks.stripped += candidate.stripped
+        self._remarks.cut += candidate.cut
+        self._remarks.padded += candidate.padded
         if candidate.right is not None:
             self._marked.add(candidate.right, file, number)
         subject, forms = candidate.item.file, frozenset(candidate.answers)
@@ -165,7 +189,12 @@ class Reading:
             for candidate, place in self._sample.kept()
             for answer in [form.of(candidate.answers)]
         ]
-        items = [replace(item, answer=answer) for item, answer, _ in kept if answer is not None]
+        held = self._places.held(form)
+        items = [
+            replace(item, answer=answer, held=held.slots(answer) if held else ())
+            for item, answer, _ in kept
+            if answer is not None
+        ]
         if not items:
             why = f": {dict(self._reasons)}" if self._reasons else ""
             raise DataError(f"has no usable item in {self._rows} rows{why}", file=source)
@@ -189,7 +218,7 @@ class Reading:
             dict(self._reasons),
             tuple(self._listed),
             {subject: self._by_file[subject] for subject in named},
-            (*self._guesses(form), *differing),
+            (*self._guesses(form), *differing, *([held.remark()] if held else [])),
             tuple(place for _, answer, place in kept if answer is not None),
             self._repeats.count,
         )
@@ -233,11 +262,9 @@ class Reading:
             yield f"no column of answers is known; {column!r} may be one: `--leakage-columns answer={column}` reads it"
         yield from self._marked.remarks()
         yield from self._without_effect()
-        if self._stripped:
-            yield (
-                f"labels such as (A) were taken off the options of {self._stripped} questions: they would give the "
-                "order away"
-            )
+        for column in self._divided:
+            yield f"no column of options is known; those that {column!r} lists at its end are read"
+        yield from self._remarks
 
 
 ENOUGH = 10
@@ -249,12 +276,16 @@ LOOKED_AT = 200
 _UNREAD = "the answer cannot be read in the way of the others"
 
 
-def _asked(item: Item) -> tuple[str, tuple[str, ...]]:
-    """What a model is asked by an item, whatever its id, subject and answer."""
-    return item.question, item.options
+def _held(rows: Sequence[Row]) -> tuple[Counter[str], list[str], list[str]]:
+    """How many values columns hold, which hold lists in all rows, and which lists of marked options."""
+    filled = Counter(name for row in rows for name, value in row.items() if _holds_something(value))
+    listed = [name for name in filled if all(_is_list(row.get(name)) for row in rows)]
+    marked = [name for name in filled if all(are_marked(row.get(name)) for row in rows)]
+    return filled, listed, marked
 
 
 def _is_list(value: object) -> bool:
+    value = structured(value)
     return isinstance(value, list | tuple) and len(value) > 1
 
 

@@ -55,7 +55,7 @@ def _with_options(rows: Sequence[Mapping[str, object]], columns: Columns) -> lis
     found = []
     for row in rows:
         try:
-            found.append((row, options_of(row, columns.options, columns.labels)))
+            found.append((row, options_of(row, columns.options, columns.labels, columns.padding)))
         except (Unusable, DataError):  # told where the row is read
             continue
     return found

@@ -101,11 +101,26 @@ def _parts(document: object, path: Path, name: tuple[str, ...]) -> _Named:
 
 
 def _numbered(rows: list[Any], path: Path) -> Rows:
-    for number, row in enumerate(rows, start=1):
+    for number, given in enumerate(rows, start=1):
+        row = _of_list(given) or given
         if not isinstance(row, dict):
             raise DataError(f"is a JSON {type(row).__name__}; an object is expected", file=path, row=number)
         # The hub's own row service wraps each row.
         yield number, row["row"] if set(row) >= {"row_idx", "row"} and isinstance(row["row"], dict) else row
+
+
+def _of_list(value: object) -> dict[str, Any] | None:
+    """The row of a list that holds a passage (a text or its lines), its questions, perhaps an id (DREAM)."""
+    if not isinstance(value, list) or len(value) < 2:
+        return None
+    passage, questions, *rest = value
+    lines = [passage] if isinstance(passage, str) else passage
+    if not isinstance(lines, list) or not isinstance(questions, list) or not questions:
+        return None
+    if not all(isinstance(line, str) for line in lines) or not all(isinstance(one, dict) for one in questions):
+        return None
+    name = {"passage_id": rest[0]} if rest and isinstance(rest[0], str | int) else {}
+    return {"passage": "\n".join(lines), "questions": questions, **name}
 
 
 def _is_row(value: object) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from lm_audit.audits.hub_rows import structured
 from lm_audit.audits.leakage.items.column_names import CONTEXTS
 
 Row = Mapping[str, Any]
@@ -19,7 +20,9 @@ _SINGULAR = {"questions": "question", "answers": "answer"}
 
 def plain_rows(row: Row) -> Iterator[Row]:
     """The row as one row a question; the columns that are the same for all of them stand in each."""
-    question = row.get("question")
+    question = structured(row.get("question"))
+    if isinstance(row.get("questions"), str) and isinstance(asked := structured(row["questions"]), list):
+        row = {**row, **{name: structured(value) for name, value in row.items()}, "questions": asked}
     if isinstance(question, Mapping) and "stem" in question:  # ARC's first release
         yield {**row, "question": question["stem"], **{k: v for k, v in question.items() if k != "stem"}}
     elif is_nested(row):
