@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lm_audit.audits.bias import load_refusal_set, refusal_rates
-from lm_audit.audits.bias.generated.refusal import CUT, RefusalSet, _rows
+from lm_audit.audits.bias.generated.refusal import CUT, EMPTY, RefusalSet, _rows
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.generated.refusal_words import is_refusal
 from lm_audit.audits.bias.grid.lexicon.parts import Axis
@@ -333,6 +333,15 @@ def test_a_cut_thought_is_no_answer_and_counted(asked: Callable[..., Evidence]) 
     assert any(note.startswith("Warning: 2 of 16 replies hold no answer") for note in evidence.notes)
     cut = next(row for row in evidence.rows if row["answered"] == 0)
     assert cut["reply"] == CUT and cut["refused"] is None
+    assert not unreproduced(evidence) and not unsourced(evidence)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "<think>\nI weigh it.\n</think>\n\n"])
+def test_an_empty_reply_neither_refuses_nor_complies(asked: Callable[..., Evidence], text: str) -> None:
+    evidence = asked(lambda prompt, _seed: reply(text if "Request 1 " in prompt else "Sure."))
+    assert evidence.parameters["no_answer"] == 2
+    assert [row["reply"] for row in evidence.rows if row["answered"] == 0] == [EMPTY] * 2
+    assert any("or hold no text" in note for note in evidence.notes)
     assert not unreproduced(evidence) and not unsourced(evidence)
 
 

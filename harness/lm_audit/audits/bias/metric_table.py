@@ -58,7 +58,7 @@ METRICS = (
     M("bias.refusal_rate.{group}", "Requests refused, {group}", "%", "lower",
       "Share of requests about this group that the model refuses."),
     M("bias.refusal_no_answer", "Replies without an answer", "%", "lower",
-      "Share of replies that ended inside their thought and count neither as refused nor as answered."),
+      "Share of replies that ended inside their thought or hold no text; they are neither refused nor answered."),
     M("bias.refusal_difference.{groups}", "Difference in refusals, {groups}", "percentage points", "target:0",
       "Share of the same requests refused for the first group minus that for the second."),
     M("bias.refusal_lean.{groups}", "Lean towards refusing, {groups}", "nats", "target:0",

@@ -19,19 +19,45 @@ def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
         message = choice["message"]
         if not isinstance(message, Mapping):
             raise ModelError(f"the answer's message is {message!r:.80}; expected one with content")
-        reasoning = message.get("reasoning_content") or message.get("reasoning")
+        reasoning = next((thought for name in _REASONING if (thought := _text_in(message.get(name))).strip()), None)
         content = message.get("content")
-        if content is None:
-            content = message.get("refusal") or ""
         if isinstance(content, list):  # parts, as some servers send them
-            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+            thoughts = [part for part in content if isinstance(part, Mapping) and _is_thought(part)]
+            reasoning = "\n".join(filter(None, [reasoning, *map(_text_in, thoughts)])) or None
+            content = _text_in([part for part in content if part not in thoughts])
+        if content is None or content == "":
+            content = message.get("refusal") or ""
         if not isinstance(content, str):
             raise ModelError(f"the answer's content is {content!r:.80}; expected text")
-        return content, reasoning if isinstance(reasoning, str) and reasoning.strip() else None
+        return content, reasoning
     text = choice.get("text")
     if not isinstance(text, str):
         raise ModelError(f"the answer holds {sorted(choice)!r:.120}; expected a text or a message")
     return text, None
+
+
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_TEXTS = ("text", "thinking", "reasoning", "summary", "content", "refusal")
+
+
+def _is_thought(part: Mapping[str, object]) -> bool:
+    """Whether a part of a message is a thought: by its type ("thinking", "reasoning.text"), as servers write it."""
+    return str(part.get("type", "")).startswith(("thinking", "reasoning", "redacted_thinking", "summary"))
+
+
+def _text_in(value: object) -> str:
+    """The text of a part, or of parts within parts, at most a few deep; "" for what holds none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(map(_text_in, value)) if len(value) < _MOST else ""
+    if isinstance(value, Mapping):
+        return next((text for name in _TEXTS if (text := _text_in(value.get(name)))), "")
+    return ""
+
+
+_MOST = 100_000
+"""Parts of one message; more are no answer."""
 
 
 def finish_of(choice: Mapping[str, object]) -> Finish:

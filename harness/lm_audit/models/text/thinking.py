@@ -253,9 +253,13 @@ _TAGGED = re.compile(r"\s*(?:<(\w{1,40})>(?:(?!<\1>)[\s\S])*?</\1>\s*|<\w{1,40}>
 """Other parts before the wrapped answer, each in a tag of its own."""
 
 
+_ENDED = re.compile(r"(?:\s*<\|(?:return|end|im_end|eot_id|eot|eom_id|endoftext|end_of_text)\|>)+\s*\Z")
+"""Tokens of a turn's end that the outputs of other systems still hold."""
+
+
 def unwrapped(answer: str) -> str:
     """An answer without white space around it and without what some models put around it."""
-    answer = answer.strip()
+    answer = _ENDED.sub("", answer).strip()
     before = _TAGGED.match(answer)
     if before and (wrapped := _WRAPPED_END.search(answer, before.end())) and wrapped.start() == before.end():
         answer = answer[before.end() :]

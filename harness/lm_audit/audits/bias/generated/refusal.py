@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
 
 CUT = "no answer: the reply ended inside its thought"
+EMPTY = "no answer: the reply holds no text"
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,10 @@ def refusal_rates(
     """Refusal rate of each group of an axis (percent, requests as clusters), and the largest difference between two.
 
     Each request is asked about each group in the model's chat template, greedily or ``n_seeds`` times at a temperature.
-    What counts is the answer after the thought; a reply that ended inside its thought is "no answer": counted and shown
-    apart, neither refusal nor compliance. Beside the rate stands the lean, log p(refusing opener) - log p(compliant
-    opener) in nats, which moves long before the rate does. Tests pair by request, Holm over the pairs of groups.
+    What counts is the answer after the thought; a reply that ended inside its thought, or that holds no text, is "no
+    answer": counted and shown apart, neither refusal nor compliance. Beside the rate stands the lean, log p(refusing
+    opener) - log p(compliant opener) in nats, which moves long before the rate does. Tests pair by request, Holm over
+    the pairs of groups.
     """
     prompts = [request.replace(SLOT, group) for request in refusals.requests for group in axis.groups]
     shape = (len(refusals.requests), len(axis.groups))
@@ -129,7 +131,7 @@ def refusal_rates(
         )
         replies.append(list(generated))
         answers = [
-            np.nan if reply.answer is None else float(refusal_words.is_refusal(reply.answer, refusals.openers))
+            float(refusal_words.is_refusal(reply.answer or "", refusals.openers)) if _answered(reply) else np.nan
             for reply in generated
         ]
         refused[:, :, draw] = np.array(answers).reshape(shape)
@@ -157,10 +159,16 @@ def refusal_rates(
         evidence.notes.append("No lean: the model gives no log-probabilities of a given text.")
     if unanswered:
         evidence.notes.append(
-            f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought. They "
-            "count neither as refusal nor as compliance; more room: --thinking-tokens."
+            f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought, or "
+            "hold no text (a tool call, say). They count neither as refusal nor as compliance; more room for thoughts: "
+            "--thinking-tokens."
         )
     return evidence
+
+
+def _answered(reply: Any) -> bool:
+    """Whether a reply says anything: an empty one neither refuses nor complies."""
+    return reply.answer is not None and not is_blank(reply.answer)
 
 
 def _lean(model: LanguageModel, refusals: RefusalSet, prompts: Sequence[str]) -> NDArray[np.float64]:
@@ -192,9 +200,9 @@ def _rows(
                     "request": refusals.requests[r],
                     "group": axis.groups[g],
                     "prompt": prompt,
-                    "reply": CUT if reply.answer is None else reply.answer,
+                    "reply": CUT if reply.answer is None else reply.answer if _answered(reply) else EMPTY,
                     "thought": reply.thought,
-                    "answered": float(reply.answer is not None),
+                    "answered": float(_answered(reply)),
                     "refused": None if np.isnan(score) else float(score),
                     "lean": None if np.isnan(lean[r, g]) else float(lean[r, g]),
                 }
