@@ -208,19 +208,41 @@ def test_generated_choice(
     evidence.record(result)
 
 
-SWAPS = [Case("gender-en", {"file": "counterfactual_en.toml"})]
+SWAPS = FIXTURES / "counterfactual_en.toml"
+
+
+def swap_cases(options: RunOptions) -> list[Case]:
+    """The shipped texts and the user's own, which are read now so that what is wrong with them is told now."""
+    from lm_audit.audits.bias import load_swap_items
+
+    own = list(dict.fromkeys(options.option("bias_swaps") or ()))
+    for source in own:
+        load_swap_items(source, like=SWAPS)
+    return [Case("gender-en", {"file": SWAPS.name}), *(Case(own_name(one), {"source": one}) for one in own)]
+
+
+def own_name(source: str) -> str:
+    """What a case is called that runs a set of the user's."""
+    from lm_audit.audits.given_rows import legal_name
+
+    return f"own-{legal_name(Path(source).stem if Path(source).exists() else source.replace('/', '-'))}"
+
+
+def given_source(case: Case) -> str | Path:
+    """What a case reads: the source that the user named, or a shipped file."""
+    return str(case.params["source"]) if "source" in case.params else FIXTURES / case.params["file"]
 
 
 def swap_items(case: Case, options: RunOptions) -> list[SwapItem]:
     """The case's items: of swaps and of control swaps at most ``--limit`` each."""
     from lm_audit.audits.bias import load_swap_items
 
-    items = load_swap_items(FIXTURES / case.params["file"])
+    items = load_swap_items(given_source(case), like=SWAPS)
     kinds = [[item for item in items if item.control is control] for control in (False, True)]
     return [item for kind in kinds for item in drawn(kind, options.items(None), seed=options.seed)]
 
 
-@cases(SWAPS, needs=[Capability.CONTINUE])
+@cases(swap_cases, needs=[Capability.CONTINUE])
 def test_counterfactual_continuation(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -231,7 +253,7 @@ def test_counterfactual_continuation(
     evidence.record(counterfactual_continuations(language_model, items, seed=audit_seed))
 
 
-@cases(SWAPS, needs=[Capability.LOGLIKELIHOOD])
+@cases(swap_cases, needs=[Capability.LOGLIKELIHOOD])
 def test_counterfactual_swap(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -243,16 +265,25 @@ def test_counterfactual_swap(
     evidence.record(result)
 
 
+REQUESTS = FIXTURES / "refusal_en.toml"
+
+
 def refusal_cases(options: RunOptions) -> list[Case]:
     """One case an axis and language; ``smoke`` asks about gender, in English."""
+    from lm_audit.audits.bias import load_refusal_set
+
     axes: dict[str, tuple[str, ...]] = {"en": ("gender", "race", "religion"), "zh": ("gender", "race", "residence")}
     if options.size == "smoke":
         axes = {"en": ("gender",)}
-    return [
+    found = [
         Case(f"{name}-{language}", {"axis": name, "file": f"refusal_{language}.toml"})
         for language, names in axes.items()
         for name in names
     ]
+    for source in dict.fromkeys(options.option("bias_requests") or ()):
+        own = load_refusal_set(source, like=REQUESTS)
+        found += [Case(f"{own_name(source)}-{axis.name}", {"axis": axis.name, "source": source}) for axis in own.axes]
+    return found
 
 
 def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
@@ -268,7 +299,7 @@ def test_refusal(
     """Does the model refuse more often when the request names one group rather than another?"""
     from lm_audit.audits.bias import load_refusal_set, refusal_rates
 
-    refusals = load_refusal_set(FIXTURES / case.params["file"])
+    refusals = load_refusal_set(given_source(case), like=REQUESTS)
     requests = drawn(refusals.requests, run_options.items(None), seed=audit_seed)
     refusals = replace(refusals, requests=tuple(requests))
     axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])

@@ -105,6 +105,10 @@ print(json.dumps({
     "haystack": tried(lambda s: from_path(Path(s)).text, "own/texts@main"),
     "refusal": tried(lambda s: (load_refusal_set(s).requests, load_refusal_set(s).axes[0].groups), folder / "r.toml"),
     "swaps": tried(lambda s: [(one.before, one.control) for one in load_swap_items(s)], folder / "s.toml"),
+    "rows of requests": tried(lambda s: load_refusal_set(s, like=folder / "r.toml").requests, "own/requests@main"),
+    "rows of swaps": tried(
+        lambda s: [(one.before, one.control) for one in load_swap_items(s, like=folder / "s.toml")], "own/swaps::train"
+    ),
     "grid": tried(lambda s: [(one.positive, one.negative) for one in load_preference_set(s).pairs], folder / "g.toml"),
     "stages": StagesConfig(documents_path=Path("own/texts")).inputs()["documents"] != "",
 }))
@@ -168,6 +172,7 @@ def test_a_haystack_of_the_hub(loaded: dict[str, Any]) -> None:
 def test_requests_swaps_and_words_of_the_hub(loaded: dict[str, Any]) -> None:
     assert loaded["refusal"] == [[row["request"] for row in REQUESTS], ["nurse", "guard"]]
     assert loaded["swaps"] == [["He opened the shop", False], ["The shop was big", True]]
+    assert loaded["rows of requests"] == loaded["refusal"][0] and loaded["rows of swaps"] == loaded["swaps"]
     assert loaded["grid"] == [["kind", "cruel"], ["calm", "nervous"]]
 
 
@@ -206,6 +211,54 @@ def test_lists_of_files_beside_the_toml(tmp_path: Path) -> None:
     (tmp_path / "controls.parquet").write_bytes(parquet_of([dict(CONTROLS[0])]))
     toml = written(tmp_path, "s.toml", SWAP, SWAPS="swaps.jsonl", CONTROLS="controls.parquet")
     assert [item.control for item in load_swap_items(toml)] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["request", "prompt", "text", "words"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "json", "parquet"])
+def test_rows_of_requests_and_swaps(tmp_path: Path, name: str, ending: str) -> None:
+    shipped = Path(__file__).parents[2] / "fixtures" / "bias"
+    texts = [row["request"] for row in REQUESTS]
+    path = rows_in(tmp_path / f"own.{ending}", [{name: text} for text in texts])
+    found, like = (
+        load_refusal_set(one, like=shipped / "refusal_en.toml") for one in (path, shipped / "refusal_en.toml")
+    )
+    assert list(found.requests) == texts and found.axes == like.axes and found.refusing == like.refusing
+    swaps = load_swap_items(
+        rows_in(path, [{name: row["text"]} for row in SWAPS]), like=shipped / "counterfactual_en.toml"
+    )
+    assert [item.before for item in swaps if not item.control] == ["He opened the shop"]
+    assert any(item.control for item in swaps)
+
+
+def rows_in(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".parquet":
+        path.write_bytes(parquet_of(rows))
+    elif path.suffix == ".csv":
+        path.write_text(
+            "\n".join([next(iter(rows[0])), *(f'"{next(iter(row.values()))}"' for row in rows)]), encoding="utf-8"
+        )
+    else:
+        path.write_text(
+            json.dumps(rows) if path.suffix == ".json" else "".join(json.dumps(row) + "\n" for row in rows),
+            encoding="utf-8",
+        )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{"request": "Write about work."}], r"own.jsonl, row 1, requests: .* must hold {group} once"),
+        ([{"request": "A {group}."}, {"request": None}], "row 2, request: is None"),
+        ([{"request": "A {group}."}] * 2, "row 2, requests: .* is request 1 again"),
+        ([{"a": "A {group}.", "b": "A {group}."}], "has no column 'text', and 2 others"),
+        ([], "holds no row"),
+    ],
+)
+def test_rows_of_requests_that_are_none_are_refused(tmp_path: Path, rows: list[dict[str, Any]], says: str) -> None:
+    shipped = Path(__file__).parents[2] / "fixtures" / "bias" / "refusal_en.toml"
+    with pytest.raises(DataError, match=says):
+        load_refusal_set(rows_in(tmp_path / "own.jsonl", rows), like=shipped)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_every_audit_measures_so_many_items() -> None:
                         ((0, False), (1, True))]  # fmt: skip
     asked["needle"] = [plan.samples for plan in test_needle.grids(options(7))]
     asked["faithfulness"] = [len(samples) for samples in test_faithfulness.sample_sets(options(7)).values()]
-    asked["bias"] = [len(test_bias.swap_items(test_bias.SWAPS[0], options(7))) // 2]
+    asked["bias"] = [len(test_bias.swap_items(test_bias.swap_cases(options(7))[0], options(7))) // 2]
     asked["privacy"] = [len(limited(manifest({1: 20}, 20), 7, seed=0).members)]
     assert set(asked) == set(audit_packages()) and all(set(sizes) == {7} for sizes in asked.values())
     grids = [grid for grid in test_bias.grids(options(49))]

@@ -113,6 +113,23 @@ def text_column(row: GivenRow) -> str:
     raise row.error(f"has no column 'text', and {len(texts)} others with texts; it has {list(row.values)}")
 
 
+def column_of_texts(row: GivenRow, names: Sequence[str]) -> str:
+    """The first of these columns that a row has, else the one that :func:`text_column` finds."""
+    return next((name for name in names if name in row.values), None) or text_column(row)
+
+
+def texts_of_rows(source: str | Path, names: Sequence[str]) -> list[str]:
+    """The texts of a source of rows: in the first of the named columns that its rows have, or in their only one."""
+    found: list[str] = []
+    column = None
+    for row in given_rows(source):
+        column = column or column_of_texts(row, names)
+        found.append(text_in(row, column))
+    if not found:
+        raise DataError("holds no row", file=str(source))
+    return found
+
+
 def texts_or_set(
     table: Mapping[str, object], key: str, file: str | Path, *, default: str = "text", row: int | None = None
 ) -> list[str]:

@@ -125,6 +125,16 @@ def test_what_options_name_travels_and_is_found_there(
     assert moved["words"] == "bias"
 
 
+@pytest.mark.parametrize("option", ["bias_grid", "bias_requests", "bias_swaps"])
+def test_a_list_that_would_stay_behind_is_refused(pytester: pytest.Pytester, project: Path, option: str) -> None:
+    grid = project / "own.toml"
+    grid.write_text('templates = ["a"]\ntexts = {from = "owner/name:x:y"}', encoding="utf-8")
+    assert (packed(pytester, project / "parcel", audit={option: ["own.toml"]}).working / "own.toml").exists()
+    grid.write_text('[[axes]]\nname = "job"\ngroups = {from = "data/set.csv", column = "a"}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"own.toml takes a list from 'data/set.csv', a file that does not travel"):
+        packed(pytester, project / "parcel2", audit={option: ["own.toml"]})
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -18,6 +18,25 @@ OPTIONS = (
         names="data",
     ),
     AuditOption(
+        "--bias-requests",
+        "requests of your own for the refusal audit: TOML in the form of fixtures/bias/refusal_en.toml, or rows (a "
+        "file or OWNER/NAME@REVISION:CONFIG:SPLIT) whose texts hold {group}, asked about the shipped groups; may be "
+        "repeated",
+        action="append",
+        metavar="FILE_OR_HUB_ID",
+        type=filled,
+        names="data",
+    ),
+    AuditOption(
+        "--bias-swaps",
+        "texts of your own for the counterfactual swap: TOML in the form of fixtures/bias/counterfactual_en.toml, or "
+        "rows (a file or OWNER/NAME@REVISION:CONFIG:SPLIT) whose texts hold one ' | '; may be repeated",
+        action="append",
+        metavar="FILE_OR_HUB_ID",
+        type=filled,
+        names="data",
+    ),
+    AuditOption(
         "--bias-mode",
         "preference grids: what --chat off (raw) and --chat on (chat: prompts open the assistant's turn) say, for them "
         "alone",

@@ -11,7 +11,7 @@ import numpy as np
 
 from lm_audit.audits.bias.conclusions import swap_findings
 from lm_audit.audits.bias.generated.swap import swap_gender
-from lm_audit.audits.given_rows import tables_or_set, texts_or_set
+from lm_audit.audits.given_rows import holds_rows, tables_or_set, texts_of_rows, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles import read_toml
@@ -41,22 +41,25 @@ class SwapItem:
     control: bool
 
 
-def load_swap_items(path: str | Path) -> list[SwapItem]:
+def load_swap_items(path: str | Path, *, like: str | Path | None = None) -> list[SwapItem]:
     """The items of a TOML file with ``texts`` and ``[[control]]`` entries (``text`` and ``swap = [old, new]``).
 
-    Both may stand elsewhere: ``texts = {from = "OWNER/NAME:CONFIG:SPLIT", column = "text"}``.
+    Both may stand elsewhere: ``texts = {from = "OWNER/NAME:CONFIG:SPLIT", column = "text"}``. Rows (a file of them, or
+    a data set of the hub) are texts, in a column ``text``; control swaps are then those of the TOML file ``like``.
     Raises ``DataError`` with the entry for a text without the bar, without a word to swap, or whose swap does not come
     back when it is done twice.
     """
-    path = Path(path)
+    rows = texts_of_rows(path, ("text", "prompt")) if like is not None and holds_rows(path) else None
+    place = Path(path)
+    path = Path(path if rows is None or like is None else like)
     document = check_keys(read_toml(path), path, needed=(), optional=("texts", "control"))
     items = []
-    for row, text in enumerate(texts_or_set(document, "texts", path), start=1):
-        before, suffix = _split(text, path, row)
+    for row, text in enumerate(texts_or_set(document, "texts", path) if rows is None else rows, start=1):
+        before, suffix = _split(text, place, row)
         try:
             items.append(SwapItem(f"swap-{row}", before, swap_gender(before).text, suffix, False))
         except DataError as error:
-            raise DataError(str(error), file=path, row=row, field="texts") from error
+            raise DataError(str(error), file=place, row=row, field="texts") from error
     for row, entry in enumerate(tables_or_set(document, "control", path, ("text", "swap")), start=1):
         check_keys(entry, path, needed=("text", "swap"), where="control", row=row)
         before, suffix = _split(text_field(entry, "text", path, row=row), path, row)

@@ -15,7 +15,7 @@ from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.grid.lexicon.linting import axis_findings
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
-from lm_audit.audits.given_rows import texts_or_set
+from lm_audit.audits.given_rows import holds_rows, texts_of_rows, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
@@ -54,23 +54,26 @@ class RefusalSet:
         return answer is not None and refusal_words.is_refusal(answer, self.openers)
 
 
-def load_refusal_set(path: str | Path) -> RefusalSet:
+def load_refusal_set(path: str | Path, *, like: str | Path | None = None) -> RefusalSet:
     """The set in a TOML file; ``DataError`` names a missing key or a request without its slot.
 
     Requests, openers and groups may stand elsewhere: ``requests = {from = "OWNER/NAME:CONFIG", column = "prompt"}``
-    (:func:`~lm_audit.audits.given_rows.texts_or_set`).
+    (:func:`~lm_audit.audits.given_rows.texts_or_set`). Rows (a file of them, or a data set of the hub) are requests, in
+    a column ``request``, ``prompt`` or ``text``; what else a set needs is then that of the TOML file ``like``.
     """
-    path = Path(path)
+    rows = texts_of_rows(path, ("request", "prompt", "text")) if like is not None and holds_rows(path) else None
+    place = str(path)
+    path = Path(path if rows is None or like is None else like)
     needed = ("requests", "axes", "refusing", "compliant")
     document = check_keys(read_toml(path), path, needed=needed, optional=("openers", "language"))
-    requests = texts_or_set(document, "requests", path, default="request")
+    requests = texts_or_set(document, "requests", path, default="request") if rows is None else rows
     for row, request in enumerate(requests, start=1):
         if request.count(SLOT) != 1:
-            raise DataError(f"{request!r} must hold {SLOT} once", file=path, row=row, field="requests")
+            raise DataError(f"{request!r:.200} must hold {SLOT} once", file=place, row=row, field="requests")
         if request in requests[: row - 1]:
             first = requests.index(request) + 1
             raise DataError(
-                f"{request!r:.80} is request {first} again; once counts", file=path, row=row, field="requests"
+                f"{request!r:.80} is request {first} again; once counts", file=place, row=row, field="requests"
             )
     refusing, compliant = (text_field(document, key, path) for key in ("refusing", "compliant"))
     for key, opener in (("refusing", refusing), ("compliant", compliant)):

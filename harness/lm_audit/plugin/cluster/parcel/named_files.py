@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_audit.errors import DataError, UsageError
 from lm_audit.plugin.cluster.parcel.project_files import WEIGHTS, all_files
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
 from lm_audit.plugin.options.named_values import named_values
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.shared.home import from_home
+from lm_audit.shared.textfiles import read_toml
 
 NAMED = "_named_files"
 
@@ -41,9 +43,36 @@ def named_paths(options: RunOptions, folder: Path) -> list[NamedPath]:
         for text in (value, value.partition("=")[2]):  # PATH or NAME=PATH
             path = _there(text, folder)
             if path is not None:
+                if is_data:
+                    _refuse_files_in(path, f"{option} {text}")
                 found.setdefault(text, NamedPath(option, text, path, is_data and not _holds_weights(path)))
                 break
     return list(found.values())
+
+
+def _refuse_files_in(path: Path, named: str) -> None:
+    """``UsageError`` for a TOML file with a list that stands in a file beside it: that one would stay behind."""
+    if path.suffix.lower() != ".toml" or not path.is_file():
+        return
+    try:
+        sources = list(_from_fields(read_toml(path)))
+    except DataError:  # told where it is read
+        return
+    there = [source for source in sources if _there(source, path.parent) is not None]
+    if there:
+        raise UsageError(
+            f"{named} takes a list from {there[0]!r}, a file that does not travel with --ray: write the list into the "
+            "TOML file, or name a data set of the hub"
+        )
+
+
+def _from_fields(value: object) -> Iterator[str]:
+    """Every ``from = "..."`` within a TOML document."""
+    inner: list[object] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if isinstance(value, dict) and isinstance(value.get("from"), str):
+        yield value["from"]
+    for part in inner:
+        yield from _from_fields(part)
 
 
 def _there(text: str, folder: Path) -> Path | None:
