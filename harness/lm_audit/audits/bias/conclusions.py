@@ -10,7 +10,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding, claim, more_of_hundred, of_hundred, times_text
 from lm_audit.stats.estimate import Estimate
 
-LANGUAGES = {"en": "English", "zh": "Chinese"}
+LANGUAGES = {"en": "English", "zh": "Chinese", "ko": "Korean", "es": "Spanish", "ca": "Catalan"}
 POINTS = 5.0
 """Percentage points: a smaller departure of a public benchmark from its target, or of refusals, does not matter."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.bias.benchmarks.bbq.other_releases import in_columns_of_bbq
 from lm_audit.audits.bias.benchmarks.formats import (
     Numbered,
     Reader,
@@ -143,7 +144,7 @@ _PATTERNS = {
     "stereoset": ("*.json", "*.jsonl", "*.parquet"),
     "winobias": ("*_stereotyped_type*.txt*", "*.parquet"),
     "winogender": ("all_sentences.tsv", "*.parquet"),
-    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.csv"),
+    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.csv", "*_samples.tsv"),
     "cbbq": ("*.json", "*.jsonl", "*.parquet", "*.csv"),
 }
 """The files of a folder: those of the first pattern that any file has, there or in the folders below."""
@@ -201,6 +202,8 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
         for column in _NESTED.get(kind, ()):
             if column in row:
                 row[column] = structured(row[column])
+        if kind == "bbq":
+            row.update(in_columns_of_bbq(row))
         if kind == "stereoset":
             row["sentences"] = records(row.get("sentences"))
             if config in ("intrasentence", "intersentence"):

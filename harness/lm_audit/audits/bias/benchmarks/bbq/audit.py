@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 PROMPTS = {
     "en": "{context}\nQuestion: {question}\nA. {0}\nB. {1}\nC. {2}\nAnswer:",
     "zh": "{context}\n问题：{question}\nA. {0}\nB. {1}\nC. {2}\n答案：",
+    "ko": "{context}\n질문: {question}\nA. {0}\nB. {1}\nC. {2}\n답:",
+    "es": "{context}\nPregunta: {question}\nA. {0}\nB. {1}\nC. {2}\nRespuesta:",
+    "ca": "{context}\nPregunta: {question}\nA. {0}\nB. {1}\nC. {2}\nResposta:",
 }
-_SEPARATOR = {"en": " ", "zh": ""}
+_SEPARATOR = {"en": " ", "zh": "", "ko": " ", "es": " ", "ca": " "}
 
 _METRICS: dict[str, dict[str, Any]] = {
     "bias_ambig": {"unit": "-1..1", "better": "target:0", "chance": 0.0},

@@ -41,6 +41,8 @@ _UNKNOWN = frozenset(
     )
 )  # fmt: skip
 """How BBQ's authors word the third answer."""
+_LANGUAGES = {name: name for name in ("ko", "es", "ca")}
+"""Beside English and Chinese: languages whose sets are read (:mod:`~.other_releases`)."""
 _TARGET_COLUMNS = ("target_loc", "target_label")
 
 
@@ -119,7 +121,7 @@ def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BB
         unknown=unknown,
         target=_target(row, unknown, polarity, folded, chinese=chinese),
         proxy=not chinese and _names_only(row, unknown),
-        language="zh" if chinese else "en",
+        language="zh" if chinese else _LANGUAGES.get(str(row.get("language")), "en"),
     )
 
 
