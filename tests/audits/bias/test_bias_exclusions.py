@@ -147,6 +147,37 @@ def test_rows_that_stand_there_twice_are_a_warning(tmp_path: Path) -> None:
     assert (len(loaded.rows), loaded.usage.n_read, loaded.usage.repeats) == (10, 10, 10)
 
 
+@pytest.mark.parametrize("times", [1, 3, 7, 97, 2839])
+@pytest.mark.parametrize("part", ["whole", "category"])
+def test_borders_of_a_twentieth_and_of_a_half(times: int, part: str) -> None:
+    def usage(read: int, lost: int) -> Usage:
+        other = {"b": 10_000_000} if part == "category" else {}
+        gone = tuple(Exclusion("set", n, "broken") for n in range(min(lost, 1)))
+        return Usage("set", {"a": read, **other}, {"a": lost}, gone)
+
+    assert not usage(20 * times, times).warnings()
+    assert len(usage(20 * times, times + 1).warnings()) == len(usage(20 * times - 1, times).warnings()) == 1
+    usage(2 * times, times).require_most()
+    if part == "whole":
+        for read, lost in ((2 * times, times + 1), (2 * times - 1, times)):
+            with pytest.raises(DataError, match="which is more than half"):
+                usage(read, lost).require_most()
+    else:  # another category is there to be used, and the warning names this one
+        usage(2 * times, 2 * times).require_most()
+        assert f"{2 * times} of {2 * times} in a" in usage(2 * times, 2 * times).warnings()[0]
+
+
+def test_crows_pairs_of_another_language_in_a_table_divided_by_tabs(tmp_path: Path) -> None:
+    lines = ["\tsent_more\tsent_less\tstereo_antistereo\tbias_type"]
+    lines += [f"{k}\tLes femmes parlent trop, {k}.\tLes hommes parlent trop, {k}.\tstereo\tgender" for k in range(6)]
+    for name in ("crows_pairs_FR.csv", "crows_pairs_FR.tsv"):
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # of a .csv without commas
+            loaded = load_set(str(tmp_path / name), "crows_pairs")
+        assert len(loaded.rows) == 6 and loaded.usage.read == {"gender": 6}
+
+
 @pytest.mark.parametrize(("kept", "lost"), [(9, 10), (0, 3)])
 def test_more_than_half_is_refused_with_the_reason(tmp_path: Path, kept: int, lost: int) -> None:
     with pytest.raises(DataError, match=r"cannot be used, which is more than half.*fit 0 of the answers") as caught:
