@@ -163,11 +163,21 @@ def given_texts(case: Case, options: RunOptions, seed: int) -> list[MemberText]:
     return texts_of_files(case.params["members"], case.params["held_out"], limit=most, seed=seed)
 
 
-@cases([Case("often-repeated", control="positive", cost=5.0), Case("known-scores", control="positive")])
+@cases(
+    [
+        Case("often-repeated", control="positive", cost=5.0),
+        Case("known-scores", control="positive"),
+        Case("known-training", control="positive", cost=3.0),
+    ]
+)
 def test_positive_control(case: Case, evidence: Recorder, audit_seed: int) -> None:
-    """A model that memorised its canaries gives them away; a model that is known on paper scores as the paper says."""
+    """A model that memorised its canaries gives them away; a model that is known on paper scores as the paper says, and
+    one that is trained twice by different code learns the same.
+    """
     if case.id == "known-scores":
         from lm_audit.audits.privacy.controls.known_scores import known_scores as planted
+    elif case.id == "known-training":
+        from lm_audit.audits.privacy.controls.known_training import known_training as planted
     else:
         from lm_audit.audits.privacy.controls.trained_controls import often_repeated as planted
     evidence.record(planted(audit_seed))

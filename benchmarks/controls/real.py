@@ -73,6 +73,7 @@ def leakage(seed: int, _: str) -> Controls:
 def privacy(seed: int, _: str) -> Controls:
     from lm_audit.audits.privacy.audit import blind_evidence
     from lm_audit.audits.privacy.controls.known_scores import known_scores
+    from lm_audit.audits.privacy.controls.known_training import known_training
     from lm_audit.audits.privacy.controls.trained_controls import never_trained, often_repeated
     from lm_audit.audits.privacy.data.canaries import generate_canaries
     from lm_audit.audits.privacy.data.manifest import Manifest
@@ -80,6 +81,7 @@ def privacy(seed: int, _: str) -> Controls:
     from lm_audit.models.toy.tiny_model import tiny_model
 
     yield "known-scores", known_scores(seed)
+    yield "known-training", known_training(seed)
     yield "often-repeated", often_repeated(seed)
     yield "never-trained", never_trained(seed)
     drawn = generate_canaries(BLIND_MEMBERS + BLIND_TWINS, seed=seed)

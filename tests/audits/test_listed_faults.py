@@ -13,6 +13,7 @@ from tests.audits.leakage import test_leakage_mutations as leakage
 from tests.audits.leakage import test_published_mutations as published
 from tests.audits.needle import test_needle_mutations as needle
 from tests.audits.privacy import test_privacy_mutations as privacy
+from tests.audits.privacy import test_training_faults as training
 
 REPORTED = ("intervals half as wide", "signs of metrics reversed", "every second row lost", "rows recorded twice")
 """Faults between what was measured and what is reported, which every audit's table holds under these names."""
@@ -37,14 +38,18 @@ FAITHFULNESS |= {fault: guards for fault, (_, guards) in faithfulness.BOOKKEEPIN
 FAITHFULNESS |= {fault: guards for fault, (_, guards) in faithfulness.REPORTED.items()}
 NEEDLE = {fault: guards for fault, (_, guards) in needle.FAULTS.items()}
 
+PRIVACY = dict(privacy.NOTICED_BY)
+for fault, guards in training.NOTICED_BY.items():
+    PRIVACY[fault] = PRIVACY.get(fault, set()) | guards
+
 TABLES: dict[str, tuple[dict[str, set[str]], tuple[str, ...], set[str]]] = {
     "privacy": (
-        privacy.NOTICED_BY,
+        PRIVACY,
         (
             "off by one token", "texts swapped", "labels shuffled", "metric constant", "metric's sign reversed",
             "all items identical",
         ),
-        set(privacy.CONTROLS),
+        {*privacy.CONTROLS, "known-training"},
     ),
     "leakage": (
         LEAKAGE,

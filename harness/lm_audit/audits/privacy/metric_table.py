@@ -113,7 +113,8 @@ METRICS = (
     M("privacy.control_auc.p", "p-value of the control", "p", None,
       "How often guessing would tell members from twins as well."),
     M("privacy.control_error", "Largest error on known scores", "nats", "lower",
-      "Control: largest difference from scores that are known on paper.", range=AT_LEAST_0),
+      "Control: largest difference from scores that are known on paper, or that another training gives.",
+      range=AT_LEAST_0),
     *map(_of_stage, _STAGE),
 )  # fmt: skip
 """One entry a metric or family; see :class:`lm_audit.audits.metric_info.MetricInfo`."""
