@@ -78,6 +78,9 @@ BY_ROLE: dict[str, tuple[Make, int]] = {
     "open trivia": (
         lambda n, t: {"type": "multiple", "question": asked(n), "correct_answer": t[0], "incorrect_answers": t[1:]}, 0,
     ),
+    "distractors in one text": (
+        lambda n, t: {"question": asked(n), "correct_answer": t[0], "distractors": "; ".join(t[1:])}, 0,
+    ),
     "distractors": (lambda n, t: {"question": asked(n), "answer": t[0], "distractors": t[1:]}, 0),
 }  # fmt: skip
 
@@ -112,6 +115,9 @@ LISTS = {
     "hle": "{q}\n\nAnswer Choices:\nA. red clay\nB. blue sand\nC. green loam\nD. grey silt",
     "prompt": "{q}\nA) red clay\nB) blue sand\nC) green loam\nD) grey silt\nAnswer:",
     "numbers": "{q}\n1. red clay\n2. blue sand\n3. green loam\n4. grey silt",
+    "korean": "{q}\n\n### 선택지:\n(A) red clay\n(B) blue sand\n(C) green loam\n(D) grey silt\n### 정답:",
+    "marked": "{q}\n**Options:**\n(A) red clay\n(B) blue sand\n(C) green loam\n(D) grey silt\n\nYour choice:",
+    "exam": "{q}\nA．red clay B．blue sand C．green loam D．grey silt",
     "chinese": "{q}\n选项：\nA、red clay\nB、blue sand\nC、green loam\nD、grey silt\n答案：",
 }
 
@@ -204,6 +210,25 @@ def test_records_that_a_table_holds_as_text(tmp_path: Path, cell: str) -> None:
         parts = [{"question": asked(n), "options": FOUR, "gold_label": KEY[n] + 1} for n in range(8)]
         rows = [{"article": "They dug.", "questions": parts}]
     assert answers(read(tmp_path, rows, "csv")) == RIGHT
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        ("statement", lambda: {"option_list": dict(zip("ABCD", FOUR, strict=True))}),
+        ("question", lambda: {"option": dict(zip("ABCD", FOUR, strict=True))}),
+        ("prompt", lambda: {f"solution{k}": text for k, text in enumerate(FOUR)}),
+        ("question", lambda: {"choices": FOUR, "correct_answer": None, "distractors": FOUR[1:]}),
+    ],
+    ids=["jec-qa", "cmb", "global piqa", "with all options"],
+)
+def test_more_names_of_options(tmp_path: Path, question: str, options: Callable[[], Row], ending: str) -> None:
+    rows = [
+        {question: asked(n), **options(), "answer": KEY[n] if "solution0" in options() else RIGHT[n]} for n in range(8)
+    ]
+    benchmark = read(tmp_path, rows, ending)
+    assert answers(benchmark) == RIGHT and benchmark.items[0].options == tuple(FOUR)
 
 
 REORDERED: dict[str, tuple[list[str], Any, bool]] = {

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
-    "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction", "sent1", "soal",
+    "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction", "sent1", "soal", "statement",
 )  # fmt: skip
 CONTEXTS = ("context", "passage", "article", "premise", "dialogue", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
 OPTION_LISTS = (
     "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
     "possible_answers", "选项", "jawaban", "target_scores", "multiple_choice_targets",
+    "option_list", "option",
 )  # fmt: skip
 OPTION_LISTS_BESIDE_A_KEY = ("choice", "answers")
 """Columns that hold options only where another one says which is right: ``answers`` may be all right answers."""
 OPTION_FORMS = (
     "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
     "mc_answer{}", "ending{}", "ending_{}", "sol{}", "op{}", "选项{}", "alternative_{}", "sentence_quiz{}",
-    "randomfifthsentencequiz{}", 
+    "randomfifthsentencequiz{}", "solution{}",
 )  # fmt: skip
 ANSWERS = (
     "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",

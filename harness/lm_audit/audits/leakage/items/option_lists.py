@@ -142,11 +142,19 @@ def _given(row: Mapping[str, object], columns: Sequence[str]) -> _Given:
 
 def _of_columns(cells: Sequence[object], columns: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The options of several columns, and what these call them; one of them may hold a list (of wrong answers)."""
-    lists = [structured(cell) for cell in cells]
+    plural = [name.strip()[-1:] in ("s", "S") for name in columns]
+    lists = [_listed_texts(cell) if many else cell for cell, many in zip(cells, plural, strict=True)]
     if not any(isinstance(cell, list | tuple) for cell in lists):
         return [text_of(cell) for cell in cells], list(_column_labels(columns))
     parts = [cell if isinstance(cell, list | tuple) else [given] for given, cell in zip(cells, lists, strict=True)]
     return [text_of(part) for some in parts for part in some], []
+
+
+def _listed_texts(cell: object) -> object:
+    """A cell of a column whose name is a plural: a list, also one written in a line ("a; b", "a | b") or in lines."""
+    found = structured(cell)
+    parts = re.split(r"\s*[;|\n]\s*", found.strip(" ;|\n")) if isinstance(found, str) else []
+    return parts if len(parts) > 1 and all(parts) else found
 
 
 @cache

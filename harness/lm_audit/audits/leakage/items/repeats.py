@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from lm_audit.audits.leakage.items.answers.forms import AnswerForm
 from lm_audit.audits.leakage.items.answers.readings import Readings
@@ -20,7 +19,7 @@ _LISTED = 3
 _ROWS, _FILES, _ORDERS = 2**31, 2**13, 2**32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a row asks, whatever its id and subject: in its order of the options, and in any (``set``).
 
@@ -36,17 +35,20 @@ class Asked:
     @classmethod
     def of(cls, item: Item, answers: Readings) -> Asked:
         """An item and its readings."""
-        order = tuple(sorted(range(len(item.options)), key=lambda k: item.options[k]))
+        order = sorted(range(len(item.options)), key=item.options.__getitem__)
+        options = tuple([item.options[k] for k in order])
         new = {LETTERS[old]: LETTERS[k] for k, old in enumerate(order)}
-        moved = {form: ",".join(sorted(new[one] for one in letters_of(read))) for form, read in answers.items()}
-        options = tuple(item.options[k] for k in order)
-        whole = _digest(repr((item.question, item.options)))
-        return cls(whole, _digest(repr((item.question, options))), moved, order, options)
+        moved = {
+            form: new[read] if read in new else ",".join(sorted(new[one] for one in letters_of(read)))
+            for form, read in answers.items()
+        }
+        # Python's own hash: equal texts have equal ones within a process, and no more is asked.
+        return cls(hash((item.question, item.options)), hash((item.question, options)), moved, tuple(order), options)
 
     @classmethod
     def of_text(cls, text: str) -> Asked:
         """A row that is no item."""
-        return cls(_digest(text), _digest(text), {})
+        return cls(hash(text), hash(text), {})
 
     def letters(self, answer: str) -> str:
         """An answer in the letters that the options have in their own order."""
@@ -55,10 +57,6 @@ class Asked:
     def texts(self, answer: str) -> str:
         """An answer in words."""
         return " and ".join(repr(self.options[LETTERS.index(one)])[:60] for one in letters_of(answer))
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 @dataclass
@@ -70,7 +68,7 @@ class _Differing:
 
 
 class Repeats:
-    """Knows rows by what they ask; of each are kept eight bytes of a digest, its place and the number of its answer."""
+    """Knows rows by what they ask; of each are kept eight bytes of a hash, its place and the number of its answer."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -9,18 +9,20 @@ from dataclasses import dataclass
 
 from lm_audit.audits.leakage.items.labels.in_one_text import labelled_parts
 
-_LEAD = re.compile(
-    r"(?:answer\s+choices|answer\s+options|possible\s+answers|answers|options?|choices|选项|選項)\s*[:：]\s*\Z",
-    re.IGNORECASE,
+_NAMED = (
+    r"(?:answer\s+choices|answer\s+options|possible\s+answers|answers|options?|choices|选项|選項|選択肢|선택지|보기|"
+    r"opciones|alternativas|choix|optionen|antworten|варианты(?:\s+ответов)?)\**\s*[:：]\**"
 )
+_LEAD = re.compile(rf"(?:(?<=\n)[#*\s]+)?{_NAMED}\s*\Z", re.IGNORECASE)
 _FIRST = re.compile(r"(?:^|(?<=[\s:：?？.。!]))(?:[(（\[]\s*[Aa1]\s*[)）\]]|[Aa1]\s*[)）.．、:：]|①)", re.MULTILINE)
 _DASHES = re.compile(
-    r"\n[ \t]*(?:options?|choices|answer choices|选项)[ \t]*[:：][ \t]*"
+    rf"\n[ \t#*]*{_NAMED}[ \t]*"
     r"(?P<items>(?:\n[ \t]*[-–•*][ \t]+\S[^\n]*){2,})\s*\Z",
     re.IGNORECASE,
 )
 _CUE = re.compile(
-    r"\n[ \t]*(?:(?:the\s+|your\s+)?(?:correct\s+|best\s+|final\s+)?answer\b|(?:A|答|response)\s*[:：]|答案).*\Z",
+    r"\n[ \t]*(?:(?:the\s+|your\s+)?(?:correct\s+|best\s+|final\s+)?answer\b|(?:A|答|response)\s*[:：]|答案).*\Z"
+    r"|\n[ \t#*]*[^\n]{0,40}[:：]\**\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 """What asks for the answer behind the last option."""
