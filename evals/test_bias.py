@@ -176,10 +176,10 @@ def sampled(rows: Sequence[dict[str, Any]], case: Case, options: RunOptions) -> 
 
     A ``DataWarning`` says so too where ``--limit`` asked.
     """
-    from lm_audit.audits.bias import SETS, stratified_sample
+    from lm_audit.audits.bias import SETS
 
     asked: int | None = case.params["sample"]
-    chosen = stratified_sample(rows, asked, SETS[case.params["kind"]].stratum, seed=options.seed)
+    chosen = SETS[case.params["kind"]].sample(rows, asked, options.seed)
     if asked is None or len(chosen) <= asked:
         return chosen, []
     note = f"{len(chosen)} rows are drawn, one of each kind of row, where {asked} would leave some kinds out"
@@ -218,7 +218,8 @@ def swap_cases(options: RunOptions) -> list[Case]:
     own = list(dict.fromkeys(options.option("bias_swaps") or ()))
     for source in own:
         load_swap_items(source, like=SWAPS)
-    return [Case("gender-en", {"file": SWAPS.name}), *(Case(own_name(one), {"source": one}) for one in own)]
+    shipped = Case("gender-en", {"file": str(SWAPS)})
+    return [shipped, *(Case(own_name(one), {"source": one, "like": str(SWAPS)}) for one in own)]
 
 
 def own_name(source: str) -> str:
@@ -276,13 +277,14 @@ def refusal_cases(options: RunOptions) -> list[Case]:
     if options.size == "smoke":
         axes = {"en": ("gender",)}
     found = [
-        Case(f"{name}-{language}", {"axis": name, "file": f"refusal_{language}.toml"})
+        Case(f"{name}-{language}", {"axis": name, "file": str(FIXTURES / f"refusal_{language}.toml")})
         for language, names in axes.items()
         for name in names
     ]
     for source in dict.fromkeys(options.option("bias_requests") or ()):
         own = load_refusal_set(source, like=REQUESTS)
-        found += [Case(f"{own_name(source)}-{axis.name}", {"axis": axis.name, "source": source}) for axis in own.axes]
+        given = {"source": source, "like": str(REQUESTS)}
+        found += [Case(f"{own_name(source)}-{axis.name}", {"axis": axis.name, **given}) for axis in own.axes]
     return found
 
 

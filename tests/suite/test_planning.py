@@ -12,7 +12,7 @@ from lm_audit.audits.design import Design
 from lm_audit.cli import main
 from lm_audit.gates.gate import Gate, judge
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
-from lm_audit.stats import clopper_pearson, roc_auc
+from lm_audit.stats import clopper_pearson, clustered_mean, roc_auc
 
 SHARE = Design("m", "share", 18, "samples", low=0.0, high=1.0, fewest=1)
 AUC = Design("m", "auc", 15, "canaries", low=0.0, high=1.0, chance=0.5)
@@ -35,14 +35,18 @@ def test_a_gate_on_a_share_can_be_decided_exactly_if_some_count_decides_it(units
     assert not {"met", "missed"} <= {judge(gate, clopper_pearson(k, needed - 1)).word for k in range(needed)}
 
 
-def test_the_half_width_of_a_mean_is_that_of_its_t_interval_and_80_percent_find_the_smallest_effect() -> None:
+def test_the_half_width_of_a_mean_is_what_its_interval_has_and_80_percent_find_the_smallest_effect() -> None:
+    """Of normal values; where no skewness widens the interval it is Student's."""
+    even = forecast(with_units(MEAN, 12, tails=False))
+    assert even.half_width == pytest.approx(2.2009851600916384 / 12**0.5)
+    assert even.detectable == pytest.approx((2.2009851600916384 + 0.8755298) / 12**0.5)
     found = forecast(MEAN)
-    assert found.half_width == pytest.approx(2.2009851600916384 / 12**0.5)
-    assert found.detectable is not None
+    assert found.detectable is not None and found.half_width is not None
     rng = np.random.default_rng(0)
-    draws = rng.normal(found.detectable, 1, (20_000, 12))
-    t = draws.mean(axis=1) / draws.std(axis=1, ddof=1) * 12**0.5
-    assert (np.abs(t) > 2.2009851600916384).mean() == pytest.approx(0.8, abs=0.01)
+    shown = [clustered_mean(rng.normal(found.detectable, 1, 12), range(12)) for _ in range(400)]
+    widths = [((one.high or 0) - (one.low or 0)) / 2 for one in shown]
+    assert float(np.mean(widths)) == pytest.approx(found.half_width, rel=0.12)
+    assert 0.75 <= float(np.mean([(one.low or 0) > 0 for one in shown])) <= 0.87
     relative = forecast(with_units(MEAN, 12, sd=None))
     assert relative.relative and relative.half_width == found.half_width
 
@@ -142,9 +146,11 @@ class Options:
     tokenizer = None
     context = None
 
+    limit: int | None = None
+
     def items(self, of_size: int | None, own: int | None = None) -> int | None:
         """The size's own number."""
-        return of_size
+        return of_size if self.limit is None else self.limit
 
     def option(self, name: str) -> object:
         """None is given."""
@@ -163,12 +169,32 @@ def test_exposure_has_as_many_members_as_its_tier(
 
 
 def test_a_gap_in_percentage_points_has_limits_in_percentage_points() -> None:
-    from lm_audit.audits.bias.planning import _public
+    from lm_audit.audits.bias.planning import public_design
 
-    design = _public("winobias", 30)
-    for high in (5.0, 20.0):
+    design = public_design("winobias", [1] * 300)
+    for high in (10.0, 20.0):
         assert cannot_decide(design, Gate("m", low=-high, high=high)) is None
-    assert _public("winogender", 30).metric == "bias.winogender_flip_rate"
+    assert "would not be met: +- 8.02" in (cannot_decide(design, Gate("m", low=-5.0, high=5.0)) or "")
+    assert public_design("winogender", [1] * 30).metric == "bias.winogender_flip_rate"
+
+
+def test_the_units_of_swaps_and_refusals_are_read_from_their_files(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_audit.audits.bias.planning import designs
+
+    files = {name: str(ROOT / "fixtures" / "bias" / f"{name}_en.toml") for name in ("counterfactual", "refusal")}
+    for limit, swaps, controls, requests in ((None, 16, 12, 8), (9, 9, 9, 8), (3, 3, 3, 3)):
+        options = Options()
+        options.limit = limit
+        for test in ("test_counterfactual_swap", "test_counterfactual_continuation"):
+            (swap,) = designs(test, {"file": files["counterfactual"]}, options)
+            assert (swap.units, swap.others) == (min(swaps, controls), max(swaps, controls))
+            assert swap.counted == f"sentences on the smaller side ({swaps} swaps, {controls} controls)"
+        (refusal,) = designs("test_refusal", {"file": files["refusal"], "axis": "race"}, options)
+        assert (refusal.units, refusal.looks) == (requests, 6)
+    (unknown,) = designs("test_refusal", {}, Options())
+    assert unknown.units is None and "known only when it runs" in (forecast(unknown).reason or "")
 
 
 def test_hits_of_a_few_questions_cannot_meet_a_limit_below_what_none_would_show(

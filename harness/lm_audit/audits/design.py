@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from lm_audit.models.text.tokenizer import Tokenizer
 
-Kind = Literal["share", "mean", "difference", "auc", "bound", "test"]
-"""What the metric is: a share of yes-no answers, a mean, a difference of two groups' means, an AUC, a one-sided bound,
-or a test whose p-value has no interval."""
+Kind = Literal["share", "shares", "mean", "difference", "auc", "bound", "test"]
+"""What the metric is: a share of yes-no answers, the largest difference between shares of answers to the same requests,
+a mean, a difference of two groups' means, an AUC, a one-sided bound, or a test whose p-value has no interval."""
 
 
 class PlanOptions(Protocol):
@@ -68,6 +68,12 @@ class Design:
     ``low`` and ``high`` bound the metric, ``chance`` is what chance gives. ``fewest`` as in ``Estimate``. ``never``
     says why no verdict can come of it at this size, whatever the model does. ``reach``: how far from chance the mean of
     a unit that was not drawn may lie, for which the interval allows.
+
+    How wide an interval becomes: ``tails`` is whether it reaches further where few values look skewed (of means and
+    differences of values, and of shares of several draws; not of crossed tables and of other shares). ``crossed``
+    counts the levels of the other factor of a table. ``looks`` counts the differences of which the largest is reported.
+    ``answers``: of a share over clusters, how many independent answers they are worth
+    (:func:`lm_audit.stats.shares.clustered_share.expected_answers`).
     """
 
     metric: str
@@ -84,6 +90,10 @@ class Design:
     headline: bool = False
     never: str | None = None
     reach: float | None = None
+    tails: bool = True
+    crossed: int | None = None
+    looks: int = 1
+    answers: float | None = None
 
     def many(self, units: int) -> str:
         """``units`` with what they are: "8 samples", "1 sample"."""

@@ -16,6 +16,10 @@ CONFIDENCE = 0.95
 POWER = 0.8
 MOST = 10**7
 """Units beyond this are not searched for."""
+ONE_DRAW, SEVERAL_DRAWS = 1.85, 1.3
+"""How many half widths a difference of shares is apart that is found in 80 %; several draws hang together."""
+MOST_REFUSED = 0.8
+"""Of the range of a difference of shares so much is looked at: the lower one of two is seldom 0."""
 GRID = 400
 """Steps in which the range of a bounded metric is tried."""
 
@@ -67,23 +71,85 @@ def half_width(design: Design, units: int) -> float | None:
 
     if units < 2:
         return None
-    sd = 1.0 if design.sd is None else design.sd
     if design.kind == "share":
-        low, high = _share_limits(design, _middle(design), units)
+        low, high = _share_limits(design, _middle(design), _answers(design, units))
         return (high - low) / 2
-    if design.kind == "mean":
-        half = float(t.ppf(0.5 + CONFIDENCE / 2, units - 1)) * sd / math.sqrt(units)
-        return half if design.sd is None else max(half, unseen_half(design, units))
+    if design.kind == "shares":
+        return _half_of_shares(design, units)
+    if design.kind in ("mean", "difference"):
+        half = _critical(design, units) * _standard_error(design, units)
+        if design.kind == "difference" or design.sd is None:
+            return half
+        # What was not drawn lies on one side.
+        return (half + max(half, unseen_half(design, units))) / 2
     larger = max(units, design.others or 0)
-    if design.kind == "difference":
-        half = float(t.ppf(0.5 + CONFIDENCE / 2, _welch(units, larger)))
-        return half * sd * math.sqrt(1 / units + 1 / larger)
     if design.kind == "auc":
         # Wilson's limits at 1/2, of as many values as Hanley and McNeil's variance of groups of these sizes stands for.
         count = 3 * units * larger / (units + larger + 1)
         quantile = float(t.ppf(0.5 + CONFIDENCE / 2, _welch(units, larger)))
         return quantile / 2 / math.sqrt(count + quantile**2)
     return None
+
+
+def _standard_error(design: Design, units: int) -> float:
+    sd, larger = 1.0 if design.sd is None else design.sd, max(units, design.others or 0)
+    return sd * math.sqrt(1 / units + (1 / larger if design.kind == "difference" else 0.0))
+
+
+def _critical(design: Design, units: int) -> float:
+    """How many standard errors the interval reaches to each side, on average."""
+    from scipy.special import stdtrit
+
+    from lm_audit.stats.means.mean_difference import MISSING
+
+    # Of a difference of means the tails count as if some of its values were missing.
+    kept = 1 - MISSING / units if design.kind == "difference" and design.tails else 1.0
+    confidence = 1 - (1 - CONFIDENCE) * max(0.1, kept) / design.looks
+    return float(stdtrit(_freedom(design, units), 0.5 + confidence / 2)) * _reach(design, units)
+
+
+def _freedom(design: Design, units: int) -> float:
+    if design.kind == "difference":
+        return _welch(units, max(units, design.others or 0))
+    return float(units - 1 + (design.crossed - 1 if design.crossed else 0))
+
+
+def _reach(design: Design, units: int) -> float:
+    """By how much an interval is wider on average than Student's, since few values look skewed by chance.
+
+    Half of what it grows by for the skewness that chance gives to normal values (:mod:`lm_audit.stats.means.skewed`).
+    """
+    from lm_audit.stats.means.skewed import growth
+
+    if not design.tails or units < 3:
+        return 1.0
+    chance = math.sqrt(12 / math.pi * (units - 2) / ((units + 1) * (units + 3)))
+    return sum(growth(chance, units)) / 2
+
+
+def _half_of_shares(design: Design, units: int) -> float:
+    """As wide as of one share of so many answers: what both have in common makes up for that there are two."""
+    from lm_audit.stats.shares.clustered_share import share_limits
+
+    low, high = share_limits(0.5, units, 1 - (1 - CONFIDENCE) / design.looks)
+    return (_span(design)[1] - _span(design)[0]) * (high - low) / 2
+
+
+def _detectable_shares(design: Design, units: int) -> float | None:
+    """By simulation (``benchmarks/coverage_plan.py --only refusal``); ``None`` where not even the widest is found."""
+    from scipy.special import ndtri
+
+    one = replace(design, looks=1)
+    further = SEVERAL_DRAWS * _critical(one, units) / float(ndtri(0.975)) if design.tails else ONE_DRAW
+    found = further * _half_of_shares(design, units)
+    return found if found < MOST_REFUSED * (_span(design)[1] - _span(design)[0]) else None
+
+
+def _answers(design: Design, units: int) -> float:
+    """Answers that an interval of a share stands for, of ``units`` clusters."""
+    if design.answers is None or not design.units:
+        return float(units)
+    return design.answers * units / design.units
 
 
 def _welch(units: int, larger: int) -> float:
@@ -180,7 +246,8 @@ def _outcomes(design: Design, units: int) -> list[Estimate]:
 
 def _share_outcome(design: Design, k: int, units: int) -> Estimate:
     low, high = _span(design)
-    return Estimate(low + (high - low) * k / units, *_share_limits(design, k / units, units), n=units, fewest=1)
+    limits = _share_limits(design, k / units, _answers(design, units))
+    return Estimate(low + (high - low) * k / units, *limits, n=units, fewest=1)
 
 
 def _inside(design: Design, half: float, units: int) -> list[Estimate]:
@@ -198,15 +265,17 @@ def _inside(design: Design, half: float, units: int) -> list[Estimate]:
 
 def _detectable(design: Design, units: int) -> float | None:
     """The smallest departure from chance (of a mean, from 0) that is found with probability 0.8."""
-    from lm_audit.stats.testing.power import power_auc, power_paired_t, power_two_sample_t
+    from scipy.special import stdtrit
 
-    sd = 1.0 if design.sd is None else design.sd
-    if design.kind == "mean":
-        found = power_paired_t(n=units).value
-        return None if found is None else found * sd
-    if design.kind == "difference":
-        found = power_two_sample_t(n=_of_equal_sides(design, units)).value
-        return None if found is None else found * sd
+    from lm_audit.stats.testing.power import power_auc
+
+    if design.kind in ("mean", "difference"):
+        # The distance at which so many estimates lie far enough off, whose own spread varies as a t does.
+        missed = float(stdtrit(_freedom(design, units), POWER))
+        missed *= _reach(design, units) if design.kind == "difference" else 1.0
+        return (_critical(design, units) + missed) * _standard_error(design, units)
+    if design.kind == "shares":
+        return _detectable_shares(design, units)
     if design.kind == "auc":
         found = power_auc(n=_of_equal_sides(design, units)).value
         return None if found is None else found - 0.5
@@ -223,11 +292,11 @@ def _detectable_share(design: Design, units: int) -> float | None:
     """From the middle upwards or, where that has no room, downwards."""
     from scipy.stats import binom
 
-    middle, span = _middle(design), _span(design)
-    rejected = [k for k in range(units + 1) if not _holds(k / units, middle, units)]
+    middle, span, answers = _middle(design), _span(design), round(_answers(design, units))
+    rejected = [k for k in range(answers + 1) if not _holds(k / answers, middle, answers)]
     for step in range(1, 1001):
         for share in (middle + step / 1000, middle - step / 1000):
-            if 0 <= share <= 1 and float(np.sum(binom.pmf(rejected, units, share))) >= POWER:
+            if 0 <= share <= 1 and float(np.sum(binom.pmf(rejected, answers, share))) >= POWER:
                 return (span[1] - span[0]) * abs(share - middle)
     return None
 
@@ -248,7 +317,7 @@ def _middle(design: Design) -> float:
     return 0.5 if design.chance is None else min(1.0, max(0.0, (design.chance - low) / (high - low)))
 
 
-def _share_limits(design: Design, share: float, units: int) -> tuple[float, float]:
+def _share_limits(design: Design, share: float, units: float) -> tuple[float, float]:
     from lm_audit.stats.shares.clustered_share import share_limits
 
     low, high = _span(design)

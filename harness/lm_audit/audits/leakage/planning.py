@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,12 @@ ORDER_EFFECT_SD = 0.35
 
 ORDER_EFFECT_REACH = 0.7
 """The order effect of a file whose every option is certain, in nats a byte: what SmolLM2 lacks on the shipped ones."""
+
+PLACE_SD = 12**-0.5
+"""Of a question's place among other orders, where chance alone decides it."""
+
+SDS: Mapping[str, float] = {"test_memorisation": ORDER_EFFECT_SD, "test_option_order": PLACE_SD}
+"""Of one question's value, where that is known."""
 
 HEADLINES: Mapping[str, tuple[str, Mapping[str, int], Drawn]] = {
     "test_published_memorisation": ("leakage.published.score", LIMITS, "items"),
@@ -79,7 +86,9 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         counted, units, fewest = f"files (of {len(items)} questions)", files, FEWEST_FILES
     else:
         counted, units, fewest = f"questions of {files} files", len(items), None
-    sd = ORDER_EFFECT_SD if test == "test_memorisation" and fewest is None else None
+    # Of a file's mean: files that differ beyond what their questions do are wider.
+    own = SDS.get(test)
+    sd = own if own is None or fewest is None else own * math.sqrt(files / len(items))
     reach = None if fewest is None else REACHES.get(test)
     low, high = (0.0, 1.0) if test in BOUNDED else (None, None)
     fields: dict[str, Any] = {"counted": counted, "fewest": fewest, "low": low, "high": high, "reach": reach}
@@ -91,7 +100,6 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
         yield Design(name, kind, units, unit="share of options", chance=None if kind == "share" else 0.0, **hits)
     if fewest is not None and test in JUDGED:
         # A verdict on a benchmark is about its own files, of which questions are the units.
-        own = ORDER_EFFECT_SD if test == "test_memorisation" else None
         of_these: dict[str, Any] = {"counted": f"questions of these {files} files", "low": low, "high": high}
         name = f"{metric}.{THESE_FILES}"
         yield Design(name, "mean", len(items), sd=own, unit=UNITS[test], chance=CHANCES.get(test), **of_these)

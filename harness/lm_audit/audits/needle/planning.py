@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.needle.grid.cliff import samples_needed
 from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.shares.clustered_share import expected_answers
 
 if TYPE_CHECKING:
     from lm_audit.audits.needle.grid.plans import Plan
@@ -24,7 +25,9 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     lengths = _measurable(plan, options) if known and test == "test_grid" else plan.lengths
     if known and plan.config is not None and plan.config.windows == "shared":
         # The stretches are independent, not the prompts that they are in.
-        yield from (_of_stretches(name, plan.samples) for name in ("needle.accuracy", "needle.accuracy.L*"))
+        depths = 1 if test == "test_cell" else len(plan.depths)
+        each = {"needle.accuracy": depths * (1 if test == "test_cell" else len(lengths)), "needle.accuracy.L*": depths}
+        yield from (_of_stretches(name, plan.samples, prompts) for name, prompts in each.items())
         return
     if test == "test_cell":
         yield _accuracy("needle.accuracy", cell, headline=True)
@@ -43,9 +46,11 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     )
 
 
-def _of_stretches(metric: str, stretches: int) -> Design:
+def _of_stretches(metric: str, stretches: int, prompts: int) -> Design:
+    """``prompts``: how many hold one and the same stretch."""
+    worth = expected_answers([max(1, prompts)] * stretches)
     return Design(metric, "share", stretches, "stretches of haystack", low=0.0, high=1.0, fewest=FEWEST_CLUSTERS,
-                  headline=metric == "needle.accuracy")  # fmt: skip
+                  headline=metric == "needle.accuracy", answers=worth)  # fmt: skip
 
 
 def _accuracy(metric: str, samples: int | None, *, headline: bool = False, never: str | None = None) -> Design:

@@ -10,6 +10,9 @@ from pathlib import Path
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.privacy.measured_cases import canary_limit
 
+EXPOSURE_SD = 1.8
+"""Of a member's bits, where members are like their twins: 1.44, of a long tail that the interval allows for."""
+
 
 def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> Iterable[Design]:
     """Designs by test function; see :mod:`lm_audit.audits.design`."""
@@ -28,8 +31,9 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
         yield Design("privacy.tpr_at_*", "share", members, "members", low=0.0, high=1.0)
     elif family == "exposure":
         for times, count in _tiers(options, members).items():
-            yield Design(f"privacy.exposure.r{times}", "mean", count, f"members of the tier r{times}",
-                         low=0.0, high=math.log2(twins + 1), unit="bits", headline=True)  # fmt: skip
+            yield Design(f"privacy.exposure.r{times}", "mean", count, f"members of the tier r{times}", sd=EXPOSURE_SD,
+                         low=0.0, high=math.log2(twins + 1), chance=_bits_by_chance(twins), unit="bits",
+                         headline=True)  # fmt: skip
     elif family == "extraction":
         yield Design(
             "privacy.extraction.member.*", "share", members, "members", low=0.0, high=1.0, fewest=1, headline=True
@@ -45,6 +49,11 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
         yield Design(
             "privacy.epsilon*", "bound", members + twins, "canaries", fewest=1, low=0.0, never=never, headline=True
         )
+
+
+def _bits_by_chance(twins: int) -> float:
+    """The mean exposure of a member that is like its twins: its rank among them is any."""
+    return math.log2(twins + 1) - math.lgamma(twins + 2) / math.log(2) / (twins + 1)
 
 
 def _tiers(options: PlanOptions, members: int) -> Mapping[int, int]:

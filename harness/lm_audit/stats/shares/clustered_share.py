@@ -113,14 +113,43 @@ def _estimate(
     )  # fmt: skip
 
 
+ALIKE = 0.05
+"""How much of the variance of an answer clusters have in common, where nothing is known: a twentieth."""
+
+
+def expected_answers(sizes: Sequence[int]) -> float:
+    """How many independent answers the interval of :func:`share` is expected to stand for, of clusters of ``sizes``.
+
+    Answers of a cluster are taken to be a little alike (:data:`ALIKE`); few clusters look more so by chance.
+    """
+    from scipy.special import stdtrit
+
+    each = np.asarray(sizes, dtype=np.float64)
+    n, count, squares = float(each.sum()), len(each), float(each @ each)
+    if count == n or count < 2:
+        return n
+    even = effective_number(each) / count
+    alike = ALIKE + 0.4 * math.sqrt(2 * count) / n
+    further = alike * (squares / n) / max(even, LEAST_EVEN)
+    wider = float(stdtrit(max(1.0, even * count - 1), 0.975) / stdtrit(n - 1, 0.975)) ** 2
+    return n / ((1 + further) * wider)
+
+
 def share_limits(mean: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Clopper-Pearson's limits of a share ``mean`` of ``n`` answers, neither of which need be whole."""
+    low, high = limits_of_shares(np.array([mean]), n, confidence)
+    return float(low[0]), float(high[0])
+
+
+def limits_of_shares(means: Array, n: float, confidence: float = 0.95) -> tuple[Array, Array]:
+    """:func:`share_limits` of several shares of ``n`` answers each."""
     from scipy.special import betaincinv
 
-    tail, k = (1 - confidence) / 2, mean * n
-    low = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
-    high = float(betaincinv(k + 1, n - k, 1 - tail)) if n - k > 0 else 1.0
-    return min(low, mean), max(high, mean)
+    tail, k = (1 - confidence) / 2, means * n
+    with np.errstate(invalid="ignore"):
+        low = np.where(k > 0, betaincinv(k, n - k + 1, tail), 0.0)
+        high = np.where(n - k > 0, betaincinv(k + 1, n - k, 1 - tail), 1.0)
+    return np.minimum(low, means), np.maximum(high, means)
 
 
 def share_p(mean: float, n: float, expected: float) -> float:

@@ -11,6 +11,7 @@ from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.crows_pairs.items import parse_crows_pairs
 from lm_audit.audits.bias.benchmarks.exclusions import Exclusion, Usage, place_of
 from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.sampling import stratified_sample
 from lm_audit.audits.bias.benchmarks.sides import Sides, lacking
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import parse_winobias
@@ -29,7 +30,8 @@ Parsed = tuple[Sequence[Any], Sequence[Exclusion]]
 class PublicSet:
     """``stratum`` is what a sample keeps in proportion, ``category`` what exclusions are counted by.
 
-    ``sides`` are what a score weighs against each other in each ``part`` of the items.
+    ``sides`` are what a score weighs against each other in each ``part`` of the items. ``together``: rows that it names
+    alike are drawn together or not at all, since a score compares them with each other.
     """
 
     parse: Callable[[Sequence[Row]], Parsed]
@@ -37,10 +39,29 @@ class PublicSet:
     category: Callable[[Row], Any]
     sides: tuple[Sides, ...] = ()
     part: Callable[[Any], str] = lambda item: ""
+    together: Callable[[Row], str] | None = None
+
+    def sample(self, rows: Sequence[dict[str, Any]], n: int | None, seed: int) -> list[dict[str, Any]]:
+        """At most ``n`` of ``rows`` in their old order, each stratum by its share, what belongs together whole; all of
+        them for ``None``."""
+        if self.together is None or n is None or n >= len(rows):
+            return stratified_sample(rows, n, self.stratum, seed=seed)
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            groups.setdefault(self.together(row), []).append(row)
+        many = max(1, n * len(groups) // len(rows))
+        drawn = stratified_sample([group[0] for group in groups.values()], many, self.stratum, seed=seed)
+        kept = {self.together(row) for row in drawn}
+        return [row for row in rows if self.together(row) in kept]
+
+
+def _sentence(row: Row) -> list[str]:
+    """What the name of a sentence of Winogender says: occupation, participant, which of them is meant, gender."""
+    return str(row["sentid"]).removesuffix(".txt").split(".")
 
 
 def _gender(row: Row) -> str:
-    return str(row["sentid"]).removesuffix(".txt").split(".")[-1]
+    return _sentence(row)[-1]
 
 
 _BBQ = PublicSet(
@@ -69,7 +90,11 @@ SETS: Mapping[str, PublicSet] = {
         lambda item: f"type {item.type}",
     ),
     "winogender": PublicSet(
-        parse_winogender, _gender, _gender, (Sides("gender", lambda item: item.gender, ("male", "female")),)
+        parse_winogender,
+        lambda row: _sentence(row)[2],
+        _gender,
+        (Sides("gender", lambda item: item.gender, ("male", "female")),),
+        together=lambda row: ".".join(_sentence(row)[:3]),
     ),
     "bbq": _BBQ,
     "cbbq": _BBQ,
