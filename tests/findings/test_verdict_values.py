@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, t
+from scipy.stats import binom, binomtest, t
 
 from lm_audit.evidence import Control
 from lm_audit.findings import Finding, Side, claim
@@ -283,6 +283,16 @@ def test_controls_and_what_has_no_p_value_stay_as_they_are_and_count_for_nothing
     ] * 2
 
 
+def with_power(units: int, halves: float, level: float = 0.05, reached: float = 0.05) -> int:
+    """The fewest units, more than these, at which so many half widths of now are found in 80 % at ``level``."""
+
+    def tells(n: int) -> bool:
+        far = t.isf(level / 2, n - 1) + t.isf(0.2, n - 1)
+        return bool(math.sqrt(n / units) * halves * t.isf(reached / 2, max(1, units - 1)) >= far)
+
+    return next(n for n in range(units + 1, 10**5) if tells(n))
+
+
 @pytest.mark.parametrize(
     ("of", "fields", "needed"),
     [
@@ -295,49 +305,62 @@ def test_controls_and_what_has_no_p_value_stay_as_they_are_and_count_for_nothing
         (effect(-0.1, 0.7, n=3, fewest=6), {}, 6),
         (effect(None, None), {}, None),
         (effect(0.3, 0.3), {"null": 0.3}, None),
-        # Twice the width that leaves 0 out: four times as many.
-        (effect(-0.25, 0.75, 0.25), {"margin": None}, 160),
-        (effect(-0.25, 0.75, 0.25, n=90, units=40), {"margin": None}, 160),
-        (effect(-0.25, 0.75, 0.25, n=8), {"margin": None}, 32),
-        (effect(-0.75, 0.25, -0.25), {"margin": None}, 160),
-        # The wider half counts, on whichever side it lies, and where one is all that there is.
-        (effect(-0.25, 0.375, 0.25), {"margin": None}, 160),
-        (effect(-0.125, 0.75, 0.25), {"margin": None}, 160),
-        (effect(None, 0.75, 0.25), {"margin": None}, 160),
-        (effect(0.0, 0.5, 0.25), {"margin": None}, 41),
+        # What has no end towards the null value is never found.
+        (effect(None, 0.75, 0.25), {"margin": None}, None),
         (effect(0.0, 0.5, 0.25), {"margin": None, "null": 0.25}, None),
-        (effect(-499.0, 501.0, 1.0), {"margin": None}, 10**7),
+        (effect(-0.25, 0.75, 0.25), {"margin": None, "side": "below"}, None),
         (effect(-499.5, 501.5, 1.0), {"margin": None}, None),
-        # With a margin the nearer way of telling is taken, where the plan can both keep and exceed it.
-        (effect(-0.5, 0.75, 0.125), {"margin": 0.4375}, 160),
-        (effect(-0.5, 1.0, 0.25), {"margin": 0.25}, 360),
-        (effect(-0.5, 1.0, 0.25), {"margin": 0.25, "side": "above"}, 360),
-        (effect(-0.25, 0.5, 0.125), {"margin": 0.125, "null": 0.125}, 360),
     ],
 )
-def test_the_number_that_would_tell_goes_with_the_square_of_the_width(
-    of: Estimate | None, fields: dict[str, Any], needed: int | None
-) -> None:
+def test_what_no_number_is_known_for_has_none(of: Estimate | None, fields: dict[str, Any], needed: int | None) -> None:
     assert units_that_would_tell(finding(of, **fields)) == needed
 
 
-@pytest.mark.parametrize("side", ["above", "below", "either"])
-@pytest.mark.parametrize("null", [0.0, 0.5])
-@pytest.mark.parametrize(("units", "margin"), [(40, 0.125), (40, 0.0625), (9, 0.25), (2, 0.1)])
-def test_a_narrow_margin_needs_what_makes_the_interval_as_narrow(
-    units: int, margin: float, null: float, side: Side
+@pytest.mark.parametrize(
+    ("of", "fields", "units", "halves"),
+    [
+        (effect(-0.25, 0.75, 0.25), {"margin": None}, 40, 1 / 2),
+        (effect(-0.25, 0.75, 0.25, n=90, units=40), {"margin": None}, 40, 1 / 2),
+        (effect(-0.25, 0.75, 0.25, n=8), {"margin": None}, 8, 1 / 2),
+        (effect(-0.75, 0.25, -0.25), {"margin": None}, 40, 1 / 2),
+        # The half towards the null value counts, whichever the other is.
+        (effect(-0.25, 0.375, 0.25), {"margin": None}, 40, 1 / 2),
+        (effect(-0.125, 0.75, 0.25), {"margin": None}, 40, 2 / 3),
+        (effect(0.0, 0.5, 0.25), {"margin": None}, 40, 1),
+        # Away from the null value the other half counts.
+        (effect(-0.25, 1.0, 0.25), {"margin": 0.25, "side": "below"}, 40, 1),
+        (effect(-0.75, 0.25, -0.25), {"margin": 0.25, "side": "above"}, 40, 1),
+        # A margin that is narrow for these values keeps nothing from being found.
+        (effect(-13.4, 33.4, 10.0, n=16), {"margin": 1.0, "side": "above"}, 16, 10 / 23.4),
+    ],
+)
+def test_the_number_that_would_tell_finds_or_excludes_the_value_in_80_percent(
+    of: Estimate, fields: dict[str, Any], units: int, halves: float
 ) -> None:
-    """By the plan: what chance gives must be within the margin with its whole interval; the value is far from both."""
-    of = effect(null - 0.25, null + 0.75, null + 0.25, n=units, fewest=min(units, 6))
-    sd = 0.5 * math.sqrt(units) / t.isf(0.025, units - 1)
-    sizes = np.arange(2, 3000)
-    known = int(sizes[t.isf(0.025, sizes - 1) * sd / np.sqrt(sizes) <= margin][0])
-    assert units_that_would_tell(finding(of, null=null, margin=margin, side=side)) == max(known, 4 * units)
-    assert known > 4 * units or units < 40
+    assert units_that_would_tell(finding(of, **fields)) == with_power(units, halves)
 
 
-def test_the_plan_counts_from_as_few_units_as_the_interval_needs() -> None:
-    assert units_that_would_tell(finding(effect(-0.125, 0.375, 0.125, n=6, fewest=6), margin=0.374)) == 7
+@pytest.mark.parametrize(
+    ("of", "fields", "units", "found", "kept"),
+    [
+        # Found above or below, or shown to be within the margin on both sides: distances in half widths.
+        (effect(-0.5, 0.75, 0.125), {"margin": 0.4375}, 40, (0.2, -0.2), (0.5, 0.9)),
+        (effect(-0.5, 1.0, 0.25), {"margin": 0.25}, 40, (1 / 3, -1 / 3), (0, 2 / 3)),
+        (effect(-0.5, 1.0, 0.25), {"margin": 0.25, "side": "above"}, 40, (1 / 3,), (0,)),
+        (effect(-0.25, 0.5, 0.125), {"margin": 0.125, "null": 0.125}, 40, (0, 0), (1 / 3, 1 / 3)),
+        (effect(-0.125, 0.375, 0.125, n=6, fewest=6), {"margin": 0.375}, 6, (0.5, -0.5), (1, 2)),
+    ],
+)
+def test_what_may_be_found_or_excluded_is_told_by_either(
+    of: Estimate, fields: dict[str, Any], units: int, found: tuple[float, ...], kept: tuple[float, ...]
+) -> None:
+    def power(n: int) -> float:
+        scale = math.sqrt(n / units) * t.isf(0.025, units - 1)
+        parts = [[t.cdf(way * scale - t.isf(0.025, n - 1), n - 1) for way in ways] for ways in (found, kept)]
+        return float(sum(parts[0]) + max(0.0, sum(parts[1]) - len(kept) + 1))
+
+    needed = next(n for n in range(units + 1, 10**4) if power(n) >= 0.8)
+    assert units_that_would_tell(finding(of, **fields)) == needed
 
 
 @pytest.mark.parametrize(("p", "told"), [(0.02, 0.2), (0.04, 0.041)])
@@ -345,17 +368,12 @@ def test_what_the_correction_leaves_open_needs_a_larger_t(p: float, told: float)
     """The p-value must fall by as much as the correction multiplies it with, below 5 %."""
     one = finding(effect(0.1, 0.5), p=p, adjusted=told)
     level = 0.05 * p / told
-    known = math.ceil(40 * (t.isf(level / 2, 39) / t.isf(p / 2, 39)) ** 2)
-    assert units_that_would_tell(one) == max(known, 41)
-    without = math.ceil(40 * (t.isf(0.025, 39) / t.isf(p / 2, 39)) ** 2)
-    assert units_that_would_tell(replace(one, adjusted=None)) == max(without, 41)
-    assert units_that_would_tell(replace(one, effect=effect(0.1, 0.5, n=40, units=9))) == max(
-        math.ceil(9 * (t.isf(level / 2, 8) / t.isf(p / 2, 8)) ** 2), 10
-    )
+    assert units_that_would_tell(one) == with_power(40, 1, level, p)
+    assert units_that_would_tell(replace(one, adjusted=None)) == with_power(40, 1, 0.05, p)
+    assert units_that_would_tell(replace(one, effect=effect(0.1, 0.5, n=40, units=9))) == with_power(9, 1, level, p)
     for units, fewest in ((2, 1), (3, 1), (8, 8), (12, 8)):
         few = replace(one, effect=effect(0.1, 0.5, n=units, fewest=fewest), null=0.05, p=0.03, adjusted=0.5)
-        ratio = t.isf(0.003 / 2, units - 1) / t.isf(0.03 / 2, units - 1)
-        assert units_that_would_tell(few) == math.ceil(units * ratio**2)
+        assert units_that_would_tell(few) == with_power(units, 1, 0.003, 0.03)
     for lost in (None, 0.0, 1.0):
         assert units_that_would_tell(replace(one, p=lost)) is None
     assert units_that_would_tell(replace(one, p=0.999999, adjusted=1.0)) is None
@@ -368,6 +386,7 @@ def test_what_the_correction_leaves_open_needs_a_larger_t(p: float, told: float)
         (12, 20, 0.5, "either", 0.2),
         (8, 20, 0.5, "below", None),
         (10, 20, 0.45, "above", 0.2),
+        (10, 20, 0.55, "above", 0.1),
     ],
 )
 def test_a_share_needs_what_its_exact_interval_needs(
@@ -375,37 +394,35 @@ def test_a_share_needs_what_its_exact_interval_needs(
 ) -> None:
     share = hits / n
 
-    def tells(m: int) -> bool:
-        low, high = share_limits(share, m)
-        found = {"above": low > null, "below": high < null, "either": low > null or high < null}[side]
-        far = {"above": high - null, "below": null - low, "either": max(high - null, null - low)}[side]
-        return found or (margin is not None and far <= margin)
+    def power(m: int) -> float:
+        low, high = np.array([share_limits(k / m, m) for k in range(m + 1)]).T
+        found = {"above": low > null, "below": high < null, "either": (low > null) | (high < null)}[side]
+        far = {"above": high - null, "below": null - low, "either": np.maximum(high - null, null - low)}[side]
+        told = found | (far <= margin) if margin is not None else found
+        return float(binom.pmf(np.arange(m + 1), m, share)[told].sum())
 
-    known = next(m for m in range(n + 1, 10_000) if all(tells(m + k) for k in range(30)))
     needed = units_that_would_tell(finding(clopper_pearson(hits, n), null=null, side=side, margin=margin))
-    assert isinstance(needed, int) and known * 0.97 <= needed <= known and tells(needed) and not tells(needed - 1)
+    assert isinstance(needed, int) and needed > n
+    assert power(needed) >= 0.8 and (power(int(0.85 * needed)) < 0.8 or needed == n + 1)
 
 
 @pytest.mark.parametrize("told", [0.0301, 0.0501, 0.06, 0.3])
 def test_what_the_correction_leaves_open_of_a_share_needs_the_exact_test(told: float) -> None:
-    share = clopper_pearson(16, 20)
     level = 0.05 * 0.03 / told
-    known = next(n for n in range(21, 10_000) if share_p(0.8, n, 0.55) <= level)
-    needed = units_that_would_tell(finding(share, null=0.55, p=0.03, adjusted=told))
-    assert isinstance(needed, int) and needed == known
+    needed = units_that_would_tell(finding(clopper_pearson(16, 20), null=0.55, p=0.03, adjusted=told))
+    assert isinstance(needed, int) and needed > 20
+
+    def power(m: int) -> float:
+        return sum(float(binom.pmf(k, m, 0.8)) for k in range(m + 1) if share_p(k / m, m, 0.55) <= level)
+
+    assert power(needed) >= 0.8 and power(int(0.85 * needed)) < 0.8
 
 
 @pytest.mark.parametrize("null", [0.0, 1.0, 1.5])
 def test_a_share_that_is_held_against_what_no_answer_can_be_needs_a_larger_t(null: float) -> None:
     """One answer alone refutes a share of 0 or 1; a p-value above 0 is then of another test."""
     one = finding(clopper_pearson(15, 20), null=null, p=0.02, adjusted=0.2)
-    assert units_that_would_tell(one) == math.ceil(20 * (t.isf(0.005 / 2, 19) / t.isf(0.01, 19)) ** 2)
-
-
-def test_one_answer_more_may_be_all_that_a_share_needs() -> None:
-    far = [share_limits(0.5, n)[1] - 0.45 for n in (20, 21)]
-    margin = sum(far) / 2
-    assert units_that_would_tell(finding(clopper_pearson(10, 20), null=0.45, side="above", margin=margin)) == 21
+    assert units_that_would_tell(one) == with_power(20, 1, 0.005, 0.02)
 
 
 def test_a_share_that_is_no_effect_never_tells() -> None:

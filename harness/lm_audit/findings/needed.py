@@ -5,22 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lm_audit.findings.beyond import LEVEL, beyond_null
 from lm_audit.findings.exact_shares import exact_share
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
-from lm_audit.stats.estimate import Estimate
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 MOST = 10**7
 
+POWER = 0.8
+"""How often the number of units tells, where the true value is the one that was measured; as of a plan."""
+
 
 def units_that_would_tell(finding: Finding) -> int | None:
-    """The number of independent units, in all, with which a value as measured would be found or excluded.
+    """The number of independent units, in all, with which a value as measured is found or excluded with power 0.8.
 
-    Of a share by its exact interval. Of anything else by the width of its interval, which goes with the root of the
-    number, and at least as many as leave both answers open (:func:`lm_audit.planning.forecast.units_needed`). Of what
-    only the correction for the number of findings leaves open, by its p-value. ``None`` where no spread is known, or
-    more than ten million would be needed.
+    Of a share by its exact interval. Of anything else by the spread that its interval shows, on the side that matters:
+    towards the null value to find, away from it to exclude. Of what only the correction for the number of findings
+    leaves open, by its p-value. ``None`` where no spread is known, or more than ten million would be needed. Checked by
+    ``benchmarks/coverage_plan.py --would-tell``.
     """
     effect, null = finding.effect, finding.null
     units = None if effect is None else independent_units(effect)
@@ -34,21 +42,46 @@ def units_that_would_tell(finding: Finding) -> int | None:
     if exact_share(effect):
         exact = _share_units(finding, effect.value, null, units)
         return None if exact is None else max(exact, units + 1)
-    half = _half(effect)
-    if not half:
-        return None
-    distance = abs(effect.value - null)
-    room = distance if finding.margin is None else max(distance, finding.margin - distance)
-    if room <= 0:
-        return None
-    needed = max(math.ceil(units * (half / room) ** 2), units + 1, _planned(finding, effect, units, half, null))
-    return needed if needed <= MOST else None
+    distance = effect.value - null
+    down, up = (None if end is None else abs(effect.value - end) for end in (effect.low, effect.high))
+    return _fewest(lambda n: _power(finding, distance, (down, up), units, n) >= POWER, units + 1)
+
+
+def _power(finding: Finding, distance: float, halves: tuple[float | None, float | None], units: int, n: int) -> float:
+    """How often ``n`` units find or exclude a value at ``distance`` from the null value, of which ``units`` gave an
+    interval with these halves below and above."""
+    from scipy.special import stdtr
+
+    scale = math.sqrt(n / units) * _quantile(units - 1, LEVEL)
+
+    def beyond(room: float, half: float | None) -> float:
+        """How often the estimate's interval, with this half towards a limit, keeps clear of it at ``room``."""
+        return float(stdtr(max(1, n - 1), room / half * scale - _quantile(n - 1, LEVEL))) if half else 0.0
+
+    down, up = halves
+    found = {"above": beyond(distance, down), "below": beyond(-distance, up)}
+    power = found.get(finding.side, sum(found.values()))
+    if finding.margin is not None:
+        kept = {"above": beyond(finding.margin - distance, up), "below": beyond(finding.margin + distance, down)}
+        power += kept.get(finding.side, max(0.0, sum(kept.values()) - 1))
+    return power
+
+
+def _quantile(df: int, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(max(1, df), level / 2))
+
+
+def _with_power(df: int, level: float) -> float:
+    """How many standard errors a true value must lie away to be told at ``level`` with :data:`POWER`."""
+    from scipy.special import stdtrit
+
+    return _quantile(df, level) + float(stdtrit(max(1, df), POWER))
 
 
 def _corrected_units(finding: Finding, units: int) -> int | None:
     """Units with which an effect that the interval alone shows would stand once corrected; a t goes with their root."""
-    from scipy.special import stdtrit
-
     p = finding.p
     if p is None or not 0 < p < 1:
         return None
@@ -56,31 +89,49 @@ def _corrected_units(finding: Finding, units: int) -> int | None:
     effect, null = finding.effect, finding.null
     if effect is not None and effect.value is not None and null is not None and exact_share(effect) and 0 < null < 1:
         return _share_units_at(level, effect.value, null, units)
-    df = max(1, units - 1)
-    needed = max(math.ceil(units * float(stdtrit(df, level / 2) / stdtrit(df, p / 2)) ** 2), units + 1)
-    return needed if needed <= MOST else None
+    reached = _quantile(units - 1, p)
+
+    def stands(n: int) -> bool:
+        return math.sqrt(n / units) * reached >= _with_power(n - 1, level)
+
+    return _fewest(stands, units + 1)
 
 
 def _share_units(finding: Finding, share: float, null: float, units: int) -> int | None:
-    """The fewest units with which a share as measured lies beyond ``null``, or nearer to it than the margin."""
-    from lm_audit.stats import share_limits
+    """The fewest units of whose shares, where the true one is as measured, so many lie beyond ``null``, or nearer to it
+    than the margin."""
+    from lm_audit.stats.shares.clustered_share import limits_of_shares
 
-    def tells(n: int) -> bool:
-        low, high = share_limits(share, n)
-        margin = finding.margin
-        up, down = max(0.0, high - null), max(0.0, null - low)
-        far = {"above": up, "below": down, "either": max(up, down)}[finding.side]
-        found = {"above": low > null, "below": high < null, "either": low > null or high < null}[finding.side]
-        return found or (margin is not None and far <= margin)
+    def told(shares: Floats, n: int) -> Mask:
+        low, high = limits_of_shares(shares, n)
+        found = {"above": low > null, "below": high < null}.get(finding.side, (low > null) | (high < null))
+        if finding.margin is None:
+            return found
+        up, down = high - null, null - low
+        return found | ({"above": up, "below": down}.get(finding.side, np.maximum(up, down)) <= finding.margin)
 
-    return _fewest(tells, units)
+    return _fewest(lambda n: _share_of(told, share, n) >= POWER, units)
+
+
+def _share_of(told: Callable[[Floats, int], Mask], share: float, n: int) -> float:
+    """How often the shares of ``n`` answers, in truth ``share``, are told."""
+    from scipy.stats import binom
+
+    # Further off than seven standard deviations is none.
+    away = math.ceil(7 * math.sqrt(n * share * (1 - share))) + 1
+    counts = np.arange(max(0, math.floor(n * share) - away), min(n, math.ceil(n * share) + away) + 1)
+    return float(binom.pmf(counts, n, share)[told(counts / n, n)].sum())
 
 
 def _share_units_at(level: float, share: float, null: float, units: int) -> int | None:
-    """The fewest units, more than ``units``, with which the test of a share as measured has a p-value of ``level``."""
-    from lm_audit.stats.shares.clustered_share import share_p
+    """The fewest units, more than ``units``, of whose shares so many have a p-value of at most ``level``."""
+    from lm_audit.stats.shares.clustered_share import limits_of_shares
 
-    return _fewest(lambda n: share_p(share, n, null) <= level, units + 1)
+    def told(shares: Floats, n: int) -> Mask:
+        low, high = limits_of_shares(shares, n, 1 - level)
+        return (low > null) | (high < null)
+
+    return _fewest(lambda n: _share_of(told, share, n) >= POWER, units + 1)
 
 
 def _fewest(tells: Callable[[int], bool], start: int) -> int | None:
@@ -90,37 +141,8 @@ def _fewest(tells: Callable[[int], bool], start: int) -> int | None:
         high *= 2
         if high > MOST:
             return None
-    low = high // 2
+    low = max(start - 1, high // 2)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if tells(middle) else (middle, high)
-    return max(high, start)
-
-
-def _half(effect: Estimate) -> float | None:
-    assert effect.value is not None
-    halves = [abs(effect.value - bound) for bound in (effect.low, effect.high) if bound is not None]
-    return max(halves, default=None)
-
-
-def _planned(finding: Finding, effect: Estimate, units: int, half: float, null: float) -> int:
-    """The fewest units with which the margin can be both kept and exceeded, by the plan's own arithmetic."""
-    if finding.margin is None:
-        return 0
-    from scipy.special import stdtrit
-
-    from lm_audit.audits.design import Design
-    from lm_audit.gates.gate import Gate
-    from lm_audit.planning.forecast import units_needed
-
-    design = Design(
-        metric=finding.metric or finding.key,
-        kind="mean",
-        units=units,
-        sd=half * math.sqrt(units) / float(stdtrit(max(1, units - 1), 0.975)),
-        chance=null,
-        fewest=effect.fewest,
-    )
-    low = -math.inf if finding.side == "above" else null - finding.margin
-    high = math.inf if finding.side == "below" else null + finding.margin
-    return units_needed(design, Gate(design.metric, low, high)) or 0
+    return high
