@@ -247,6 +247,7 @@ def test_another_right_text_behind_another_order_is_told(tmp_path: Path, name: s
     again = {"question": asked(0), "choices": options, "answer": answer}
     benchmark = read(tmp_path, [*rows, again])
     assert len(benchmark.items) == 9 and benchmark.repeated == 0  # its order is another item
+    assert any("1 of 9 rows ask what an earlier row asks" in one for one in benchmark.guesses)
     found = [one for one in benchmark.guesses if "in another order with another right text" in one]
     assert bool(found) is told
     if told:

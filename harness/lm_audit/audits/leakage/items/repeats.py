@@ -71,7 +71,7 @@ class Repeats:
     """Knows rows by what they ask; of each are kept eight bytes of a hash, its place and the number of its answer."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.reordered = 0
         self._first: dict[int, int] = {}
         """Of what is asked, in any order of the options: the first row's place, and behind it its own order."""
         self._orders: dict[int, int] = {}
@@ -95,6 +95,7 @@ class Repeats:
             repeated = own != place
             first = own if repeated else first
         self.count += repeated
+        self.reordered += not repeated
         rest, first_row = divmod(first, _ROWS)
         first_number, first_file = divmod(rest, _FILES)
         if first_number != number:

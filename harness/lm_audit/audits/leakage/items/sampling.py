@@ -17,7 +17,7 @@ from lm_audit.audits.leakage.items.answers.marks import MarkedRows
 from lm_audit.audits.leakage.items.answers.places import OptionRemarks, RightPlaces
 from lm_audit.audits.leakage.items.answers.readings import CONTRADICTION, FROM_0, FROM_1
 from lm_audit.audits.leakage.items.answers.rivals import Rivals
-from lm_audit.audits.leakage.items.benchmark import LISTED, Benchmark, Exclusion
+from lm_audit.audits.leakage.items.benchmark import LISTED, MANY, Benchmark, Exclusion
 from lm_audit.audits.leakage.items.cells import Unusable
 from lm_audit.audits.leakage.items.columns import (
     Candidate,
@@ -260,6 +260,11 @@ class Reading:
             yield note
         for column in self._unread_answers:
             yield f"no column of answers is known; {column!r} may be one: `--leakage-columns answer={column}` reads it"
+        if self._repeats.reordered > MANY * self._rows:
+            yield (
+                f"{self._repeats.reordered} of {self._rows} rows ask what an earlier row asks, with the options in "
+                "another order: they count each, and are not independent"
+            )
         yield from self._marked.remarks()
         yield from self._without_effect()
         for column in self._divided:
