@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
-from lm_audit.audits.metric_info import metric_info, range_text
+from lm_audit.audits.metric_info import declared_names, metric_info, range_text
 from lm_audit.errors import GateError
-from lm_audit.shared.names import alike, told_apart, unreadable
+from lm_audit.shared.names import alike, told_apart, twin, unreadable
+from lm_audit.shared.visible import is_blank
 
 if TYPE_CHECKING:
     from lm_audit.gates.gate import Gate
+
+
+def refuse_unclear_metric(metric: str, where: str) -> None:
+    """``GateError`` for a name that no metric can have, and for one that looks like a declared metric and is not it.
+
+    Letters of other scripts and hidden ones are part of names: an audit may put groups of people into them.
+    """
+    if is_blank(metric) or metric != metric.strip() or metric.startswith(".") or metric.endswith("."):
+        raise GateError(f"{where}: {metric!r} is no name of a metric; write AUDIT.METRIC, such as needle.accuracy")
+    declared = [name for name in declared_names(metric.partition(".")[0]) if "{" not in name]
+    if metric not in declared and (hint := twin(metric, declared)):
+        raise GateError(f"{where}: no metric is called {metric!r}{hint}")
 
 
 def refuse_out_of_range(gate: Gate, where: str) -> None:
@@ -60,8 +73,11 @@ def refuse_contradictions(gates: Collection[Gate], path: object, cases: Iterable
     together fail every model. An upper and a lower limit that leave room between them are a band.
     """
     known = tuple(cases)
-    for first, second in combinations(gates, 2):
-        if first.metric == second.metric and (fault := _conflict(first, second)) and _meet(first, second, known):
+    by_metric: dict[str, list[Gate]] = {}
+    for gate in gates:
+        by_metric.setdefault(gate.metric, []).append(gate)
+    for first, second in chain.from_iterable(combinations(same, 2) for same in by_metric.values()):
+        if (fault := _conflict(first, second)) and _meet(first, second, known):
             raise GateError(
                 f"gates file {path}, [{first.metric}]: the limits {first.limit} and {second.limit} hold for the same "
                 f"model and cases{_of(first, second)}, and {fault}; give each its own models or cases, or keep one"

@@ -21,7 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError, GateError
-from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range, refuse_unclear_models
+from lm_audit.gates.checks import (
+    refuse_contradictions,
+    refuse_out_of_range,
+    refuse_unclear_metric,
+    refuse_unclear_models,
+)
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.shared.number_checks import is_number, suggestion
 from lm_audit.shared.textfiles import read_toml
@@ -189,6 +194,7 @@ def _gate(metric: str, table: Mapping[str, object], path: str | Path) -> Gate:
     for key in table:
         if key not in KEYS:
             raise GateError(f"{where}: unknown key {key!r}{suggestion(key, KEYS)}; the keys are {', '.join(KEYS)}")
+    refuse_unclear_metric(metric, where)
     low, high, limit = _limit(table, where)
     gate = Gate(
         metric=metric,
@@ -217,6 +223,8 @@ def _limit(table: Mapping[str, object], where: str) -> tuple[float, float, str]:
     within = _finite(table, "within", where)
     if within < 0:
         raise GateError(f"{where}: within = {within} is negative")
+    if not math.isfinite(value - within) or not math.isfinite(value + within):
+        raise GateError(f"{where}: target = {value} with within = {within} leaves the range of numbers")
     return value - within, value + within, f"within {_number(within)} of {_number(value)}"
 
 

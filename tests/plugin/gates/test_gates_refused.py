@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from contextlib import nullcontext
@@ -121,6 +122,57 @@ def test_tables_that_pull_apart(tmp_path: Path, first: str, second: str, message
     for one, other in ((first, second), (second, first)):
         with pytest.raises(GateError, match=message):
             gates(tmp_path, f"[[needle.accuracy]]\n{one}\n[[needle.accuracy]]\n{other}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "'' is no name of a metric"),
+        (".", "'.' is no name of a metric"),
+        ("\u200b", "is no name of a metric"),
+        (" needle.accuracy", "is no name of a metric"),
+        ("needle.accuracy\t", "is no name of a metric"),
+        ("needle.", "is no name of a metric; write AUDIT.METRIC"),
+        (".accuracy", "is no name of a metric"),
+        ("needle.Accuracy", "did you mean 'needle.accuracy'?"),
+        ("needle.\u0430\u0441\u0441uracy", r"\u0430\u0441\u0441"),
+        ("needle.accuracy\u200b", "did you mean 'needle.accuracy'?"),
+        ("needle.\uff41ccuracy", "did you mean 'needle.accuracy'?"),
+        ("bias.Max_min_disparity", "did you mean 'bias.max_min_disparity'?"),
+        (".".join("a" * 3000), "nested too deeply"),
+    ],
+    ids=range(13),
+)
+def test_names_that_no_metric_has(tmp_path: Path, name: str, message: str) -> None:
+    table = name if name.startswith("a.a") else json.dumps(name)
+    with pytest.raises(GateError) as refused:
+        gates(tmp_path, f"[{table}]\nmax = 0.5\n")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gap",
+        "bias.gap.\u0645\u06cc\u200c\u062e\u0648",
+        "bias.gap.Ä",
+        "bias..gap",
+        "mine.A.B",
+        "x y.z",
+    ],
+)
+def test_names_that_a_case_of_ones_own_may_record(tmp_path: Path, name: str) -> None:
+    [gate] = gates(tmp_path, f"[{json.dumps(name)}]\nmax = 0.5\n")
+    assert gate.metric == name
+
+
+def test_a_target_beyond_all_numbers(tmp_path: Path) -> None:
+    with pytest.raises(GateError, match="leaves the range of numbers"):
+        gates(tmp_path, "[bias.gap]\ntarget = 1e308\nwithin = 1.7e308\n")
+
+
+def test_thousands_of_gates_are_read_at_once(tmp_path: Path) -> None:
+    assert len(gates(tmp_path, "".join(f"[bias.m{k}]\nmax = 1\n" for k in range(3000)))) == 3000
 
 
 def test_different_globs_meet_in_a_case() -> None:

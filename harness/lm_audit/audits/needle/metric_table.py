@@ -35,7 +35,5 @@ METRICS = (
       "Control: share of answers that hold a value which the prompt does not."),
     M("needle.control_accuracy", "Found by an answerer that must", "share", "higher",
       "Control: share found by an answerer that is built to read the needle."),
-    M("needle.{score}", "Needles found, by {score}", "share", "higher",
-      "Share of prompts whose answer holds what was hidden in them, by this scorer."),
 )  # fmt: skip
 """One entry a metric or family; see :class:`lm_audit.audits.metric_info.MetricInfo`."""

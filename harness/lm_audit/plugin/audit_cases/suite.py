@@ -54,6 +54,12 @@ _LOADED_BEFORE = "ignore:Module already imported so cannot be rewritten:pytest.P
 """Of the package, which the command imports before pytest does, and of plugins that were asked for their options."""
 
 
+def is_shipped(path: Path) -> bool:
+    """Whether a file of cases is one that comes with the package."""
+    installed = Path(lm_audit.__file__).resolve().parent / "evals"
+    return path.resolve().parent in (_CHECKOUT, installed)
+
+
 def _is_place(word: str) -> bool:
     """Whether a word is a place, and not the value of an option that a conftest is yet to declare."""
     path = word.partition("::")[0]

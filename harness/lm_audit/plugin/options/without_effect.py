@@ -7,24 +7,23 @@ that was not selected is a warning, once, before a model loads.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from lm_audit.errors import DataWarning, GateError, UsageError
-from lm_audit.gates.checks import refuse_contradictions
-from lm_audit.gates.gate import Gate
+from lm_audit.errors import DataWarning, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.markers import audit_of
-from lm_audit.plugin.audit_cases.selection import is_audit_case, selection_of
+from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
 from lm_audit.plugin.options.chat_arguments import unknown_templates
+from lm_audit.plugin.options.gates_in_vain import gates_in_vain, refuse_contradictory_gates
 from lm_audit.plugin.options.naming import is_given
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.unknown_windows import unknown_windows
 from lm_audit.plugin.record.audit_session import audit_session
 from lm_audit.shared.names import twin
-from lm_audit.shared.number_checks import nearest, suggestion
+from lm_audit.shared.number_checks import nearest
 
 NEAR = 0.7
 """How alike, from 0 to 1, a misspelt name is at least."""
@@ -43,23 +42,6 @@ def refuse_misspelt_data(data: Mapping[str, str]) -> None:
             raise UsageError(f"--data {name}=...: no public set is called {name!r}; did you mean {near!r}?")
 
 
-def refuse_gates_of_absent_models(
-    gates: Iterable[Gate], options: RunOptions, path: str, earlier: Iterable[str] = ()
-) -> None:
-    """``UsageError`` for a gate on a model that the run does not audit: it would be held against nothing.
-
-    A resumed run audits also the models of its ``earlier`` sessions.
-    """
-    names = list(dict.fromkeys([*(model.name for model in options.models), *earlier]))
-    for gate in gates:
-        for name in gate.models or ():
-            if name not in names:
-                raise UsageError(
-                    f"gates file {path}, [{gate.metric}]: models names {name!r}, which this run does not audit"
-                    f"{twin(name, names) or suggestion(name, names)}; --model gives {', '.join(names)}"
-                )
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_lm_audit_planned(session: pytest.Session) -> None:
     """Before a plan is written: warn of options that no selected case reads; of several workers, the first says it."""
@@ -69,29 +51,15 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
     cases = [item for item in getattr(session, "items", ()) if is_audit_case(item)]
     if not cases:  # a controller of workers
         return
-    _refuse_contradictory_gates(config, cases)
-    options = audit_session(config).options
+    audit = audit_session(config)
+    options, path = audit.options, str(config.getoption("lm_audit_gates"))
+    refuse_contradictory_gates(audit.gates, cases, path)
     lines = without_effect(config, options, {audit_of(item) for item in cases})
+    lines += gates_in_vain(audit.gates, cases, path, whole=not config.getoption("lm_audit_shard"))
     for line in (*lines, *unknown_windows(cases, options)):
         try:
             warnings.warn(line, DataWarning, stacklevel=1)
         except DataWarning as error:  # -W error
-            raise pytest.UsageError(str(error)) from error
-
-
-def _refuse_contradictory_gates(config: pytest.Config, cases: Iterable[pytest.Item]) -> None:
-    """What the file alone does not show: gates whose different globs hold for one case that is selected."""
-    gates, path = audit_session(config).gates, config.getoption("lm_audit_gates")
-    ids: dict[str | None, list[tuple[str, str | None]]] = {}
-    for item in cases:
-        selection = selection_of(item)
-        model = selection.model.name if selection and selection.model else None
-        ids.setdefault(audit_of(item), []).append((item.nodeid, model))
-    for audit, of_audit in ids.items():
-        own = [gate for gate in gates if gate.metric.partition(".")[0] == audit]
-        try:
-            refuse_contradictions(own, path, of_audit)
-        except GateError as error:
             raise pytest.UsageError(str(error)) from error
 
 

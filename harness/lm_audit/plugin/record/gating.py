@@ -26,8 +26,7 @@ def load_gates(path: str | None) -> tuple[Gate, ...]:
     known = {*AUDITS, *audit_names()}
     for gate in gates:
         audit = gate.metric.partition(".")[0]
-        hint = suggestion(audit, known)
-        if audit not in known and hint:
+        if audit not in known and (hint := suggestion(audit, known)):
             raise UsageError(f"gates file {path}, [{gate.metric}]: no audit is called {audit!r}{hint}")
     return gates
 

@@ -14,9 +14,10 @@ from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.models import devices
 from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
+from lm_audit.plugin.options.gates_in_vain import refuse_gates_of_absent_models
 from lm_audit.plugin.options.naming import declared
 from lm_audit.plugin.options.run_options import RunOptions, from_config
-from lm_audit.plugin.options.without_effect import refuse_gates_of_absent_models, refuse_misspelt_data
+from lm_audit.plugin.options.without_effect import refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
 from lm_audit.plugin.record.audit_session import AuditSession, reports_folder
 from lm_audit.plugin.record.gating import load_gates

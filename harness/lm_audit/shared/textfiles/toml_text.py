@@ -20,16 +20,23 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except ValueError as error:  # TOMLDecodeError, and integers of more digits than Python converts
         reason = "a number has too many digits" if "integer string conversion" in str(error) else str(error)
         raise DataError(f"is not TOML: {reason}", file=path) from error
-    # TOML's own integers have 64 bits; longer ones fit no float, and fail far from here.
-    if (number := next((one for one in _integers(document) if not -(2**63) <= one < 2**63), None)) is not None:
-        raise DataError(f"is not TOML: the integer {str(number)[:30]}... has more than 64 bits", file=path)
+    for value, depth in _values(document):
+        if depth > _DEEPEST:  # ``[a.a.a...]`` nests without recursion in the parser; whoever walks the tables recurses.
+            raise DataError("is nested too deeply to be read", file=path)
+        # TOML's own integers have 64 bits; longer ones fit no float, and fail far from here.
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise DataError(f"is not TOML: the integer {str(value)[:30]}... has more than 64 bits", file=path)
     return document
 
 
-def _integers(value: object) -> Iterator[int]:
-    """Every integer of a document, at any depth."""
-    if isinstance(value, int):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _integers(inner)
+_DEEPEST = 100
+
+
+def _values(document: object) -> Iterator[tuple[object, int]]:
+    """Every value of a document with its depth, the document's own 0."""
+    waiting = [(document, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        yield value, depth
+        if isinstance(value, dict | list):
+            waiting += [(inner, depth + 1) for inner in (value.values() if isinstance(value, dict) else value)]
