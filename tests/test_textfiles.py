@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.shared.textfiles import json_lines, parse_json, read_toml, table_records, table_rows, text_of
+from lm_audit.shared.textfiles import files_in, json_lines, parse_json, read_toml, table_records, table_rows, text_of
 from lm_audit.shared.textfiles.encodings import encoding_of
 
 CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
@@ -117,6 +117,27 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         assert len(str(caught.value)) < 500
 
 
+def test_files_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "below" / "x.csv").mkdir(parents=True)
+    for name in ("b.csv", "a.csv", "a.txt", "below/c.csv", ".d.csv"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "below" / "up").symlink_to("..")
+    names = [path.name for path in files_in(tmp_path, "*.csv")]
+    assert names == [".d.csv", "a.csv", "b.csv", "loop.csv"]
+    assert [path.name for path in files_in(tmp_path, "*.csv", below=True)] == [*names[:3], "c.csv", names[3]]
+    assert [path.name for path in files_in(tmp_path, "*.txt", "b.*")] == ["a.txt", "b.csv"]
+
+
+@pytest.mark.parametrize("name", ["absent", "file", "loop", "nul\0", "half\ud800", "n" * 300])
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(DataError, match="cannot be read"):
+        files_in(tmp_path / name, "*", below=True)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_a_file_that_is_closed_to_us(tmp_path: Path) -> None:
     (tmp_path / "closed").write_text("x")
@@ -179,6 +200,16 @@ def test_toml(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError, match=rf"x\.toml: .*{says}"):
         read_toml(tmp_path / "x.toml")
+
+
+def test_toml_that_is_nested_without_end(tmp_path: Path) -> None:
+    """Dotted names nest without recursion in the parser, and would break whoever walks through the tables."""
+    for text in (".".join("a" * 3000) + " = 1", f"[{'.'.join('a' * 3000)}]\n", "a = " + "[" * 150 + "]" * 150):
+        (tmp_path / "x.toml").write_text(text)
+        with pytest.raises(DataError, match="nested too deeply"):
+            read_toml(tmp_path / "x.toml")
+    (tmp_path / "x.toml").write_text(".".join("a" * 50) + " = [[[1]]]")
+    assert read_toml(tmp_path / "x.toml")
 
 
 @pytest.mark.parametrize(

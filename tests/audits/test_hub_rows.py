@@ -295,6 +295,13 @@ def test_parquet_copies_on_this_machine_read_as_the_hub_does(tmp_path: Path) -> 
         ("a/b/c", None),
         ("own/name with space", None),
         ("own/", None),
+        ("own/name::train[:10%]+test[5:]", HubSet("own/name", None, None, "train[:10%]+test[5:]")),
+        ("own/name:", None),
+        ("own/name::", None),
+        ("own/name:en:", None),
+        ("own/name:en:test:more", None),
+        ("file.csv/name", None),
+        ("rows.jsonl/rows", None),
     ],
 )
 def test_names_of_sets(text: str, parsed: HubSet | None) -> None:

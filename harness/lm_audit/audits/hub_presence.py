@@ -10,6 +10,7 @@ from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.files.hub import hub_home, is_offline, repo_folder
 from lm_audit.shared.home import from_home
+from lm_audit.shared.textfiles import is_folder
 
 
 def is_settled(source: HubSet) -> bool:
@@ -55,7 +56,7 @@ def _prepared(source: HubSet) -> bool:
 
 
 def _downloaded(source: HubSet) -> bool:
-    return (repo_folder(source.repo, "datasets") / "snapshots").is_dir()
+    return is_folder(repo_folder(source.repo, "datasets") / "snapshots")
 
 
 def _plain(text: str) -> str:

@@ -23,7 +23,8 @@ from lm_audit.shared.textfiles import is_there, readable_file
 Row = dict[str, Any]
 
 _NAME = re.compile(
-    r"(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)(?:@(?P<revision>[^\s:@]+))?(?::(?P<config>[^\s:]*))?(?::(?P<split>\S*))?"
+    r"(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)(?:@(?P<revision>[^\s:@]+))?(?::(?P<config>[^\s:]*))?"
+    r"(?::(?P<split>[^\s:\[]*(?:\[[^\s\]]*\][^\s:\[]*)*))?"
 )
 _PRINTED = re.compile(r"""(?<![\\\[{(,:\s])['"]\s+['"]""")
 """Two quoted texts with nothing but white space between them."""
@@ -45,7 +46,10 @@ class HubSet:
     def parse(cls, text: str | Path) -> HubSet | None:
         """The set that ``OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]`` names; ``None`` where the text has another form."""
         match = _NAME.fullmatch(str(text))
-        if match is None or str(text).endswith("/") or match["repo"].lower().endswith(FILE_ENDINGS):
+        # A colon with nothing behind it is an unset variable, and would stand for all there is.
+        if match is None or str(text).endswith(("/", ":")):
+            return None
+        if any(part.endswith(FILE_ENDINGS) for part in match["repo"].lower().split("/")):
             return None
         return cls(match["repo"], *(match[part] or None for part in ("revision", "config", "split")))
 

@@ -7,7 +7,7 @@ knows what a row means. What is written anew takes the place of what was there w
 
 from lm_audit.shared.textfiles.encodings import encoding_of
 from lm_audit.shared.textfiles.json_text import json_lines, objects_of_lines, parse_json, read_json_object
-from lm_audit.shared.textfiles.paths import is_file, is_folder, is_there, readable_file
+from lm_audit.shared.textfiles.paths import files_in, is_file, is_folder, is_there, readable_file
 from lm_audit.shared.textfiles.plain import text_of
 from lm_audit.shared.textfiles.replacing import replacing
 from lm_audit.shared.textfiles.tables import table_records, table_rows
@@ -15,6 +15,7 @@ from lm_audit.shared.textfiles.toml_text import read_toml
 
 __all__ = [
     "encoding_of",
+    "files_in",
     "is_file",
     "is_folder",
     "is_there",

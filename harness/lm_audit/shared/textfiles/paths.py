@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lm_audit.errors import DataError
@@ -55,3 +57,25 @@ def readable_file(path: str | Path) -> Path:
     if not os.access(path, os.R_OK):
         raise DataError("cannot be read: Permission denied", file=path)
     return path
+
+
+def files_in(folder: Path, *patterns: str, below: bool = False) -> list[Path]:
+    """What the folder, and with ``below`` those in it, hold by names that fit one of the globs; sorted, no folders.
+
+    Raises ``DataError`` for a folder that cannot be listed, where ``Path.glob`` would leave out what is in it. Folders
+    behind symbolic links are not entered.
+    """
+    return sorted(path for path in _entries(folder, below) if any(fnmatchcase(path.name, one) for one in patterns))
+
+
+def _entries(folder: Path, below: bool) -> Iterator[Path]:
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                found = [(Path(entry), is_folder(Path(entry)), entry.is_symlink()) for entry in entries]
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=here) from error
+        yield from (path for path, is_dir, _ in found if not is_dir)
+        waiting += [path for path, is_dir, linked in found if below and is_dir and not linked]

@@ -27,7 +27,7 @@ from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
 from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments
-from lm_audit.shared.textfiles import is_file, is_folder, is_there, json_lines, readable_file
+from lm_audit.shared.textfiles import files_in, is_file, is_folder, is_there, json_lines, readable_file
 
 Row = dict[str, Any]
 
@@ -152,7 +152,7 @@ _PATTERNS = {
 
 def _files_of(folder: Path, kind: str) -> list[Path]:
     for pattern in _PATTERNS[kind]:
-        files = sorted(folder.glob(pattern)) or sorted(folder.rglob(pattern))
+        files = files_in(folder, pattern) or files_in(folder, pattern, below=True)
         files = [file for file in files if file.name != _TARGETS]
         if files:
             return files

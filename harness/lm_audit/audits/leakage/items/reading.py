@@ -12,7 +12,7 @@ from lm_audit.audits.leakage.items.rows.block_rows import block_rows
 from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows
 from lm_audit.audits.leakage.items.rows.json_rows import json_parts, jsonl_parts
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_folder, is_there, readable_file
+from lm_audit.shared.textfiles import files_in, is_folder, is_there, readable_file
 
 Row = Mapping[str, Any]
 Rows = Iterator[tuple[int, Row]]
@@ -62,10 +62,7 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
 
 
 def _files_of(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=folder) from error
+    return [path for path in files_in(folder, "*") if path.suffix.lower() in SUFFIXES]
 
 
 def _sources(path: Path, header: str | None) -> Iterator[Source]:

@@ -12,7 +12,7 @@ from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import is_folder, is_there, text_of
+from lm_audit.shared.textfiles import files_in, is_folder, is_there, text_of
 from lm_audit.shared.visible import is_blank
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
@@ -91,7 +91,7 @@ def from_path(path: Path) -> SourceText:
     if not is_there(path):
         raise DataError("does not exist; expected a text file or folder", file=path, field="haystack")
     # Sorted: the order of a folder differs between machines.
-    files = sorted(path.glob("*.txt")) if is_folder(path) else [path]
+    files = files_in(path, "*.txt") if is_folder(path) else [path]
     if not files:
         raise DataError("is a folder without .txt files; expected text files", file=path, field="haystack")
     text = "\n\n".join(map(text_of, files))

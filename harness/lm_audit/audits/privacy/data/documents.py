@@ -8,7 +8,7 @@ from pathlib import Path
 from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows, text_in
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_folder, text_of
+from lm_audit.shared.textfiles import files_in, is_folder, text_of
 from lm_audit.shared.visible import is_blank
 
 MIN_WORDS, MAX_WORDS = 50, 512
@@ -22,7 +22,7 @@ def read_documents(source: str | Path) -> list[str]:
     """
     path = Path(source)
     if is_folder(path):
-        documents = [doc for file in sorted(path.rglob("*.txt")) for doc in chunks(text_of(file))]
+        documents = [doc for file in files_in(path, "*.txt", below=True) for doc in chunks(text_of(file))]
     elif holds_rows(source):
         documents = [_text_of(row) for row in given_rows(source)]
     else:
