@@ -30,6 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line a model: what to write after --model, its size, where it comes from; or what one model offers."""
     if arguments.spec is not None:
         return _offers(arguments)
+    given = {"--tokenizer": arguments.tokenizer is not None, "--allow-insecure": arguments.allow_insecure}
+    for flag, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{flag} does nothing without the SPEC of a served model, as openai:MODEL@URL")
     rows = [("MODEL", "SIZE", "FROM"), *embedded_rows(), *hub_rows()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for model, size, origin in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError
 from pathlib import Path
 
@@ -12,13 +13,17 @@ from lm_audit.shared.visible import is_blank
 def given_path(text: str) -> Path:
     """The path, with ``~`` replaced.
 
-    ``ArgumentTypeError`` where it is blank (an unset variable), an address, or holds a NUL.
+    ``ArgumentTypeError`` where it is blank (an unset variable), an address, or holds what no name can.
     The first two would name a folder of this machine: the one that the command is called in, or one called ``s3:``.
     """
     if is_blank(text):
         raise ArgumentTypeError(f"{text!r} names no file or folder")
     if "\0" in text:
         raise ArgumentTypeError(f"{text!r:.200} holds a NUL, which no name of a file can")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise ArgumentTypeError(f"{text!r:.200} is no name of a file: {error.reason}") from error
     if "://" in text:
         raise ArgumentTypeError(f"{text!r:.200} is an address; name a file or folder of this machine")
     return from_home(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import filled, real_number, seed_number, whole_number
 from lm_audit.shared.textfiles.outputs import check_output_file, check_output_folder
 
@@ -33,7 +33,7 @@ def _register_build(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
         argument_default=argparse.SUPPRESS,
     )
     add = build.add_argument
-    add("--save-dir", type=filled, required=True, metavar="FOLDER", help="output folder")
+    add("--save-dir", type=given_path, required=True, metavar="FOLDER", help="output folder")
     add("--save-name", help="sub-folder of it")
     add("--target-length", type=whole_number(1, 10**9), required=True, help="largest length in tokens, answer included")
     add("--length-interval", type=whole_number(1, 10**9), required=True, help="step between lengths")
@@ -83,13 +83,15 @@ def _register_score(steps: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="score outputs that another system generated",
         description="OUTPUTS is a JSONL file (id and pred a line), or a folder laid out as FOLDER (index and pred).",
     )
-    score.add_argument("folder", metavar="FOLDER", help="what needle build wrote")
-    score.add_argument("outputs", metavar="OUTPUTS", help="a JSONL file, or a folder")
+    score.add_argument("folder", type=given_path, metavar="FOLDER", help="what needle build wrote")
+    score.add_argument("outputs", type=given_path, metavar="OUTPUTS", help="a JSONL file, or a folder")
     score.add_argument("--scorer", default="all", choices=("all", "any", "boundary"))
     score.add_argument(
         "--threshold", type=real_number(above=0, below=1), default=0.85, help="accuracy that the cliff goes by"
     )
-    score.add_argument("--json", metavar="FILE", help="also write metrics, rows and figures to this file")
+    score.add_argument(
+        "--json", type=given_path, metavar="FILE", help="also write metrics, rows and figures to this file"
+    )
     score.set_defaults(run=_score)
 
 
@@ -139,7 +141,7 @@ def _score(args: argparse.Namespace) -> int:
     for note in evidence.notes:
         print(f"note: {note}")
     if args.json is not None:
-        Path(args.json).write_text(json.dumps(_plain(evidence), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        args.json.write_text(json.dumps(_plain(evidence), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

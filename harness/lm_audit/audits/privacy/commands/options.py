@@ -26,7 +26,7 @@ SIMPLE: dict[str, Callable[[str], Any]] = {
     "controls": whole_number(0),
     "assignment": filled,
     "documents": whole_number(1),
-    "documents_path": Path,
+    "documents_path": given_path,
     "decoys": whole_number(0),
     "pairs": whole_number(1),
     "pairs_per_canary": whole_number(1),
