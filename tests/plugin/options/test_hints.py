@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lm_audit.cli import main
 from lm_audit.plugin.audit_cases.suite import SHIPPED, suite_arguments, suite_call
+from lm_audit.plugin.options import hints
 from lm_audit.plugin.options.audit_options import audit_names
 from tests.plugin.toy_audit import AUDIT, audit_project, run_pytest
 from tests.plugin.toy_run import write_project
@@ -56,6 +59,67 @@ def test_an_unknown_option_is_told_where_short_names_are_not_asked_for(
     done = run_pytest(tmp_path, "-p", "lm_audit.plugin", *words)
     assert done.code == 4 and "unrecognized arguments" in done.output
     assert ("lm-audit:" in done.output) is (told is not None) and (told or "") in done.output
+
+
+def test_a_folder_behind_an_option_that_pytest_took_for_one_of_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    told = {}
+    monkeypatch.setattr(hints, "option_names", lambda config: {"--lm-audit-reports", "--lm-audit-resume"})
+    monkeypatch.setattr(hints, "tell_beside_usage_errors", lambda config, name, text: told.update({name: text}))
+    bare = type("Config", (), {"pluginmanager": type("None", (), {"has_plugin": staticmethod(lambda name: False)})})
+    for words, advice in (
+        (["--reports", "out", "--resume", "x"], "write --reports=out"),
+        (["--reports", "absent", "--resume", "x"], None),
+        (["--reports=out"], None),
+    ):
+        hints.prepare_refusal(cast(pytest.Config, bare), words)
+        said = told["lm-audit"]
+        assert said.count("the short names come with") == 1
+        assert advice in said if advice else "write --" not in said
+
+
+def with_workers(folder: Path, *places: str, pyargs: bool = False, workers: bool = True) -> pytest.Config:
+    """What is asked of the config of a call that names places, with workers unless told otherwise."""
+    plugins = {"dsession"} if workers else set()
+    manager = SimpleNamespace(hasplugin=plugins.__contains__, has_plugin=lambda name: name == hints.SHORT_NAMES)
+    made = SimpleNamespace(
+        args=list(places),
+        pluginmanager=manager,
+        known_args_namespace=SimpleNamespace(pyargs=pyargs),
+        invocation_params=SimpleNamespace(dir=folder),
+        option=SimpleNamespace(markexpr=""),
+        _iter_registered_markers=lambda: (),
+    )
+    return cast(pytest.Config, made)
+
+
+def test_a_file_that_is_not_there_is_named_where_workers_would_collect(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("")
+    for place in ("nowhere.py", "nowhere.py::test_x[a/b]", "../nowhere"):
+        with pytest.raises(pytest.UsageError, match="file or directory not found: "):
+            hints.refuse_absent_places(with_workers(tmp_path, "test_a.py", place))
+    for fine in (
+        with_workers(tmp_path, "test_a.py::test_x[a/b]", str(tmp_path), "."),
+        with_workers(tmp_path, "lm_audit.evals", pyargs=True),
+        with_workers(tmp_path, "nowhere.py", workers=False),
+    ):
+        hints.refuse_absent_places(fine)
+
+
+@pytest.mark.parametrize(
+    ("places", "code", "told"), [(("a.py::x",), 5, True), (("a.py",), 5, False), (("a.py::x",), 0, False)]
+)
+def test_names_that_workers_did_not_find_are_told(
+    tmp_path: Path, places: tuple[str, ...], code: int, told: bool
+) -> None:
+    said: list[str] = []
+    config = with_workers(tmp_path, *places)
+    reporter = cast(pytest.TerminalReporter, SimpleNamespace(write_line=lambda line, **_: said.append(line)))
+    hints.pytest_terminal_summary(reporter, code, config)
+    assert ("found or selected by a.py::x" in "".join(said)) is told
 
 
 def test_with_short_names_a_misspelt_one_is_told(tmp_path: Path) -> None:

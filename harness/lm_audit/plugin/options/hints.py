@@ -6,6 +6,8 @@ Nothing is said of a call that pytest understands, nor of one that has nothing t
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,8 @@ from lm_audit.plugin.compat import (
 from lm_audit.plugin.options.audit_options import audit_names
 from lm_audit.plugin.options.naming import PREFIX, flags
 from lm_audit.shared.number_checks import nearest
+from lm_audit.shared.textfiles import is_there
+from lm_audit.shared.visible import visible
 
 SHORT_NAMES = "lm_audit.plugin.short_options"
 
@@ -40,13 +44,22 @@ def prepare_refusal(config: pytest.Config, arguments: Sequence[str]) -> None:
 def _options_meant(config: pytest.Config, arguments: Sequence[str]) -> Iterable[str]:
     known = option_names(config)
     short = config.pluginmanager.has_plugin(SHORT_NAMES)
-    arguments = [word for word in map(str, arguments) if word.startswith("--") and len(word) > 2]
-    unknown = dict.fromkeys(word.partition("=")[0] for word in arguments)
-    for word in (word for word in unknown if word not in known):
-        long = PREFIX + word.removeprefix("--")
-        if not short and word in flags():
-            yield f"{word} is {long} here; the short names come with lm-audit run, or with {_PLUGINS} in the conftest"
-        elif near := nearest(word, known, 0.7) if short or word.startswith(PREFIX) else None:
+    words = list(map(str, arguments))
+    options = dict.fromkeys(word.partition("=")[0] for word in words if word.startswith("--") and len(word) > 2)
+    unknown = [word for word in options if word not in known]
+    ours = [word for word in unknown if not short and word in flags()]
+    if ours:
+        long = ", ".join(f"{word} is {PREFIX}{word.removeprefix('--')}" for word in ours)
+        yield f"{long} here; the short names come with lm-audit run, or with {_PLUGINS} in the conftest"
+    for word, behind in pairwise(words):
+        if word in ours and is_there(Path(behind)):
+            yield (
+                f"a path behind an option that it does not know yet is one of tests for pytest, which then looks for "
+                f"the conftest there: write {word}={behind}"
+            )
+    for word in unknown:
+        near = nearest(word, known, 0.7) if word not in ours and (short or word.startswith(PREFIX)) else None
+        if near:
             yield f"{word}: did you mean {near}?"
 
 
@@ -55,22 +68,45 @@ _PLUGINS = f'pytest_plugins = ("{SHORT_NAMES}",)'
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a misspelt marker before workers start: they would all end at it, and xdist with a traceback."""
+    """Refuse a misspelt marker or file before workers start: they would all end at it, and xdist keeps the reason."""
     config = session.config
-    if hasattr(config, "workerinput") or not refuses_unknown_markers(config):
+    if hasattr(config, "workerinput"):
+        return
+    refuse_absent_places(config)
+    if not refuses_unknown_markers(config):
         return
     meant = _markers_meant(config)
     if any(meant.values()) or (meant and config.pluginmanager.hasplugin("dsession")):
         raise pytest.UsageError(_told(config, meant))
 
 
+def refuse_absent_places(config: pytest.Config) -> None:
+    """What pytest says itself of a file that is not there, but not where workers collect: the call would just end."""
+    if not _with_workers(config) or config.known_args_namespace.pyargs:
+        return
+    for place in config.args:
+        if not is_there(config.invocation_params.dir / place.partition("::")[0]):
+            raise pytest.UsageError(f"file or directory not found: {place}")
+
+
+def _with_workers(config: pytest.Config) -> bool:
+    """Whether workers run a call that asks for audits."""
+    return config.pluginmanager.hasplugin("dsession") and config.pluginmanager.has_plugin(SHORT_NAMES)
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int | pytest.ExitCode, config: pytest.Config
 ) -> None:
-    """Where pytest takes any word for a marker: what was meant by those that none bears."""
+    """Where pytest takes any word for a marker, what was meant by those that none bears; names that found nothing."""
     meant = _markers_meant(config)
     if any(meant.values()) or (meant and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED):
         terminalreporter.write_line(_told(config, meant), yellow=True)
+    named = [place for place in config.args if "::" in place]
+    if named and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and _with_workers(config):
+        names = visible(", ".join(named[:3]))
+        terminalreporter.write_line(
+            f"no case was found or selected by {names}: with workers pytest does not say which; -n 0 does", yellow=True
+        )
 
 
 def _markers_meant(config: pytest.Config) -> dict[str, str | None]:
