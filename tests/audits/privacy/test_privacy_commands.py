@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.cli import main
+from lm_audit.errors import UsageError
 
 
 def steps(folder: Path, *names: str) -> list[int]:
@@ -73,6 +75,66 @@ def test_errors_name_what_was_wrong(
     assert code == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "stages").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": 10**6}, "members must be at least 1 and at most 100000"),
+        ({"controls": 10**8}, "controls must be at least 0 and at most 100000"),
+        ({"repetitions": [10**7]}, "rows, above"),
+        ({"repetitions": [4, 4]}, "holds 4 twice"),
+        ({"members": 1}, "cannot be spread over 2 levels"),
+        ({"documents_path": ""}, "names no file"),
+        ({"documents_path": " "}, "names no file"),
+        ({"documents_path": "."}, "names no file"),
+        ({"documents_path": "a\0b"}, "names no file"),
+        ({"documents_path": 3}, "no config"),
+        ({"beta": 1e300}, "beta must be a number above 0 and at most 1e+06"),
+        ({"sft": {"epochs": 1, "lr": 1e300}}, "sft.lr"),
+        ({"dpo": {"epochs": 1, "lr": 1e-4, "clip": 1e300}}, "dpo.clip"),
+        ({"dpo": {"epochs": 1, "lr": 1e-4, "weight_decay": 1e300}}, "dpo.weight_decay"),
+        ({"dp": {"epsilon": True}}, "epsilon"),
+        ({"dp": {"epsilon": "1"}}, "epsilon"),
+        ({"dp": {"epsilon": "nan"}}, "epsilon"),
+        ({"dp": {"epsilon": 1, "max_grad_norm": 1e300}}, "max_grad_norm"),
+        ({"tiny": {"epochs": 0}}, "tiny.epochs must be at least 1"),
+        ({"tiny": {"epochs": "2"}}, "tiny.epochs"),
+        ({"tiny": {"epochs": 0.5}}, "tiny.epochs"),
+        ({"tiny": {"lr": 0}}, "tiny.lr must be a number above 0"),
+        ({"tiny": {"lr": []}}, "tiny.lr"),
+        ({"tiny": {"batch_size": -1}}, "tiny.batch_size"),
+        ({"tiny": {"warmup_steps": None}}, "tiny.warmup_steps"),
+        ({"tiny": {"version": "x"}}, "tiny.version"),
+    ],
+    ids=str,
+)
+def test_configs_that_cannot_be_meant(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        StagesConfig.from_json(smoke_config().to_json() | changes)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"members": 1, "repetitions": [16]},
+        {"members": 1, "assignment": "coins"},
+        {"members": 2},
+        {"repetitions": [16, 1]},
+        {"documents_path": "owner/name"},
+        {"documents_path": "texts"},
+        {"dp": {"epsilon": "inf"}},
+        {"dp": {"epsilon": 3}},
+        {"sft": {"epochs": 1, "lr": 10.0, "clip": 1e9, "weight_decay": 0.1}},
+        {"tiny": {"epochs": 1, "lr": 0.01, "warmup_steps": 0}},
+    ],
+    ids=str,
+)
+def test_configs_near_them_that_can_be_meant(changes: dict[str, object]) -> None:
+    config = StagesConfig.from_json(smoke_config().to_json() | changes)
+    assert StagesConfig.from_json(config.to_json()) == config
 
 
 def test_a_folder_keeps_its_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

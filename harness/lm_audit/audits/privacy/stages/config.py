@@ -171,10 +171,10 @@ def _revive(name: str, value: Any) -> Any:
     if value is None:
         return None
     if name == "documents_path":
-        return Path(value)
+        return Path(value or " ")  # an empty name is refused, and is not the folder that one stands in
     if name in _NESTED:
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in value.items()}
-        return _NESTED[name](**plain | ({"epsilon": float(plain["epsilon"])} if "epsilon" in plain else {}))
+        return _NESTED[name](**plain | ({"epsilon": math.inf} if plain.get("epsilon") == "inf" else {}))
     return tuple(value) if isinstance(value, list) else value
 
 
