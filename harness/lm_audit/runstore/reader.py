@@ -70,6 +70,9 @@ def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], l
                 contents[name] = _split(file_inside(folder.path, name).read_bytes())
             except (OSError, StoreError) as error:
                 damaged.append(DamagedLine(name, 0, unread(error)))
+    for path in sorted(folder.ledger.glob("*.jsonl")):
+        if path.is_dir() and not path.is_symlink():  # of a link it is said above
+            damaged.append(DamagedLine(f"ledger/{path.name}", 0, "is a folder; a file of records is expected"))
     copies = _copies(contents)
     lines: list[Line] = []
     for name, raws in contents.items():
