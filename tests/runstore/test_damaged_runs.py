@@ -56,8 +56,8 @@ def test_a_ledger_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     run = made(tmp_path)
     (run / "ledger" / "gw0-1.jsonl").mkdir()
     (run / "ledger" / "gw1-1.jsonl").symlink_to("nowhere")
-    (damage,) = read_run(run).damaged
-    assert (damage.file, damage.reason[:14]) == ("ledger/gw1-1.jsonl", "cannot be read")
+    damaged = {damage.file: damage.reason[:14] for damage in read_run(run).damaged}
+    assert damaged == {"ledger/gw0-1.jsonl": "is a folder; a", "ledger/gw1-1.jsonl": "cannot be read"}
     write_reports(run)
 
 

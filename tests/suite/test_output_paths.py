@@ -81,3 +81,30 @@ def test_commands_say_so_before_they_read_anything(
     told = capsys.readouterr()
     assert code == 2 and f"{option} " in told.err and "absent" not in told.err
     assert not good.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("compare", "a", "b", "--html", "x\ud800"), "is no name of a file"),
+        (("report", "a", "--reports", "s3://bucket/runs"), "is an address"),
+        (("merge", "a", "-o", " "), "names no file or folder"),
+        (("needle", "score", "grid", "https://host/x.jsonl"), "is an address"),
+        (("needle", "score", "grid", "x.jsonl", "--json", ""), "names no file or folder"),
+        (("needle", "score", "gr\0id", "x.jsonl"), "holds a NUL"),
+        (("needle", "build", "--save-dir", "s3://bucket/x"), "is an address"),
+        (("privacy", "corpus", "--documents-path", ""), "names no file or folder"),
+        (("privacy", "corpus", "--documents-path", "hf://a/b"), "is an address"),
+        (("models", "--tokenizer", "tiny"), "--tokenizer does nothing without the SPEC"),
+        (("models", "--allow-insecure"), "--allow-insecure does nothing without the SPEC"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_paths_and_options_that_name_nothing(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...], message: str
+) -> None:
+    try:
+        code: object = main(command)
+    except SystemExit as stopped:  # argparse ends so
+        code = stopped.code
+    assert code == 2 and message in capsys.readouterr().err

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions
-from lm_audit.audits.privacy.measured_cases import _digest
+from lm_audit.audits.privacy.measured_cases import _digest, toy_evidence
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
-from lm_audit.audits.privacy.stages.four_stages import claim, run_stages
+from lm_audit.audits.privacy.stages.four_stages import claim, is_done, run_stages
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec
 from lm_audit.errors import UsageError
+from lm_audit.evidence import Evidence
 from lm_audit.models.loading.identity import spec_identity as identity
 from lm_audit.models.toy.tiny import TinySettings
 from lm_audit.models.toy.tiny_model import tiny_model
@@ -101,3 +102,34 @@ def test_evidence_is_kept_apart_by_what_its_last_digits_hang_on() -> None:
     finally:
         torch.set_num_threads(threads)
     assert len(names) == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\x00", b"[" * 50_000], ids=ascii)
+def test_a_stage_whose_record_is_damaged_is_not_done(tmp_path: Path, content: bytes) -> None:
+    assert not is_done(tmp_path)
+    (tmp_path / "stage.json").write_bytes(content)
+    assert not is_done(tmp_path)
+    (tmp_path / "stage.json").write_text('{"stage": "sft"}')
+    assert is_done(tmp_path)
+
+
+def test_kept_evidence_that_is_damaged_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def measured(*_: object, **__: object) -> Evidence:
+        asked.append(1)
+        return Evidence("privacy", notes=["measured"])
+
+    monkeypatch.setattr("lm_audit.audits.privacy.stages.four_stages.run_stages", lambda config: {})
+    monkeypatch.setattr("lm_audit.audits.privacy.audit.audit_stages", measured)
+    config, options = smoke_config(output=tmp_path), ScoringOptions()
+    for content in (None, "", "{", "[]", '{"audit": "privacy"}'):
+        for kept in tmp_path.glob("evidence-*.json"):
+            if content is not None:
+                kept.write_text(content)
+        toy_evidence.cache_clear()
+        assert toy_evidence(config, options).notes == ["measured"]
+    toy_evidence.cache_clear()
+    toy_evidence(config, options)
+    toy_evidence.cache_clear()
+    assert len(asked) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.disk_cache import build_once, cache_dir
-from lm_audit.models.loading.identity.digests import file_digest, weights_digest
+from lm_audit.models.loading.identity.digests import file_digest, weights_digest, zero_tensors
 
 
 def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +64,31 @@ def test_digests_do_without_a_cache(llama_folder: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "file"))
 
     assert (weights_digest([weights]), file_digest(weights)) == expected
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda content: content[: len(content) // 2], id="half"),
+        pytest.param(lambda content: b"", id="empty"),
+        pytest.param(lambda content: b"\xff\x00" * 40, id="binary"),
+        pytest.param(lambda content: b"[" * 100_000, id="deep"),
+        pytest.param(lambda content: b'["a", "b"]', id="another's"),
+        pytest.param(lambda content: b'{"answer": 3}', id="no seal"),
+        pytest.param(lambda content: content.replace(b"0", b"1", 1), id="a digit"),
+    ],
+)
+def test_a_damaged_digest_is_made_again(llama_folder: Path, own_cache: Path, damage: Callable[[bytes], bytes]) -> None:
+    """A record that is torn must not end a load, and one that was changed must not pass for what the weights are."""
+    weights = llama_folder / "model.safetensors"
+    asked = (lambda: file_digest(weights), lambda: weights_digest([weights]), lambda: zero_tensors(weights))
+    before = [ask() for ask in asked]
+    records = list((own_cache / "digests").iterdir())
+    assert len(records) == 3
+    for record in records:
+        record.write_bytes(damage(record.read_bytes()))
+    assert [ask() for ask in asked] == before
+    for record in records:
+        record.unlink()
+        record.mkdir()
+    assert [ask() for ask in asked] == before

@@ -11,7 +11,7 @@ from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_fi
 from lm_audit.audits.privacy.evidence.metric_sources import rows_for
 from lm_audit.audits.privacy.stages.stage_names import STAGES, TRANSITIONS
 from lm_audit.audits.privacy.stages.stage_option import manifest_path, parse_stages
-from lm_audit.errors import UsageError
+from lm_audit.errors import DataError, UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles.remembering import content_stamp, remembered_by_content
 
@@ -136,7 +136,12 @@ def toy_evidence(config: StagesConfig, options: ScoringOptions) -> Evidence:
         manifest = folder / "manifest.jsonl"
         save_evidence(audit_stages(stages, manifest, device=config.device, options=options), draft)
 
-    return load_evidence(write_once(folder / f"evidence-{_digest(options, config.device)}.json", measure))
+    kept = folder / f"evidence-{_digest(options, config.device)}.json"
+    try:
+        return load_evidence(write_once(kept, measure))
+    except DataError:  # damaged since it was written: what is kept only saves the time of measuring it again
+        kept.unlink(missing_ok=True)
+        return load_evidence(write_once(kept, measure))
 
 
 def _digest(options: ScoringOptions, device: str) -> str:

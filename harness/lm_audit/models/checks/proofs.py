@@ -17,6 +17,7 @@ import torch
 from lm_audit.models.compat import attention_of
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.placement import places
+from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles import replacing
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Proofs:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self._path) as draft:
-                draft.write_text(json.dumps(known), encoding="utf-8")
+                draft.write_bytes(sealed(json.dumps(known).encode("ascii")))
         except OSError:
             return
 
@@ -50,8 +51,8 @@ class Proofs:
         if self._path is None:
             return {}
         try:
-            known = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = json.loads(unsealed(self._path.read_bytes(), required=True))
+        except (OSError, ValueError, RecursionError):
             return {}
         return known if isinstance(known, dict) else {}
 

@@ -22,7 +22,7 @@ from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data, stage_spec
 from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.audits.privacy.training.lengths import require_whole_canaries
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.shared.textfiles import read_json_object
 
@@ -47,7 +47,7 @@ def run_stages(config: StagesConfig, *, on_message: OnMessage | None = None) -> 
         claim(config, folder)
         manifest = prepare(config, folder)
         verify_training_files(manifest)
-        if any(not (folder / "stages" / stage / DONE).is_file() for stage in STAGES):
+        if not all(is_done(folder / "stages" / stage) for stage in STAGES):
             require_whole_canaries(config, manifest, folder)
         return {stage: _stage(stage, config, manifest, folder, on_message or _silent) for stage in STAGES}
 
@@ -75,7 +75,7 @@ def _claim(record: Mapping[str, object], folder: Path, name: str, what: str) -> 
 
 def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, on_message: OnMessage) -> Path:
     target = folder / "stages" / stage
-    if (target / DONE).is_file() and (stage != "base" or stage_spec(target) == base_spec(config)):
+    if is_done(target) and (stage != "base" or stage_spec(target) == base_spec(config)):
         on_message(f"{stage}: complete")
         return target
     shutil.rmtree(target, ignore_errors=True)
@@ -90,6 +90,14 @@ def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, o
     _checkpoint(folder, stage).unlink(missing_ok=True)
     shutil.rmtree(folder / "checkpoints" / f"trl-{stage}", ignore_errors=True)
     return target
+
+
+def is_done(target: Path) -> bool:
+    """Whether the stage was written to its end; a record that was damaged since says nothing of its weights."""
+    try:
+        return bool(read_json_object(target / DONE))
+    except DataError:
+        return False
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import numpy as np
 
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles import replacing
 
 _BLOCK = 1 << 22
@@ -138,14 +139,17 @@ def _remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
     real = path.resolve()
     key = hashlib.sha256(f"{kind} {real} {_stamp(real.stat())}".encode()).hexdigest()[:32]
     record = cache_dir() / "digests" / key
-    try:
-        return record.read_text(encoding="utf-8")
-    except OSError:
-        answer = compute()
+    try:  # By its checksum: a torn record must neither end a load nor pass for what the weights are.
+        answer = json.loads(unsealed(record.read_bytes(), required=True))["answer"]
+        if isinstance(answer, str):
+            return answer
+    except (OSError, ValueError, KeyError, RecursionError):
+        pass
+    answer = compute()
     try:  # A cache that cannot be written costs time, not correctness.
         record.parent.mkdir(parents=True, exist_ok=True)
         with replacing(record) as draft:
-            draft.write_text(answer, encoding="utf-8")
+            draft.write_bytes(sealed(json.dumps({"answer": answer}).encode("ascii")))
     except OSError:
         pass
     return answer
