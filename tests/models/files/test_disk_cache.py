@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -92,3 +94,60 @@ def test_a_damaged_digest_is_made_again(llama_folder: Path, own_cache: Path, dam
         record.unlink()
         record.mkdir()
     assert [ask() for ask in asked] == before
+
+
+def made(folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "weights").write_bytes(b"0123456789" * 40)
+    (folder / "below" / "config.json").write_text('{"a": 1}')
+
+
+def replaced_by_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["weights", "below/config.json"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda path: path.write_bytes(path.read_bytes()[:5]), id="cut"),
+        pytest.param(lambda path: path.write_bytes(b""), id="empty"),
+        pytest.param(lambda path: path.write_bytes(path.read_bytes().replace(b"1", b"2", 1)), id="a byte"),
+        pytest.param(lambda path: path.unlink(), id="gone"),
+        pytest.param(lambda path: (path.unlink(), path.mkdir()), id="a folder"),
+        pytest.param(lambda path: (path.unlink(), path.symlink_to(path.name)), id="a loop"),
+        pytest.param(replaced_by_a_pipe, id="a pipe"),
+    ],
+)
+def test_a_folder_that_was_damaged_is_built_again(tmp_path: Path, name: str, damage: Callable[[Path], object]) -> None:
+    """A model of changed weights would pass for the one that it was made of, under the same fingerprint."""
+    folder = build_once(tmp_path / "cache" / "thing", made)
+    whole = files_of(folder)
+    damage(folder / name)
+    assert files_of(build_once(folder, made)) == whole
+
+
+@pytest.mark.parametrize("seal", [b"", b"{", b"[]", b'{"files": {}}', b"[" * 50_000, b"\xff"], ids=ascii)
+def test_a_seal_that_was_damaged_says_nothing(tmp_path: Path, seal: bytes) -> None:
+    folder = build_once(tmp_path / "thing", made)
+    whole = files_of(folder)
+    (folder / "weights").write_bytes(b"others")
+    (tmp_path / "thing.seal").write_bytes(seal)
+    assert files_of(build_once(folder, made)) == whole
+
+
+def test_whole_folders_are_not_built_again(tmp_path: Path) -> None:
+    """Those that were copied, those of an older version without a seal, those with a file more."""
+    folder = build_once(tmp_path / "thing", made)
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    shutil.copy(tmp_path / "thing.seal", tmp_path / "copy.seal")
+    (tmp_path / "old").mkdir()
+    (folder / "more").write_text("x")
+    for found in (folder, copy, copy, tmp_path / "old"):
+        assert build_once(found, lambda scratch: pytest.fail("built again")) == found

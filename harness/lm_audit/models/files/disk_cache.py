@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from lm_audit.errors import ModelError
 from lm_audit.shared.home import from_home, user_cache
+from lm_audit.shared.sealed_folder import is_whole, write_seal
 from lm_audit.shared.textfiles import replacing
 
 
@@ -24,17 +25,21 @@ def cache_dir() -> Path:
 
 
 def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
-    """``folder``, after ``build(scratch)`` has filled it if it was absent.
+    """``folder``, after ``build(scratch)`` has filled it if it was absent, or is no longer what was built.
 
     One process builds while the others wait at a file lock; the folder appears whole or not at all, since it is
-    renamed into place. Raises ``ModelError`` where the cache cannot be written.
+    renamed into place. ``FOLDER.seal`` beside it holds what its files are (:mod:`lm_audit.shared.sealed_folder`):
+    where one was cut, changed or removed since, the folder is built anew, since a model of changed weights would pass
+    for the one that it was made of. Raises ``ModelError`` where the cache cannot be written.
     """
-    if folder.is_dir():
+    if is_whole(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{folder}.lock"):
-            if not folder.is_dir():
+            if not is_whole(folder):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
                 _build_beside(folder, build)
     except OSError as error:
         raise ModelError(
@@ -62,6 +67,7 @@ def _build_beside(folder: Path, build: Callable[[Path], None]) -> None:
     try:
         build(scratch)
         scratch.chmod(0o755)
+        write_seal(scratch, folder)
         scratch.rename(folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
