@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -84,6 +85,26 @@ def test_completing_twice_adds_nothing(completed: Path, shown: Path) -> None:
     before = {path.name: path.read_bytes() for path in completed.iterdir()}
     complete_results(read_run(shown), completed)
     assert {path.name: path.read_bytes() for path in completed.iterdir()} == before
+
+
+def test_damaged_results_are_none(shown: Path, tmp_path: Path) -> None:
+    """What a kill or another party left in the folder is neither read nor waited for."""
+    damaged = (
+        "",
+        "[",
+        "3",
+        '{"labels": [1]}',
+        '{"labels": null}',
+        '{"titlePath": 3}',
+        '{"stop": "x"}',
+        '{"attachments": 1}',
+    )
+    for number, content in enumerate(damaged):
+        (tmp_path / f"{number}-result.json").write_text(content)
+    os.mkfifo(tmp_path / "pipe-result.json")
+    (tmp_path / "loop-result.json").symlink_to("loop-result.json")
+    (tmp_path / "folder-result.json").mkdir()
+    assert complete_results(read_run(shown), tmp_path) == len(read_run(shown).cases)
 
 
 def test_categories_and_environment_are_there(completed: Path) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.shared.sealed import sealed, unsealed
+from lm_audit.shared.textfiles import is_file
 from lm_audit.shared.textfiles.appending import open_to_append
 
 
@@ -118,12 +119,12 @@ SHARED = "shared-"
 
 
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
-    """The answers of a file; a line that was cut off when its process was killed, or was changed since, is none."""
+    """The answers of a file; a line that was cut off by a kill, changed since, or is of another version, is none."""
     try:
-        lines = file.read_bytes().splitlines()
+        lines = file.read_bytes().splitlines() if is_file(file) else []  # a pipe would wait for its writer
     except OSError:
         return
     for line in lines:
-        with suppress(ValueError):
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
             record = json.loads(unsealed(line, required=True))
-            yield record["key"], record["answer"]
+            yield str(record["key"]), record["answer"]

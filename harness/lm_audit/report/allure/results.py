@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lm_audit.report.allure.attachments import attachments
 from lm_audit.report.allure.whole_run import write_categories, write_environment
@@ -23,6 +23,7 @@ from lm_audit.report.wording.names import case_label, visible
 from lm_audit.report.wording.numbers import interval_text, value_text
 from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.shared.textfiles import is_file
 
 STATUS = {
     "passed": "passed", "failed": "failed", "skipped": "skipped",
@@ -60,12 +61,22 @@ def _existing(results: Path) -> dict[str, list[tuple[Path, Result]]]:
     found: dict[str, list[tuple[Path, Result]]] = {}
     for path in sorted(results.glob("*-result.json")):
         try:
-            result = json.loads(path.read_bytes())
+            result = json.loads(path.read_bytes()) if is_file(path) else None  # a pipe would wait for its writer
         except (OSError, ValueError, RecursionError):
             continue
-        if isinstance(result, dict):
+        if _is_sound(result):
             found.setdefault(visible(_case_id(result)), []).append((path, result))
     return found
+
+
+def _is_sound(result: object) -> TypeGuard[Result]:
+    """Whether what is read and kept of a result has the form that allure-pytest gives it."""
+    if not isinstance(result, dict):
+        return False
+    labels, files, titles = (result.get(name, []) for name in ("labels", "attachments", "titlePath"))
+    entries = [*labels, *files] if isinstance(labels, list) and isinstance(files, list) else [None]
+    texts = all(isinstance(label, dict) and isinstance(label.get("value", ""), str) for label in entries)
+    return texts and isinstance(titles, list) and all(isinstance(result.get(at, 0), int) for at in ("start", "stop"))
 
 
 def _stop(result: Result) -> int:
@@ -75,7 +86,7 @@ def _stop(result: Result) -> int:
 
 def _case_id(result: Result) -> str:
     """The pytest id of a result, from the path and name that allure-pytest recorded, or from our own label."""
-    own = [label["value"] for label in result.get("labels", ()) if label.get("name") == "case_id"]
+    own = [label.get("value") for label in result.get("labels", ()) if label.get("name") == "case_id"]
     if own:
         return str(own[0])
     titles = [str(title) for title in result.get("titlePath", ())]

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from lm_audit.errors import BudgetError
+from lm_audit.shared.textfiles import is_file
 
 
 class Budget:
@@ -28,8 +29,8 @@ class Budget:
             return self.spent
         total = self.spent
         for file in self._folder.glob("*.spent"):
-            if file != self._file:
-                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if file != self._file and is_file(file):
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
                     total += int(json.loads(file.read_text(encoding="utf-8"))["tokens"])
         return total
 

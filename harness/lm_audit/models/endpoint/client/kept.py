@@ -11,6 +11,7 @@ from typing import Any
 
 from lm_audit.errors import StoreError
 from lm_audit.shared.sealed import sealed, unsealed
+from lm_audit.shared.textfiles import is_file
 
 _PLACE_BITS = 44
 
@@ -85,6 +86,8 @@ class KeptAnswers:
     def _index(self, file: Path) -> None:
         place, number = 0, len(self._files)
         self._files.append(file)
+        if file.exists() and not is_file(file):  # a pipe would wait for its writer
+            raise StoreError(f"cannot read answers in {file}: it is no regular file")
         try:
             with file.open("rb") as lines:
                 for line in lines:
