@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ STATED: dict[str, Any] = {
     "rope.freq_base": 10000.0,
 }
 Stored = Callable[[str, np.ndarray], np.ndarray]
+Split = Callable[[str, np.ndarray], Mapping[str, np.ndarray]]
 
 
 def random_model(config: Any) -> Any:
@@ -98,3 +100,50 @@ def _placed(own: str, value: np.ndarray, names: Any) -> Iterator[tuple[str, np.n
         yield f"blk.{layer}.ffn_gate_inp_shexp.weight", value[0]
     else:
         yield names.get_name(own, try_suffixes=(".weight", ".bias")), value
+
+
+def export_saved(
+    path: Path, module: Any, architecture: str, stated: Mapping[str, Any], split: Split | None = None
+) -> Path:
+    """``module`` as a file of ``architecture``, from the tensors that ``save_pretrained`` writes.
+
+    Experts, one tensor each there, lie in one. ``split`` gives other tensors for one, under names of the file
+    (``blk...``) or of the model.
+    """
+    from gguf import MODEL_ARCH_NAMES, GGUFWriter, get_tensor_name_map
+    from safetensors.numpy import load_file
+
+    folder = path.with_suffix("")
+    module.save_pretrained(folder)
+    writer: Any = GGUFWriter(path, architecture)
+    add_tokenizer(writer, "gpt-2")
+    add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    for key, value in stated.items():
+        whole = key.replace("/", "") if key.startswith("/") else f"{architecture}.{key}"
+        add.get(type(value), writer.add_array)(whole, value)
+    names = get_tensor_name_map(next(n for n, name in MODEL_ARCH_NAMES.items() if name == architecture), 64)
+    for own, tensor in _experts_together(load_file(folder / "model.safetensors")).items():
+        for name, value in (split(own, tensor) if split else {own: tensor}).items():
+            placed = name if name.startswith("blk") else names.get_name(_spelt(name), try_suffixes=(".weight", ".bias"))
+            writer.add_tensor(placed, np.ascontiguousarray(value))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _experts_together(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    found: dict[str, Any] = {}
+    for name in sorted(tensors, key=lambda name: [int(part) if part.isdigit() else 0 for part in name.split(".")]):
+        match = re.fullmatch(r"(.*experts)\.\d+\.(.*)", name)
+        if match:
+            found.setdefault(f"{match[1]}.{match[2]}", []).append(tensors[name])
+        else:
+            found[name] = tensors[name]
+    return {name: np.stack(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _spelt(name: str) -> str:
+    """As llama.cpp's converter spells names that have no ending."""
+    return name.replace("e_score_correction_bias", "e_score_correction.bias").replace("sinks", "sinks.weight")

@@ -11,6 +11,9 @@ from lm_audit.models.compat import gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
+from lm_audit.models.files.gguf.recipes.making import made_config, write_model
+from lm_audit.models.files.gguf.recipes.recipe import Recipe
+from lm_audit.models.files.gguf.recipes.table import recipe_of
 from lm_audit.models.files.gguf.settings import ROPE_TENSORS, check_header, complete_config
 from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.files.unchanged import once_unchanged
@@ -19,7 +22,7 @@ from lm_audit.models.loading.identity.digests import file_digest
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_CONVERSION = 5
+_CONVERSION = 6
 """Raise when a conversion gives other files than before."""
 
 _BYTE_LEVEL = "gpt2"
@@ -43,26 +46,47 @@ def converted_folder(path: Path) -> Path:
 
 
 def _convert(path: Path, folder: Path) -> None:
-    from safetensors.torch import save_file
-
     from lm_audit.models.loading.quiet import quiet_transformers
 
     header = read_header(path)
+    recipe = recipe_of(header)
     try:
         with quiet_transformers():
-            module = _module(path, header)
-            tokenizer = _tokenizer(path, header, module.config)
+            module = _module(path, header) if recipe is None else _by_recipe(path, header, recipe, folder)
+            tokenizer = _tokenizer(path, header, module.config, by_transformers=recipe is None)
     except HarnessError:
         raise
     except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"{path} cannot be converted by transformers: {reason}") from error
-    tied = tied_names(module)
-    tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    if recipe is None:
+        _write_weights(module, folder)
     _end_where_stated(module, header, path)
     _write_config(module, folder)
     tokenizer.save_pretrained(folder)
+
+
+def _by_recipe(path: Path, header: GgufHeader, recipe: Recipe, folder: Path) -> PreTrainedModel:
+    """The model that ``folder`` holds after the file was written into it, loaded to see that nothing is amiss."""
+    from transformers import AutoModelForCausalLM
+
+    from lm_audit.models.checks.weights_fit import check_fit
+
+    config = complete_config(made_config(recipe, header), header, path, lambda name: _small_tensor(path, name))
+    write_model(recipe, config, header, path, folder)
+    untyped: Any = AutoModelForCausalLM
+    module: PreTrainedModel
+    module, report = untyped.from_pretrained(folder, output_loading_info=True, ignore_mismatched_sizes=True)
+    check_fit(report, str(path))
+    return module
+
+
+def _write_weights(module: PreTrainedModel, folder: Path) -> None:
+    from safetensors.torch import save_file
+
+    tied = tied_names(module)
+    tensors = {name: value.contiguous() for name, value in module.state_dict().items() if name not in tied}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def _module(path: Path, header: GgufHeader) -> PreTrainedModel:
@@ -135,12 +159,14 @@ def _write_config(module: PreTrainedModel, folder: Path) -> None:
     module.generation_config.save_pretrained(folder)
 
 
-def _tokenizer(path: Path, header: GgufHeader, config: object) -> Any:
-    from transformers import AutoTokenizer
+def _tokenizer(path: Path, header: GgufHeader, config: object, *, by_transformers: bool) -> Any:
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     from lm_audit.models.context import context_window
 
-    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    # The automatic class asks for a configuration that transformers made of the file.
+    reader: Any = AutoTokenizer if by_transformers else PreTrainedTokenizerFast
+    tokenizer = reader.from_pretrained(path.parent, gguf_file=path.name)
     tokenizer.model_max_length = context_window(config) or tokenizer.model_max_length
     if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
         pre = check_pre(header.metadata.get("tokenizer.ggml.pre"), path)

@@ -17,7 +17,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "attention.head_count": ("num_attention_heads", "n_head"),
     "attention.layer_norm_rms_epsilon": _EPSILONS,
     "attention.layer_norm_epsilon": _EPSILONS,
-    "expert_used_count": ("num_experts_per_tok",),
+    "expert_used_count": ("num_experts_per_tok", "moe_k", "moe_topk"),
     "use_parallel_residual": ("use_parallel_residual",),
 }
 """Key -> where a configuration may have its value; the shapes of tensors tell the other sizes."""
@@ -29,6 +29,7 @@ _SHAPES = frozenset(
         *("attention.key_length", "attention.value_length", "attention.q_lora_rank", "attention.kv_lora_rank"),
         *("ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank", "ssm.group_count"),
         *("shortconv.l_cache", "attention.key_length_swa", "attention.value_length_swa"),
+        *("attention.key_length_mla", "attention.value_length_mla"),
     ]
 )
 """Sizes: a model made with others would not take the tensors."""
@@ -93,15 +94,19 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "router_logit_softcapping": ("router_logit_softcapping",),
     "expert_weights_scale": ("routed_scaling_factor",),
     "expert_weights_norm": ("norm_topk_prob",),
-    "expert_shared_count": ("n_shared_experts", "num_shared_experts"),
+    "expert_shared_count": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
     "expert_group_count": ("n_group",),
     "expert_group_used_count": ("topk_group",),
-    "leading_dense_block_count": ("first_k_dense_replace",),
+    "leading_dense_block_count": ("first_k_dense_replace", "moe_layer_start_index"),
+    "interleave_moe_layer_step": ("moe_layer_interval",),
 }
 """Key -> where a configuration may have its value, if it has that setting."""
 
 _GATES = {1: "softmax", 2: "sigmoid"}
 """``expert_gating_func`` as ``scoring_func``; most architectures have the first and no such setting."""
+
+_BY_SIGMOID = ("deepseek_v3", "dots1", "glm4_moe")
+"""Architectures that have the second one and no such setting."""
 
 
 def check_every_key(config: Any, header: GgufHeader, path: Path) -> None:
@@ -126,11 +131,16 @@ def _is_held(key: str, value: Any, config: Any, header: GgufHeader) -> bool:
         return True
     if key == "expert_gating_func":
         # The conversion of MiniMax M2 hands on the number; its class gates so whatever the configuration says.
-        return getattr(config, "scoring_func", "softmax") in (_GATES.get(value), value)
+        fixed = "sigmoid" if getattr(config, "model_type", None) in _BY_SIGMOID else "softmax"
+        return getattr(config, "scoring_func", fixed) in (_GATES.get(value), value)
     if key == "attention.sliding_window" and _is_number(value) and value >= int(header.of_model("context_length")):
         return True
     if key in ("attention.sliding_window_pattern", "full_attention_interval"):
         return _is_pattern(value, getattr(config, "layer_types", None))
+    if key == "rope.scaling.yarn_log_multiplier":  # a tenth of it, as DeepSeek's files have it
+        return any(
+            _same(10 * value, one) for rope in rope_kinds(config) if _is_number(one := rope.get("mscale_all_dim"))
+        )
     if key in ("rope.freq_base_swa", "rope.dimension_count_swa"):
         stated = [rope.get("rope_theta") for rope in rope_kinds(config)] if "base" in key else _rotary_widths(config)
         return any(_is_number(one) and _same(value, one) for one in stated)

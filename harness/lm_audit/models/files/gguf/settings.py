@@ -22,7 +22,7 @@ _NEEDED = ("context_length", "embedding_length", "block_count")
 _EPSILONS = ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
 """What llama.cpp asks every file for, and for which the conversion would put a default of its own."""
 
-_SCALES_FULL = ("gemma3_text",)
+_SCALES_FULL = ("gemma3_text", "olmo3")
 """Where scaling is of the layers that see all, and windowed ones turn as they did before."""
 
 Factors = Callable[[str], list[float]]
@@ -47,7 +47,7 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
         full = {**config.rope_parameters["full_attention"], **rope}
         config.rope_parameters = {**config.rope_parameters, "full_attention": full}
     elif rope is not None:
-        config.rope_parameters = {**rope, "rope_theta": _theta(config)}
+        config.rope_parameters = {**_own(config), **rope, "rope_theta": _theta(config)}
         if "original_max_position_embeddings" in rope and hasattr(config, "original_max_position_embeddings"):
             config.original_max_position_embeddings = rope["original_max_position_embeddings"]
     check_every_key(config, header, path)
@@ -142,6 +142,12 @@ def _theta(config: object) -> float:
     return float(rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0)
 
 
+def _own(config: Any) -> dict[str, Any]:
+    """What the architecture's rotary settings have that no file states."""
+    current = getattr(config, "rope_parameters", None) or {}
+    return {name: current[name] for name in ("partial_rotary_factor", "truncate") if name in current}
+
+
 def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict[str, Any] | None:
     """The rotary settings, None where the file states none beside the base."""
     kind = header.of_model("rope.scaling.type")
@@ -213,7 +219,12 @@ def _yarn(header: GgufHeader, scale: float, original: int) -> dict[str, Any]:
         value = header.of_model(f"rope.scaling.{key}")
         if value is not None:
             rope[name] = float(value)
-    attention = header.of_model("rope.scaling.yarn_attn_factor") or header.of_model("rope.scaling.attn_factor")
-    if attention is not None and attention != 1.0:
-        rope["attention_factor"] = float(attention) * (0.1 * math.log(scale) + 1.0)
+    # The converter writes the whole factor of a model's config under the first key; the second one multiplies.
+    whole, share = header.of_model("rope.scaling.yarn_attn_factor"), header.of_model("rope.scaling.attn_factor")
+    if whole:
+        rope["attention_factor"] = float(whole)
+    elif share is not None and share != 1.0:
+        rope["attention_factor"] = float(share) * (0.1 * math.log(scale) + 1.0)
+    if header.architecture == "deepseek2" and (tenth := header.of_model("rope.scaling.yarn_log_multiplier")):
+        rope |= {"mscale": 10.0 * float(tenth), "mscale_all_dim": 10.0 * float(tenth)}
     return rope

@@ -25,8 +25,9 @@ _SCALED_BY_WIDTH = {"gemma2": 46, "gemma3_text": 62}
 
 def take_over(config: Any, header: GgufHeader) -> None:
     """Set in ``config``, as transformers read it, what else the file says of it."""
+    compressed = header.of_model("attention.kv_lora_rank") is not None  # heads' sizes are those of what is stored
     for name, key in _SIZES.items():
-        stated = header.of_model(key)
+        stated = None if compressed and name == "head_dim" else header.of_model(key)
         if stated and hasattr(config, name) and not isinstance(stated, bool) and header.of_model(f"{key}_swa") is None:
             setattr(config, name, stated)
     _set_window(config, header)
