@@ -359,10 +359,13 @@ def test_seeds_are_the_unit() -> None:
     combined = combine_seeds({0: one(0.5), 1: one(0.6), 2: one(0.7)}, "m")
     found = combined.metrics["m.over_seeds"]
     assert found.value == pytest.approx(0.6)
-    assert present(found.low) < 0.6 < present(found.high)
+    assert found.low is None
+    assert found.note == "3 seeds give no interval, 8 do, which lie between 0.5 and 0.7"
+    eight = combine_seeds({k: one(0.5 + 0.05 * k) for k in range(8)}, "m").metrics["m.over_seeds"]
+    assert present(eight.low) < 0.675 < present(eight.high) and "sd over seeds 0.122" in present(eight.note)
     assert "meets the 70% rule" in present(combined.metrics["m.direction_consistency"].note)
     assert combined.figures[0].name == "seeds"
-    assert combine_seeds({0: one(0.5), 1: one(0.6)}, "m").metrics["m.over_seeds"].low is None
+    assert combine_seeds({0: one(0.5)}, "m").metrics["m.over_seeds"].note == "1 seed gives no interval, 8 do"
     assert direction_consistency([1.0, -1.0, 0.0]).value == 0.5
     assert direction_consistency([0.0]).value is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,16 +11,15 @@ from lm_audit.audits.privacy.attribution.transitions import CONSISTENCY_RULE
 from lm_audit.audits.privacy.evidence.figures import seed_figure
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
-from lm_audit.stats import Estimate
+from lm_audit.stats import Estimate, clustered_mean
+from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.shares.proportions import sign_test_p
-
-FEWEST = 3
 
 
 def combine_seeds(evidences: Mapping[int, Evidence], metric: str) -> Evidence:
     """Evidence on one metric over seeds: mean with a t interval over seeds, and the direction they agree in.
 
-    A seed is the unit: the canaries of one run share a model. Fewer than three seeds give no interval.
+    A seed is the unit: the canaries of one run share a model.
     """
     found = {seed: evidence.metrics[metric] for seed, evidence in evidences.items() if metric in evidence.metrics}
     known = {seed: e for seed, e in found.items() if e.value is not None}
@@ -39,26 +39,23 @@ def combine_seeds(evidences: Mapping[int, Evidence], metric: str) -> Evidence:
 
 
 def mean_over_seeds(values: Sequence[float], metric: str) -> Estimate:
-    """Mean and Student's t interval over seeds."""
-    method = "mean over seeds, t interval"
+    """Mean over seeds, with a t interval from 8 seeds on.
+
+    Of fewer, whose values are means of few canaries with long tails, t covered 91.4% to 95.4% (24 designs of 3 to 7
+    seeds, 8,000 each): as everywhere, fewer than 8 have none, and the note tells how far they lie apart.
+    """
+    method = "mean over seeds"
     if not values:
         return Estimate.not_estimable(f"no seed has a value of {metric}", method=method)
-    mean = float(np.mean(values))
-    if len(values) < FEWEST:
-        return Estimate(
-            mean,
-            n=len(values),
-            method=method,
-            better="lower",
-            note=f"{len(values)} seeds give no interval, {FEWEST} do",
-        )
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
-    sd = float(np.std(values, ddof=1))
-    return Estimate(
-        mean, mean - half, mean + half, n=len(values), method=method, better="lower", note=f"sd over seeds {sd:.3f}"
-    )
+    data = np.asarray(values, dtype=np.float64)
+    if len(data) >= FEWEST:
+        found = clustered_mean(data, range(len(data)))
+        note = found.note or f"sd over seeds {data.std(ddof=1):.3f}"
+        return replace(found, method=f"{method}, t interval", better="lower", note=note, units=None, fewest=None)
+    apart = f", which lie between {data.min():.3g} and {data.max():.3g}" if len(data) > 1 else ""
+    many = "1 seed gives" if len(data) == 1 else f"{len(data)} seeds give"
+    note = f"{many} no interval, {FEWEST} do{apart}"
+    return Estimate(float(data.mean()), n=len(data), method=method, better="lower", note=note)
 
 
 def direction_consistency(values: Sequence[float]) -> Estimate:
