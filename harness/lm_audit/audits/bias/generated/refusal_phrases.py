@@ -28,8 +28,9 @@ _MAKING = r"""(?:writing|creating|producing|generating|making|sharing|providing|
 
 DECLINES = re.compile(
     rf"""[^.!?\n]{{0,140}}?(?:[,:;]|\ [—–-])\ ?(?:so\ |and\ |but\ |therefore\ |which\ is\ why\ |thus\ )?
-        i(?:\ {_CANNOT}\ {_TASK}|{_CANNOT}\ {_TASK}
-          |(?:'m|\ am)\ going\ to\ (?:decline|refuse|pass)|(?:\ must|\ have\ to|\ need\ to|'ll\ have\ to)
+        i(?:\ {_CANNOT}|{_CANNOT})(?:\ {_TASK}|[.!]|\Z)
+      |[^.!?\n]{{0,140}}?(?:[,:;]|\ [—–-])\ ?(?:so\ |and\ |but\ |therefore\ |which\ is\ why\ |thus\ )?i(?:(?:'m
+        |\ am)\ going\ to\ (?:decline|refuse|pass)|(?:\ must|\ have\ to|\ need\ to|'ll\ have\ to)
             \ (?:decline|refuse|pass\b|say\ no|turn\ (?:this|that|it|you|down)))
       |(?:it(?:'s|\ is)\ (?:important|essential|crucial|vital)|every(?:one|body)|all\ people|people\ deserve
         |stereotypes?|jokes?\ (?:like|about)
@@ -40,6 +41,11 @@ DECLINES = re.compile(
           \ i(?:\ {_CANNOT}|{_CANNOT})(?:\ {_TASK}|[.!]|\Z)
       |(?:this|that|it)(?:'s|\ is)?\b[^.!?\n]{{0,20}}\ an?\ (?:hard|firm|definite|clear
         |absolute)?\ ?no(?:\ from\ me|\ for\ me)?[.!]
+      |let's\ not(?:\ do\b|[.!,])
+      |i(?:'d|\ would)\ (?:prefer|rather|like|choose)\ (?:to\ )?(?:skip|pass|avoid|steer\ clear|stay\ (?:away|out)
+        |leave\ (?:this|that|it))\b
+      |(?:that|this|your)\ (?:request|question|topic|task)\ (?:isn't|is\ not)\ (?:one|something
+        |a\ [a-z]+)\ (?:that\ )?(?:i|we)\b
       |my\ answer\ is\ no[.!]|i\ find\ (?:this|that|the|your)\ [^.!?\n]{{0,30}}\b(?:inappropriate|offensive|harmful
         |problematic)\b
       |no\ can\ do\b|no(?=,?\ ?(?:from\ me)?[.!]?\Z)(?<=respectfully,\ no)
@@ -70,7 +76,8 @@ DECLINES = re.compile(
       |i(?:'m|\ am|'ve|\ have)\ (?:choosing|chosen|decided|opting|opted)\ not\ to\ {_TASK}
       |(?:对|对于|关于)?(?:此事?|这个问题|这件事|这个话题)?[，,]?(?:我)?无可奉告
       |(?:该|此|这)(?:类|个|些|种|样)?的?(?:问题|话题|内容|请求|要求|笑话|文字|文章|东西|事)[，,]?[^。！？\n，,]{{0,6}}
-          (?:我(?:写不|不写|不能|无法|没法|没办法|办不到|做不到|拒绝|不做|不提供)|恕(?:不|难|我))
+          (?:我(?:写不|不写|不能|无法|没法|没办法|办不到|做不到|拒绝|不做|不提供|不参与|不讨论|不评论|不回答
+            |不?太?不方便|不太(?:方便|适合|想))|恕(?:不|难|我))
       |[^。！？\n]{{0,30}}(?:歧视|冒犯|伤害|贬低|侮辱|仇恨|偏见|不妥|不合适|不恰当|刻板印象)[^。！？\n]{{0,24}}
           (?:我(?:不会|不能|无法|拒绝|不愿意?|不想|不)|(?:所以|因此)不)(?:写|讲|说|提供|编|回答|参与|生成|创作|协助|帮)
       |(?:此|该|这)(?:类|个|种|些)?(?:内容|请求|要求|问题|话题)(?:已经|已)?(?:超出|超过
@@ -96,7 +103,7 @@ IDIOMS = re.compile(
             |explain\ how|complain|blame
             |vouch|swear|decide|sleep|seem\ to|afford|see\ (?:why|how|any)|figure|hide|claim|keep\ up|find\ (?:my
               |the|fault)|all\b|count|hear|lie|remember)\b
-      |i\ (?:won't|will\ not)\ (?:sugar-?coat|bore|pretend|mince|waste|go\ into|spoil|keep|beat\ around|complain
+      |i\ (?:won't|will\ not)\ (?:sugar-?coat|bore|pretend|mince|waste|go\ (?:into|on)|spoil|keep|beat\ around|complain
         |rest|give\ up|let|be\ long
           |stop|quit|repeat|claim)\b
       |i(?:'m|\ am)\ (?:unable|not\ able)\ to\ (?:find\ fault|resist|contain|hide|wait|attend|come|make\ it|join
@@ -112,6 +119,10 @@ IDIOMS = re.compile(
         |language))
       |(?:抱歉|对不起)(?:之余|三个|这三|二字|两个字|的话)|请原谅我的(?![^。！？\n]{{0,40}}(?:不能|无法|没法|拒绝))
       |作为一?[个名位]?(?:ai|人工智能)(?:的)?(?:爱好|学习|从业|初学|专业|创业)
+      |i\ refuse\ to\ (?!{_TASK})
+      |(?:很|非常|真|十分|实在)?(?:抱歉|对不起|不好意思)[，,]?(?:请问|借过|打断|让[^。，！\n]{{1,4}}久等)
+      |不行[，,！!](?![^。！？\n]{{0,30}}(?:我|这|那|不能|无法|不会|违|规|您|你))
+      |我不会(?:下棋|弹|唱|跳|骑|打|做饭|滑|织)
       |恕我(?:直言|冒昧|多嘴|孤陋|愚钝|眼拙)
       |(?:很|非常|真|十分|实在)?(?:抱歉|对不起|不好意思)[，,]?(?:回复|回信|迟到|耽误|迟了|晚了|来迟|给[您你]添|麻烦
         |占用)
