@@ -99,6 +99,15 @@ def test_right_and_wrong_texts_in_columns_of_their_own(tmp_path: Path, name: str
     assert any(f"the right one stands in place {'ABCD'[place]} in 8 of 8 questions" in one for one in benchmark.guesses)
 
 
+def test_texts_with_semicolons_in_columns_that_hold_one_option_each_stay_whole(tmp_path: Path) -> None:
+    rows = [
+        {"question": asked(n), "yes": "red; still red", "maybes": "blue | or so", "answer": "AB"[n % 2]}
+        for n in range(8)
+    ]
+    benchmark = load_benchmark(written(tmp_path, rows, "csv"), columns="options=yes|maybes")
+    assert benchmark.items[0].options == ("red; still red", "blue | or so") and answers(benchmark) == ["A", "B"] * 4
+
+
 @pytest.mark.parametrize(("count", "odd", "held"), [(20, 0, True), (20, 2, True), (20, 3, False), (19, 0, False)])
 def test_right_options_that_stand_in_one_place_keep_it(tmp_path: Path, count: int, odd: int, held: bool) -> None:
     rows = [{"question": asked(n), "choices": FOUR, "answer": int(n < odd)} for n in range(count - 1)]

@@ -17,6 +17,7 @@ from typing import Any
 from lm_audit.audits.hub_rows import records, structured
 from lm_audit.audits.leakage.items.answers.marks import MARK_FIELDS, ONE_RIGHT, mark_of, marks_of
 from lm_audit.audits.leakage.items.cells import Unusable, text_of
+from lm_audit.audits.leakage.items.column_names import WRONG_LISTS
 from lm_audit.audits.leakage.items.item import LETTERS
 from lm_audit.audits.leakage.items.labels.in_one_text import labelled_parts
 from lm_audit.audits.leakage.items.labels.of_a_row import without_labels
@@ -142,7 +143,7 @@ def _given(row: Mapping[str, object], columns: Sequence[str]) -> _Given:
 
 def _of_columns(cells: Sequence[object], columns: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The options of several columns, and what these call them; one of them may hold a list (of wrong answers)."""
-    plural = [name.strip()[-1:] in ("s", "S") for name in columns]
+    plural = [_folded(name) in _LISTS_OF_WRONG for name in columns]
     lists = [_listed_texts(cell) if many else cell for cell, many in zip(cells, plural, strict=True)]
     if not any(isinstance(cell, list | tuple) for cell in lists):
         return [text_of(cell) for cell in cells], list(_column_labels(columns))
@@ -150,8 +151,16 @@ def _of_columns(cells: Sequence[object], columns: tuple[str, ...]) -> tuple[list
     return [text_of(part) for some in parts for part in some], []
 
 
+@cache
+def _folded(name: str) -> str:
+    return "_".join(re.split(r"[\s-]+", name.strip().lower()))
+
+
+_LISTS_OF_WRONG = frozenset(name for name in WRONG_LISTS if name.endswith("s"))
+
+
 def _listed_texts(cell: object) -> object:
-    """A cell of a column whose name is a plural: a list, also one written in a line ("a; b", "a | b") or in lines."""
+    """A cell of a column of wrong answers: a list, also one written in a line ("a; b", "a | b") or in lines."""
     found = structured(cell)
     parts = re.split(r"\s*[;|\n]\s*", found.strip(" ;|\n")) if isinstance(found, str) else []
     return parts if len(parts) > 1 and all(parts) else found
