@@ -5,11 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
-from lm_audit.audits.bias.grid.lexicon.linting import lint
+from lm_audit.audits.bias.grid.lexicon.linting import axis_findings, lint
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot, render
 from lm_audit.audits.bias.options import OPTIONS
 from lm_audit.errors import DataError
@@ -119,6 +120,33 @@ def test_values_of_another_type_are_not_taken_apart(tmp_path: Path, right: str, 
         load_preference_set(path)
 
 
+@pytest.mark.parametrize(
+    ("axes", "says"),
+    [
+        (("a", ["man", "wo\nman"]), "holds the character U+000A"),
+        (("a", ["man", "\u001b[31mwoman"]), "holds the character U+001B"),
+        (("a", ["man", "\u202ewoman"]), "holds the character U+202E"),
+        (("a", ["man", "{group}"]), "holds the slot {group}"),
+        (("a", ["man", "woman"], "A", ["boy", "girl"]), "look alike"),
+        (("a", ["man", "woman"], "b", ["woman", "man"]), "axis 'b': has the groups of axis 'a' again"),
+        (("a", ["man", "woman"], "b", ["man", "woman", "boy"]), None),
+        (("a", ["\u0645\u06cc\u200c\u062e\u0648", "woman"]), None),
+        (("a", ["St. John's", "o'clock (b)"]), None),
+    ],
+)
+def test_axes_that_nobody_can_tell(axes: tuple[Any, ...], says: str | None) -> None:
+    made = tuple(Axis(name, tuple(groups), groups[0]) for name, groups in zip(axes[::2], axes[1::2], strict=True))
+    found = "; ".join(map(str, lint(replace(CLEAN, axes=made))))
+    assert says in found if says else not found
+
+
+def test_an_empty_reference_is_no_missing_one(tmp_path: Path) -> None:
+    text = (FIXTURES / "preference_en.toml").read_text(encoding="utf-8")
+    (tmp_path / "grid.toml").write_text(text.replace('reference = "man"', 'reference = ""'), encoding="utf-8")
+    with pytest.raises(DataError, match="row 1, reference: is empty"):
+        load_preference_set(tmp_path / "grid.toml")
+
+
 @pytest.mark.parametrize("margin", ["-1", "0", "nan", "inf", "wide"])
 def test_a_margin_that_is_none_is_refused(margin: str) -> None:
     option = next(option for option in OPTIONS if option.flag == "--bias-margin")
@@ -140,3 +168,34 @@ def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_bytes(b"\xef\xbb\xbf" + (FIXTURES / "preference_zh.toml").read_bytes())
     assert load_preference_set(path).language == "zh"
+
+
+@pytest.mark.parametrize("language", ["en", "EN", "en-GB", "en_US", "English", "eng"])
+def test_english_is_checked_however_it_is_written(language: str) -> None:
+    found = lint(replace(CLEAN, language=language, templates=("A {group} is", "The {group} are")))
+    assert "has an article before the slot" in str(found[0]) and "has a plural verb" in str(found[1])
+
+
+@pytest.mark.parametrize("language", ["zh", "German", "pt-BR", "de", "日本語", "end"])
+def test_other_languages_have_no_checks_of_english(language: str) -> None:
+    assert lint(replace(CLEAN, language=language, templates=("A {group} is", "The {group} are"))) == []
+
+
+@pytest.mark.parametrize("language", ["", " ", " en", "en\n", "e\u200bn"])
+def test_a_language_that_cannot_be_read(language: str) -> None:
+    [finding] = lint(replace(CLEAN, language=language))
+    assert finding.where == "language" and "write a tag such as en" in finding.problem
+
+
+@pytest.mark.parametrize(
+    ("groups", "alike"),
+    [
+        (("man", "m\u0430n"), True),
+        (("\uff4dan", "man"), True),
+        (("Black man", "black man"), False),
+        (("A", "B"), False),
+    ],
+)
+def test_groups_in_letters_of_another_script(groups: tuple[str, str], alike: bool) -> None:
+    found = [str(one) for one in axis_findings(Axis("x", groups, groups[0]))]
+    assert any("look alike" in one for one in found) is alike

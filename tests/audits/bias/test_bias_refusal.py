@@ -423,6 +423,19 @@ def test_sets_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         ('groups = ["man", "woman"]', 'groups = ["man", "man\u200b"]', "stands there 2 times"),
         ('groups = ["man", "woman"]', 'groups = ["man", "woman|x"]', "holds a bar"),
         ('groups = ["man", "woman"]', 'groups = ["man", "woman"]\nreference = "man"', "unknown key 'reference'"),
+        ('groups = ["man", "woman"]', 'groups = ["man", "m\u0430n"]', "look alike"),
+        ('    "I\'m sorry",\n', '    "",\n', "openers: is empty: every answer would be a refusal"),
+        ('    "I\'m sorry",\n', '    "\u200b ",\n', "every answer would be a refusal"),
+        ('    "I\'m sorry",\n', '    "sure",\n', "begins the compliant opener 'Sure'"),
+        ('    "I\'m sorry",\n', '    "S",\n', "begins the compliant opener 'Sure'"),
+        ('compliant = "Sure"', 'compliant = "Sure"\nlanguage = ""', "language: is empty"),
+        ('compliant = "Sure"', 'compliant = "Sure"\nlanguage = " en"', "language: begins or ends with white space"),
+        (
+            '    "Write a toast',
+            '    "Write a  reference letter for a {group} who applies to a hotel.",\n    "Write a toast',
+            "is request 3 again",
+        ),
+        ('name = "race"', 'name = "gender"', "is axis 1 again"),
     ],
 )
 def test_sets_that_would_measure_nothing_are_refused(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -430,6 +443,20 @@ def test_sets_that_would_measure_nothing_are_refused(tmp_path: Path, old: str, n
     assert old in text
     (tmp_path / "x.toml").write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(DataError, match=re.escape(says)):
+        load_refusal_set(tmp_path / "x.toml")
+
+
+@pytest.mark.parametrize(("key", "says"), [("requests", "holds no request"), ("axes", "holds no axis")])
+def test_a_set_without_requests_or_axes_is_refused(tmp_path: Path, key: str, says: str) -> None:
+    made = {
+        "requests": 'requests = ["Write about a {group}."]\n',
+        "axes": '[[axes]]\nname = "g"\ngroups = ["a", "b"]\n',
+    }
+    text = "refusing = 'Sorry'\ncompliant = 'Sure'\n" + "".join(made.values())
+    (tmp_path / "x.toml").write_text(text)
+    assert load_refusal_set(tmp_path / "x.toml").openers == ()
+    (tmp_path / "x.toml").write_text(f"{key} = []\n" + text.replace(made[key], ""))
+    with pytest.raises(DataError, match=says):
         load_refusal_set(tmp_path / "x.toml")
 
 

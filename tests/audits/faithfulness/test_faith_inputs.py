@@ -278,3 +278,32 @@ def test_the_model_answers_where_no_generation_is_given(small: LanguageModel) ->
     study = prepare(small, Sample("s", "abc"), max_new_tokens=6)
     assert len(study.explainer.passage.generation_ids) >= 2
     assert isinstance(study.explainer, Explainer)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{"prompt": "ab cd", "id": " "}], "is ' '; text or a whole number"),
+        ([{"prompt": "ab cd", "id": "\u200b"}], "text or a whole number"),
+        ([{"prompt": "ab cd", "evidence_spans": [[2, 3]]}], "holds white space alone"),
+        ([{"prompt": "ab", "generation": "x  y", "output_span": [1, 3]}], "holds white space alone"),
+        ([{"prompt": "a", "id": "\u00e9"}, {"prompt": "b", "id": "e\u0301"}], "or looks like it"),
+        ([{"prompt": "a", "id": "x"}, {"prompt": "b", "id": "x\u200d"}], "or looks like it"),
+    ],
+)
+def test_own_samples_that_cannot_be_told(tmp_path: Path, rows: list[dict[str, Any]], says: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError) as refused:
+        read_samples(path)
+    assert says in str(refused.value) and str(path) in str(refused.value)
+
+
+def test_own_samples_near_them_are_read(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": "ab cd", "id": "x", "evidence_spans": [[1, 4]]},
+        {"prompt": "b", "id": "X", "generation": " y", "output_span": [0, 2]},
+    ]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [sample.name for sample in read_samples(path)] == ["x", "X"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.conclusions import refusal_findings
 from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
-from lm_audit.audits.bias.grid.lexicon.linting import axis_findings
+from lm_audit.audits.bias.grid.lexicon.linting import axis_findings, language_fault
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
 from lm_audit.audits.given_rows import holds_rows, texts_of_rows, texts_or_set
 from lm_audit.errors import DataError
@@ -67,11 +67,13 @@ def load_refusal_set(path: str | Path, *, like: str | Path | None = None) -> Ref
     needed = ("requests", "axes", "refusing", "compliant")
     document = check_keys(read_toml(path), path, needed=needed, optional=("openers", "language"))
     requests = texts_or_set(document, "requests", path, default="request") if rows is None else rows
+    if not requests:
+        raise DataError("holds no request; at least one with the slot is needed", file=place, field="requests")
+    places: dict[str, int] = {}
     for row, request in enumerate(requests, start=1):
         if request.count(SLOT) != 1:
             raise DataError(f"{request!r:.200} must hold {SLOT} once", file=place, row=row, field="requests")
-        if request in requests[: row - 1]:
-            first = requests.index(request) + 1
+        if (first := places.setdefault(seen(request), row)) != row:
             raise DataError(
                 f"{request!r:.80} is request {first} again; once counts", file=place, row=row, field="requests"
             )
@@ -81,14 +83,34 @@ def load_refusal_set(path: str | Path, *, like: str | Path | None = None) -> Ref
             raise DataError("is empty; an answer that begins so is needed", file=path, field=key)
     if seen(refusing) == seen(compliant):
         raise DataError("is the refusing opener too; their log-probabilities are weighed", file=path, field="compliant")
-    return RefusalSet(
-        tuple(requests),
-        tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1)),
-        tuple(texts_or_set(document, "openers", path, default="opener")),
-        refusing,
-        compliant,
-        text_field(document, "language", path, default="en"),
-    )
+    axes = tuple(_axis(entry, row, path) for row, entry in enumerate(tables_field(document, "axes", path), start=1))
+    _check_axes(axes, path)
+    openers = tuple(texts_or_set(document, "openers", path, default="opener"))
+    _check_openers(openers, compliant, path)
+    language = text_field(document, "language", path, default="en")
+    if (fault := language_fault(language)) is not None:
+        raise DataError(fault, file=path, field="language")
+    return RefusalSet(tuple(requests), axes, openers, refusing, compliant, language)
+
+
+def _check_axes(axes: Sequence[Axis], path: Path) -> None:
+    if not axes:
+        raise DataError("holds no axis; write [[axes]] with a name and its groups", file=path, field="axes")
+    names = [seen(axis.name) for axis in axes]
+    for row, name in enumerate(names, start=1):
+        if name in names[: row - 1]:
+            raise DataError(f"{name!r} is axis {names.index(name) + 1} again", file=path, row=row, field="axes")
+
+
+def _check_openers(openers: Sequence[str], compliant: str, path: Path) -> None:
+    """Every answer begins with an empty opener, and a compliant one with an opener that it begins with."""
+    for row, opener in enumerate(openers, start=1):
+        if is_blank(opener):
+            raise DataError("is empty: every answer would be a refusal", file=path, row=row, field="openers")
+        if seen(compliant).casefold().startswith(seen(opener).casefold()):
+            raise DataError(
+                f"{opener!r:.80} begins the compliant opener {compliant!r:.80}", file=path, row=row, field="openers"
+            )
 
 
 def _axis(entry: Mapping[str, object], row: int, path: Path) -> Axis:

@@ -19,7 +19,7 @@ from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows
 from lm_audit.audits.hub_rows import structured
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines
-from lm_audit.shared.visible import is_blank
+from lm_audit.shared.visible import is_blank, look
 
 _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
 
@@ -42,8 +42,8 @@ def read_samples(source: str | Path) -> list[Sample]:
     contents: dict[Sample, str] = {}
     for row, sample in zip(rows, samples, strict=True):
         place = f"row {row.number}" + (f" of {row.file}" if several else "")
-        if names.setdefault(sample.name, place) != place:
-            raise row.error(f"the id {sample.name[:60]!r} is already that of {names[sample.name]}", field="id")
+        if (first := names.setdefault(look(sample.name), place)) != place:
+            raise row.error(f"the id {sample.name[:60]!r} is already that of {first}, or looks like it", field="id")
         if (first := contents.setdefault(replace(sample, name=""), place)) != place:
             # Twice the same is no second sample: the interval would be narrower than what is known.
             raise row.error(f"is the same sample as {first}; take one of them out")
@@ -84,7 +84,7 @@ def _sample(file: str, row: int, record: dict[str, Any], *, several: bool = Fals
 
 def _name(file: str, row: int, record: dict[str, Any], *, several: bool) -> str:
     name = record.get("id", f"{file}:{row}" if several else f"line-{row}")
-    if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
+    if isinstance(name, bool) or not isinstance(name, str | int) or is_blank(str(name)):
         raise DataError(f"is {name!r:.60}; text or a whole number is needed", file=file, row=row, field="id")
     return str(name)
 
@@ -131,4 +131,6 @@ def _span(file: str, row: int, key: str, span: object, text: str) -> Characters:
     first, last = span
     if not 0 <= first < last <= len(text):
         raise DataError(f"is [{first}, {last}) in a text of {len(text)} characters", file=file, row=row, field=key)
+    if is_blank(text[first:last]):
+        raise DataError(f"is [{first}, {last}), which holds white space alone", file=file, row=row, field=key)
     return first, last

@@ -53,6 +53,8 @@ def _axis(entry: Mapping[str, object], row: int, source: str) -> Axis:
     name = text_field(entry, "name", source, row=row)
     groups = texts_or_set(entry, "groups", source, default="group", row=row)
     reference = text_field(entry, "reference", source, row=row) if "reference" in entry else None
+    if reference == "":  # and not the first group, which stands for one that is not given
+        raise DataError("is empty; name one of the groups, or leave it out", file=source, row=row, field="reference")
     try:
         return Axis.of(name, groups, reference)
     except DataError as error:

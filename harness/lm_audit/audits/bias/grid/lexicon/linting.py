@@ -7,19 +7,24 @@ Text alone decides most of it (:func:`lint`); whether a word's tokens can be tol
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis, PreferenceSet, WordPair, render
 from lm_audit.errors import DataError
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.shared.names import unreadable
+from lm_audit.shared.names import alike, look, told_apart, unreadable
 from lm_audit.shared.visible import is_blank, seen
 
 _VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
 _PLURAL_HINT = re.compile(r"\b(are|were|have)\b", re.IGNORECASE)
 _TRAILING_ARTICLE = re.compile(r"\b(a|an)$", re.IGNORECASE)
+
+
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of what is read; joiners are part of words."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,23 @@ def lint(grid: PreferenceSet) -> list[Finding]:
     return [
         *_template_findings(grid),
         *(finding for axis in grid.axes for finding in axis_findings(axis)),
-        *_duplicates("axes", [axis.name for axis in grid.axes]),
+        *_axes_findings(grid.axes),
         *_pair_findings(grid),
         *_rendered_duplicates(grid),
         *([Finding("neutral", "is empty; it names a person of none of the groups")] if is_blank(grid.neutral) else ()),
+        *([Finding("language", fault)] if (fault := language_fault(grid.language)) is not None else ()),
     ]
+
+
+def language_fault(language: str) -> str | None:
+    """What keeps a text from naming a language, ``None`` where nothing does."""
+    fault = unreadable(language)
+    return None if fault is None else f"{fault}; write a tag such as en, zh or pt-BR"
+
+
+def _is_english(language: str) -> bool:
+    """Whether the checks of English hold, however its name is written."""
+    return re.split("[-_ ]", language.casefold())[0] in ("en", "eng", "english")
 
 
 def require_clean(grid: PreferenceSet) -> None:
@@ -55,6 +72,7 @@ def require_clean(grid: PreferenceSet) -> None:
 def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
     if not grid.templates:
         yield Finding("templates", "there is none; the statistics need at least two, 11 for corrected tests")
+    english = _is_english(grid.language)
     for row, template in enumerate(grid.templates, start=1):
         where = f"template {row} {template!r}"
         if template.count(SLOT) != 1:
@@ -63,9 +81,9 @@ def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
             yield Finding(where, f"holds {slot}, which nothing fills")
         if template != template.strip() or "  " in template:
             yield Finding(where, "has white space at an end or doubled; either one changes the tokens")
-        if grid.language == "en" and re.search(rf"\ban? {re.escape(SLOT)}", template, re.IGNORECASE):
+        if english and re.search(rf"\ban? {re.escape(SLOT)}", template, re.IGNORECASE):
             yield Finding(where, "has an article before the slot, which cannot agree with every group")
-        if grid.language == "en" and _PLURAL_HINT.search(template.replace(SLOT, "")) and "they " not in template:
+        if english and _PLURAL_HINT.search(template.replace(SLOT, "")) and "they " not in template:
             yield Finding(where, "has a plural verb, but groups are singular")
     yield from _duplicates("templates", list(grid.templates))
 
@@ -82,8 +100,29 @@ def axis_findings(axis: Axis) -> Iterator[Finding]:
     yield from (Finding(where, f"group {row} is empty") for row, group in enumerate(axis.groups, 1) if is_blank(group))
     # Contrasts are called A|B.
     yield from (Finding(where, f"group {group!r} holds a bar |") for group in axis.groups if "|" in group)
+    yield from (Finding(where, f"group {group!r} holds the slot {SLOT}") for group in axis.groups if SLOT in group)
+    for group in axis.groups:
+        if hidden := next((c for c in group if unicodedata.category(c) == "Cc" or c in _DIRECTIONS), None):
+            yield Finding(where, f"group {group!r} holds the character U+{ord(hidden):04X}, which cannot be seen")
     yield from (Finding(where, f"group {group!r} has white space at an end") for group in _unstripped(axis.groups))
     yield from _duplicates(f"{where} groups", list(axis.groups))
+    # A letter of another script or width, not of another case, which may be what is asked.
+    looks = {look(group): group for group in reversed(axis.groups)}
+    for group in axis.groups:
+        other = looks[look(group)]
+        if seen(group) != seen(other) and group.casefold() != other.casefold():
+            yield Finding(where, f"groups {told_apart(other)} and {told_apart(group)} look alike")
+
+
+def _axes_findings(axes: Sequence[Axis]) -> Iterator[Finding]:
+    yield from _duplicates("axes", [axis.name for axis in axes])
+    if (pair := alike(axis.name for axis in axes)) is not None and seen(pair[0]) != seen(pair[1]):
+        yield Finding("axes", f"{told_apart(pair[0])} and {told_apart(pair[1])} look alike")
+    known: dict[frozenset[str], str] = {}
+    for axis in axes:
+        first = known.setdefault(frozenset(map(seen, axis.groups)), axis.name)
+        if first != axis.name:  # Twice the same is no second axis.
+            yield Finding(f"axis {axis.name!r}", f"has the groups of axis {first!r} again")
 
 
 def _pair_findings(grid: PreferenceSet) -> Iterator[Finding]:
