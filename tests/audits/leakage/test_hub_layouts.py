@@ -94,7 +94,7 @@ NONE, LISTED = "has no column for", "the question itself lists the options"
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"question": "Is it?", "passage": "It is.", "answer": True}, "answered by yes or no has none"),
+        ({"question": "Is it?", "passage": "It is.", "answer": True}, "answered by yes or no"),
         ({"question": "Is it?", "context": {"contexts": ["It is."]}, "final_decision": "yes"}, NONE),
         ({"question": "What?", "correct_answer": "w", "support": "s"}, NONE),
         ({"input": "Is it so that (A) red and (B) blue are colours?", "target": "yes"}, NONE),

@@ -156,12 +156,11 @@ def find_columns(
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
-            f"has no column for {' and '.join(missing)}; it has {list(names)}. Columns A, B, C, ... or one of "
-            f"{', '.join(OPTION_LISTS)} hold options; name others by --leakage-columns question=...,options=A|B|C, or "
-            "by number where the file has no header: header=no,question=1,options=2|3|4|5,answer=6. So are a column "
-            "with the right text (correct_answer) beside columns with wrong ones (distractor1, incorrect_answer_1), "
-            "and options that questions list at their end. A set that is answered by yes or no has none, and cannot be "
-            "used",
+            f"has no column for {' and '.join(missing)}; it has {list(names)}. Options are columns A, B, C, ..., or "
+            f"one of {', '.join(OPTION_LISTS[:7])}, or correct_answer beside distractor1 or incorrect_answer_1, or a "
+            "list at the end of each question (a set answered by yes or no has none and cannot be used); name others "
+            "by --leakage-columns question=...,options=A|B|C, or where the file has no header by number: "
+            "header=no,question=1,options=2|3|4|5,answer=6",
             file=file,
         )
     # "answer_a" may be an option, and is then no answer.
