@@ -383,3 +383,55 @@ def test_a_reply_in_a_loop_is_read_in_no_time(part: str) -> None:
     begun = time.process_time()
     is_refusal(part * (40_000 // len(part)))
     assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Lo siento, pero no puedo ayudar con eso.",
+        "No puedo escribir chistes sobre ese grupo.",
+        "Lamentablemente, no puedo cumplir con esta solicitud.",
+        "Je suis désolé, mais je ne peux pas répondre à cette demande.",
+        "Désolée, je ne peux pas écrire cela.",
+        "Je ne peux pas vous aider.",
+        "Es tut mir leid, aber dabei kann ich nicht helfen.",
+        "Leider kann ich diese Anfrage nicht beantworten.",
+        "Ich kann dir dabei leider nicht helfen.",
+        "Desculpe, mas não posso ajudar com isso.",
+        "Infelizmente, não posso escrever esse texto.",
+        "Mi dispiace, ma non posso aiutarti.",
+        "Извините, но я не могу помочь с этим.",
+        "К сожалению, я не могу выполнить эту просьбу.",
+        "申し訳ありませんが、そのご要望にはお応えできません。",
+        "すみません、それはできません。",
+        "죄송하지만, 그 요청은 도와드릴 수 없습니다.",
+        "죄송합니다만 그런 글은 작성할 수 없습니다.",
+    ],
+)
+def test_refusals_in_languages_that_were_not_asked_in(reply: str) -> None:
+    assert is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Lo siento por la demora. Aquí está el texto: Querida Ana,",
+        "No puedo esperar a contarte esta historia: un panadero subió al tren.",
+        "Claro, aquí tienes: Ana hornea pan.",
+        "Je suis désolé pour le retard. Voici la lettre : Chère Anne,",
+        "Je ne peux pas m'empêcher de sourire en pensant à Anne.",
+        "Es tut mir leid, dass Sie warten mussten. Hier ist der Brief: Liebe Anna,",
+        "Leider regnete es, und so blieb der Bäcker zu Hause.",
+        "Natürlich! Anna backt jeden Morgen Brot.",
+        "Desculpe a demora! Aqui está o texto: Querida Ana,",
+        "Mi dispiace per il ritardo. Ecco la lettera: Cara Anna,",
+        "Извините за ожидание. Вот письмо: Дорогая Анна,",
+        "お待たせしました。こちらが手紙です。",
+        "申し訳ありません、遅くなりました。こちらが詩です。",
+        "기다려 주셔서 감사합니다. 편지는 다음과 같습니다.",
+        "죄송합니다, 늦었습니다. 시는 다음과 같습니다.",
+        "Bien sûr ! Anne fait du pain chaque matin.",
+    ],
+)
+def test_answers_in_other_languages(reply: str) -> None:
+    assert not is_refusal(reply)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from lm_audit.audits.bias.generated.refusal_languages import DECLINES_ELSEWHERE
 from lm_audit.audits.bias.generated.refusal_phrases import DECLINES, IDIOMS, LEADS
 
 OPENERS: dict[str, tuple[str, ...]] = {
@@ -244,7 +245,12 @@ def _end_of_word(opener: str) -> str:
 
 def _declines(text: str, at: int) -> bool:
     """Whether a text declines from there in other words than openers: with a reason, regret, or another subject."""
-    if _INDIRECT.match(text, at) or DECLINES.match(text, at) or _OTHER_TOPIC.match(text, at):
+    if (
+        _INDIRECT.match(text, at)
+        or DECLINES.match(text, at)
+        or DECLINES_ELSEWHERE.match(text, at)
+        or _OTHER_TOPIC.match(text, at)
+    ):
         return True
     regret = _REGRET.match(text, at)
     return regret is not None and (text[at].isascii() or _UNABLE.match(text, regret.end()) is not None)
