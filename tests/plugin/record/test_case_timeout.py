@@ -11,14 +11,18 @@ from tests.plugin.toy_audit import audit_project, last_run, outcomes
 from tests.plugin.toy_run import run_fresh
 
 HANGING = """
-import ctypes, os, signal, time
+import ctypes, os, signal, subprocess, threading, time
 import pytest
 from lm_audit.plugin import Case, cases
+from lm_audit.plugin.session import left_behind
 from lm_audit.stats.estimate import Estimate
 
+left_behind.THREADS_S = 0.1
+
 def sleep():
+    threading.Thread(target=time.sleep, args=(120,)).start()  # Python waits for it when it ends.
     try:
-        time.sleep(120)
+        subprocess.Popen(["sleep", "120"]).wait()
     except Exception as error:  # What a training loop does.
         raise ValueError("swallowed") from error
 
@@ -40,6 +44,7 @@ def test_gap(case, evidence, request):
         if os.environ["HANG"] != "sleep":  # Native code hears no signal.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
         watch.begin_now(request.node)
+        watch.children = left_behind.Children()
         globals()[os.environ["HANG"]]()
 """
 HELD = """
@@ -75,6 +80,7 @@ def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: st
     hung = next(case for case in run.cases if "[hang]" in case.case_id)
     assert "ran longer than --case-timeout 0.5 s" in hung.last.message and hung.last.cause == "timeout"
     assert hung.last.metrics, "what it had measured is kept"
+    assert any(note.startswith("left behind when its time was up, and ended: sleep (") for note in hung.last.notes)
     again = run_fresh(tmp_path, "--resume", run.run_id)
     assert again.counts == {"passed": 1, "resumed": 3}
 
@@ -112,6 +118,9 @@ def test_a_case_that_was_told_has_time_to_fail(pytestconfig: pytest.Config, monk
     watch.inside = True
     with pytest.raises(pytest.fail.Exception, match="longer than --case-timeout 5 s"):
         watch._raise(14, None)
+    with pytest.raises(pytest.fail.Exception):  # What it does then hangs too: it is told again, and has no more time.
+        watch._raise(14, None)
+    watch.end()
     assert given == [case_timeout.HEARD_S] and case_timeout.HEARD_S >= 60
 
 

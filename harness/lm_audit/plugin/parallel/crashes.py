@@ -10,6 +10,7 @@ import pytest
 from lm_audit.plugin.cluster.options import on_ray
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.session.case_timeout import CAUSE, told, traces_of
+from lm_audit.plugin.session.left_behind import end_left_by
 from lm_audit.runstore import reader
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.shared.visible import visible
@@ -39,7 +40,9 @@ class CrashRecorder:
         limit = self._config.getoption("lm_audit_case_timeout")
         message = str(unrun or report.longrepr)
         if hung and limit is not None:
-            message = f"{told(limit)}; {message}\n{hung}"
+            left = end_left_by(_run_of(report), report.nodeid)
+            also = f"; ended what it had started: {', '.join(left)}" if left else ""
+            message = f"{told(limit)}; {message}{also}\n{hung}"
             report.longrepr = message
         record_end(audit, report.nodeid, _worker(report), "error" if unrun else "crashed", message, hung=bool(hung))
 
@@ -110,6 +113,11 @@ def planned_ids(config: pytest.Config) -> frozenset[str]:
 def _worker(report: object) -> str:
     node = getattr(report, "node", None)
     return str(node.gateway.id) if node is not None else ""
+
+
+def _run_of(report: object) -> str:
+    """What xdist calls this run."""
+    return str(getattr(getattr(report, "node", None), "workerinput", {}).get("testrunuid", ""))
 
 
 def pytest_configure(config: pytest.Config) -> None:

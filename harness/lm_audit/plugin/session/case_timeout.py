@@ -3,7 +3,8 @@
 First the case itself is told: a signal raises in it, it fails, and its process goes on with the next one. Where that is
 not heard (native code that does not return), its process ends :data:`GRACE_S` later; where it is, :data:`HEARD_S`.
 With ``-n`` that costs one worker, which is replaced; without workers it is the run, which first writes its end and its
-page as far as it can.
+page as far as it can. What the case has started is ended too (:mod:`left_behind`), :data:`GRACE_S` after the
+case was told, since it may wait for that, and once more when it has been torn down.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import IO, Any
 
 import pytest
 
+from lm_audit.errors import StoreError
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.record.attempts import running_attempt
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.session.left_behind import Children, end_without_threads
 
 GRACE_S = 3.0
 """How long a case may take to hear that its time is up."""
@@ -50,13 +53,26 @@ class _Watch:
         """Whether pytest takes what is raised now as the case's own: between its phases that would end the run."""
         self.late = False
         """Whether the time was up between two phases."""
+        self.told = False
+        """Whether the case was told that its time is up."""
+        self.children: Children | None = None
+        """From the first fixture on that is the case's own."""
+        self.ended: list[str] = []
+        """Processes that the case left behind and that were ended."""
+        self.lasting: set[threading.Thread] = set()
+        """Threads of cases whose time was up, for which Python will wait."""
+        self.exit_code = 0
+        """What the process will end with."""
+        self._threads: set[threading.Thread] = set()
+        self._helper: threading.Timer | None = None
         self._traces: IO[str] | None = None
         self._timer: threading.Timer | None = None
         self._before: Any = None
 
     def begin(self, item: pytest.Item) -> None:
         """The clocks run."""
-        self.item, self.late = item, False
+        self.item, self.late, self.told = item, False, False
+        self.children, self.ended, self._threads = None, [], set(threading.enumerate())
         self._end_process_in(self.limit + GRACE_S)
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGALRM, self._raise)
@@ -78,6 +94,12 @@ class _Watch:
 
     def end(self) -> None:
         """The clocks stop."""
+        if self._helper is not None:
+            self._helper.cancel()
+            self._helper.join()
+            self._helper = None
+        if self.told:
+            self._clear_up()
         self.item, self.late = None, False
         if self._before is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -97,8 +119,8 @@ class _Watch:
     def enter_last(self) -> None:
         """The teardown begins: it must not be left out, and has a little time of its own where that of all is up."""
         self.inside = True
-        if self.late and self._before is not None:
-            signal.setitimer(signal.ITIMER_REAL, GRACE_S)
+        if (self.late or self.told) and self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, GRACE_S if self.late else HEARD_S / 2)
 
     def leave(self) -> None:
         """A phase has ended."""
@@ -112,9 +134,28 @@ class _Watch:
         running = running_attempt(self.item) if self.item is not None else None
         if running is not None:
             running.cause = CAUSE
-        self._end_process_in(HEARD_S)
+        if not self.told:
+            self.told = True
+            self._end_process_in(HEARD_S)
+            self._helper = threading.Timer(GRACE_S, self._end_children)
+            self._helper.daemon = True
+            self._helper.start()
+        if self._before is not None:  # What cleans up after it may hang as well.
+            signal.setitimer(signal.ITIMER_REAL, HEARD_S / 2)
         # No Exception, or a training loop that turns those into errors of its own would go on.
         raise pytest.fail.Exception(told(self.limit), pytrace=False)
+
+    def _end_children(self) -> None:
+        if self.children is not None:
+            self.ended += self.children.end_new()
+
+    def _clear_up(self) -> None:
+        self._end_children()
+        self.lasting |= {one for one in set(threading.enumerate()) - self._threads if not one.daemon}
+        running = running_attempt(self.item) if self.item is not None else None
+        if running is not None and self.ended:
+            with contextlib.suppress(StoreError):
+                running.writer.note(f"left behind when its time was up, and ended: {', '.join(self.ended)}")
 
     def _give_up(self) -> None:
         """Runs in a thread beside the one that hangs, in a run without workers."""
@@ -122,6 +163,7 @@ class _Watch:
             return
         from lm_audit.plugin.session.lifetime import close_run
 
+        self._end_children()
         audit = audit_session(self.config)
         message = f"{told(self.limit)}, in native code that does not return"
         try:
@@ -163,6 +205,14 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
             item.config.stash[_WATCH].leave()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
+    """What is wider than one case is set up before the first fixture of the case's own."""
+    watch = request.config.stash.get(_WATCH, None)
+    if watch is not None and watch.item is not None and watch.children is None and fixturedef.scope == "function":
+        watch.children = Children()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """The test itself."""
@@ -170,6 +220,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     if watch is None or watch.item is None:
         return (yield)
     try:
+        watch.children = watch.children or Children()
         watch.enter()
         return (yield)
     finally:
@@ -190,6 +241,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
             watch.end()
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Threads of cases whose time was up may never end: the process does."""
+    watch = config.stash.get(_WATCH, None)
+    if watch is not None and any(thread.is_alive() for thread in watch.lasting):
+        end_without_threads(watch.exit_code)
+
+
 def traces_of(audit: AuditSession, worker: str) -> str | None:
     """Where a worker hung whose time was up, None for one that ended otherwise."""
     try:
@@ -198,6 +256,14 @@ def traces_of(audit: AuditSession, worker: str) -> str | None:
     except OSError:
         return None
     return text or None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Know the exit code, which other hooks may still change."""
+    yield
+    if _WATCH in session.config.stash:
+        session.config.stash[_WATCH].exit_code = int(session.exitstatus)
 
 
 def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
