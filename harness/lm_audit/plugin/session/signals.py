@@ -2,7 +2,8 @@
 
 Batch systems send the first some time before they kill (SLURM, Kubernetes, CI), a terminal that is closed or a lost
 connection the second. Without this Python would die at once; the evidence would be safe, but no report would say so.
-Workers keep the default: one that is terminated counts as crashed. ``nohup`` has SIGHUP ignored, and it stays so.
+A worker that one of them reaches alone counts as crashed: SIGTERM and SIGHUP keep their default there, and after Ctrl-C
+(SIGINT) it tears down what its fixtures hold and then dies of it. ``nohup`` has SIGHUP ignored, and it stays so.
 
 From the first signal on, until the end of the run is on disk, further ones are not heeded: schedulers repeat theirs,
 and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S` gets through.
@@ -10,6 +11,7 @@ and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -68,7 +70,27 @@ class Listening:
         self._before = []
 
 
+class LosingWorker:
+    """Hears Ctrl-C in a worker: xdist would end the whole run for it, though nobody may have told its controller."""
+
+    def __init__(self) -> None:
+        self.heard = False
+        self._before: Any = signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        first, self.heard = not self.heard, True
+        if first:
+            raise KeyboardInterrupt
+
+    def die(self) -> None:
+        """End as by the signal, if it came: the controller takes that for what it is, the loss of one worker."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL if self.heard else self._before)
+        if self.heard:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 _LISTENING: pytest.StashKey[Listening] = pytest.StashKey()
+_LOSING: pytest.StashKey[LosingWorker] = pytest.StashKey()
 
 
 def signalled(config: pytest.Config) -> int | None:
@@ -78,11 +100,15 @@ def signalled(config: pytest.Config) -> int | None:
 
 
 def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
-    """Listen while cases run and the run ends, in the controller or a run without workers."""
+    """Listen while cases run and the run ends."""
     config = session.config
-    if hasattr(config, "workerinput") or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         return
-    config.stash[_LISTENING] = Listening()
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is None:
+        config.stash[_LISTENING] = Listening()
+    elif not workerinput["lm_audit"]["remote"]:  # Sessions of a cluster are ended by their own processes.
+        config.stash[_LOSING] = LosingWorker()
 
 
 def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
@@ -101,6 +127,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     code = signalled(session.config)
     if code is not None:
         session.exitstatus = code
+
+
+@pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
+def pytest_sessionfinish_of_worker(session: pytest.Session) -> None:
+    """What an interrupted worker held is torn down by now, and xdist has told its controller nothing yet."""
+    losing = session.config.stash.get(_LOSING, None)
+    if losing is not None:
+        losing.die()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
