@@ -240,6 +240,13 @@ def test_more_names_of_options(tmp_path: Path, question: str, options: Callable[
     assert answers(benchmark) == RIGHT and benchmark.items[0].options == tuple(FOUR)
 
 
+@pytest.mark.parametrize("stored", ["records", "lists"])
+def test_questions_of_a_passage_as_the_hub_stores_them(tmp_path: Path, stored: str) -> None:
+    parts = [{"question": asked(n), "options": FOUR, "gold_label": KEY[n] + 1} for n in range(8)]
+    held: Any = parts if stored == "records" else {name: [part[name] for part in parts] for name in parts[0]}
+    assert answers(read(tmp_path, [{"article": "They dug.", "questions": held}], "parquet")) == RIGHT
+
+
 REORDERED: dict[str, tuple[list[str], Any, bool]] = {
     "same text, letter": (FOUR[::-1], "B", False),
     "same text": (FOUR[::-1], "green loam", False),

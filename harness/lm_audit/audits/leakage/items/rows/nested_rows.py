@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from lm_audit.audits.hub_rows import structured
+from lm_audit.audits.hub_rows import records, structured
 from lm_audit.audits.leakage.items.column_names import CONTEXTS
 
 Row = Mapping[str, Any]
@@ -21,8 +21,10 @@ _SINGULAR = {"questions": "question", "answers": "answer"}
 def plain_rows(row: Row) -> Iterator[Row]:
     """The row as one row a question; the columns that are the same for all of them stand in each."""
     question = structured(row.get("question"))
-    if isinstance(row.get("questions"), str) and isinstance(asked := structured(row["questions"]), list):
-        row = {**row, **{name: structured(value) for name, value in row.items()}, "questions": asked}
+    if isinstance(row.get("questions"), str | Mapping):  # as text, or as the hub stores lists of records
+        asked = records(structured(row["questions"]))
+        if isinstance(asked, list):
+            row = {**row, **{name: structured(value) for name, value in row.items()}, "questions": asked}
     if isinstance(question, Mapping) and "stem" in question:  # ARC's first release
         yield {**row, "question": question["stem"], **{k: v for k, v in question.items() if k != "stem"}}
     elif is_nested(row):
