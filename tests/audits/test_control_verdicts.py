@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, mannwhitneyu
 
 from lm_audit.audits.faithfulness.controls.deletion_control import SCORES, judged
 from lm_audit.audits.faithfulness.controls.known_sources import few, most
@@ -19,7 +20,7 @@ from lm_audit.audits.leakage.controls.planted import Half, Planted, made_up_item
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf
 from lm_audit.audits.leakage.half_option.conditions import Effect
 from lm_audit.audits.privacy.controls.trained_controls import judge_planted, judge_pretended
-from lm_audit.audits.privacy.measure.blind import blind_baseline
+from lm_audit.audits.privacy.measure.blind import blind_baseline, separation, separation_p
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.toy.criterion import TrainingRecord
@@ -89,8 +90,8 @@ def test_each_test_of_planted_questions_must_lie_below_one_in_a_thousand(field: 
         verdict = control(positive_control(found))
         assert verdict.passed is passed
         assert verdict.observed.startswith(f"not so: {named}: p ") is not passed
-    absent = with_half("seen", effect=replace(SOUND.seen.effect, placed=None))
-    assert not control(positive_control(absent)).passed
+    absent = control(positive_control(with_half("seen", effect=replace(SOUND.seen.effect, placed=None))))
+    assert not absent.passed and absent.observed.startswith("not so: order effect: p 1")
 
 
 def test_an_effect_that_was_there_before_training_is_not_planted() -> None:
@@ -194,6 +195,8 @@ def test_random_attributions_may_lie_on_neither_side_of_random_orders(hits: int)
     assert verdict.passed is alike
     assert alike or "rise: random attributions and random orders are not alike; mas: " in verdict.observed
     assert not alike or verdict.observed == "random attributions score like random orders, between both planted orders"
+    # Of 47 samples 37 have a chance of 0.000049, which is just below that limit.
+    assert not judged(deletion_rows(47, below=37)).passed and judged(deletion_rows(47, below=36)).passed
 
 
 def test_random_attributions_that_give_what_random_orders_give_are_alike() -> None:
@@ -270,8 +273,87 @@ def test_a_memorised_canary_must_be_found_by_auc_exposure_and_extraction(made: S
     assert {name: source.statistic for name, source in evidence.sources.items()} == {
         "privacy.control_auc": "auc", "privacy.control_exposure": "exposure", "privacy.control_extraction": "mean",
     }  # fmt: skip
-    assert {evidence.metrics[name].better for name in evidence.sources} == {"neither", "higher"}
+    assert {name: evidence.metrics[name].better for name in evidence.sources} == {
+        "privacy.control_auc": "neither", "privacy.control_exposure": "higher", "privacy.control_extraction": "higher",
+    }  # fmt: skip
     assert len(evidence.rows) == 216 and "90 steps" in evidence.notes[0]
+
+
+def test_the_page_says_in_full_what_the_privacy_controls_expect_and_saw() -> None:
+    planted = control(judge_planted(scores(FOUND, TWINS), MEMORY, ["a fault", "another"]))
+    assert planted.expected == (
+        "16 canaries that were memorised have an AUC above 1/2 (p < 0.001), an exposure above chance (1.44 bits), and "
+        "come back from a third of their secrets more often than their twins"
+    )
+    first, second, third, *faults = planted.observed.split("; ")
+    p = mannwhitneyu(FOUND, TWINS, method="exact").pvalue
+    assert first == f"AUC 1 (p = {p:.4g}): found" and faults == ["a fault", "another"] and not planted.passed
+    assert second.startswith("exposure ") and second.endswith(" bits: found")
+    assert third == "extracted 1 [0.7941, 1] of members, 0 [0, 0.01828] of twins: found"
+    fresh = control(judge_pretended(scores(TWINS + 0.1, TWINS), MEMORY, ["a fault"]))
+    p = mannwhitneyu(TWINS + 0.1, TWINS).pvalue
+    told = separation(TWINS + 0.1, TWINS)
+    assert fresh.expected == "200 canaries that no training file held are not told from 200 others (p >= 0.001)"
+    assert fresh.observed == f"AUC {told.auc.value:.4g} (p = {p:.4g}); {told.reach}; a fault" and not fresh.passed
+
+
+@pytest.mark.parametrize(("members", "twins"), [(15, 200), (16, 199)])
+def test_a_trained_control_that_lost_canaries_fails(members: int, twins: int) -> None:
+    assert not control(judge_planted(scores(FOUND[:members], TWINS[:twins]), MEMORY)).passed
+
+
+@pytest.mark.parametrize(("members", "twins"), [(199, 200), (200, 199)])
+def test_a_control_of_canaries_that_pretend_fails_where_it_lost_some(members: int, twins: int) -> None:
+    assert not control(judge_pretended(scores(TWINS[:members], TWINS[:twins]), MEMORY)).passed
+
+
+@pytest.mark.parametrize(("judge", "other"), [(positive_control, "unseen"), (negative_control, "seen")])
+def test_the_leakage_controls_are_of_two_equal_halves(judge: Any, other: str) -> None:
+    names = ("items", "differences", "untouched_differences")
+    lost = with_half(other, **{name: getattr(getattr(SOUND, other), name)[:-2] for name in names})
+    verdict = control(judge(lost))
+    assert not verdict.passed and f"22 rows (half {other}) where 23 were asked for" in verdict.observed
+
+
+def test_the_page_says_in_full_what_a_control_expects() -> None:
+    assert judged(deletion_rows()).expected == (
+        "random attributions score like random orders, in about half of the samples below and above them; these lie "
+        "between the planted order and its reverse in more than half of the samples, in RISE, MAS and RISE+AP (exact "
+        "limits of error 0.001), and log-likelihoods are those of plain forward passes"
+    )
+    assert control(negative_control(SOUND)).expected == (
+        "p > 0.00015 (neighbours: 0.00025) in 6 tests where nothing was planted (a false alarm in at most 1 of 1,000)"
+    )
+    two = control(positive_control(replace(SOUND, completion_p=0.5, membership_p=0.25))).observed
+    assert two.startswith("not so: ") and "completion: p 0.5; likelihood against other questions: p 0.25. " in two
+
+
+@pytest.mark.parametrize("sizes", [(19, 40), (40, 19), (5, 8), (20, 20), (20, 40), (3, 3)])
+def test_two_groups_are_counted_out_where_one_is_small(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sizes)
+    first, second = rng.normal(0.6, 1.0, sizes[0]), rng.normal(0.0, 1.0, sizes[1])
+    found = separation_p(list(first), list(second))
+    method: Any = "exact" if min(sizes) < 20 else "asymptotic"
+    assert found.value == pytest.approx(mannwhitneyu(first, second, method=method).pvalue, rel=1e-12)
+    assert (found.n, found.unit, found.confidence) == (sum(sizes), "p", None)
+    assert (found.method == "Mann-Whitney, exact") == (method == "exact")
+    # Whole numbers are what they are; equal scores, in one group or between two, have no such count.
+    assert separation_p([1, 2, 3], [10, 20, 30, 40]).value == pytest.approx(2 / 35)
+    for tied in ([*first[:-1], first[0]], [*first[:-1], second[0]]):
+        assert separation_p(tied, second).value == mannwhitneyu(tied, second, method="asymptotic").pvalue
+
+
+def test_scores_that_are_no_numbers_tell_no_groups_apart() -> None:
+    for wrong in (math.nan, math.inf, -math.inf):
+        found = separation([wrong, *FOUND[1:]], TWINS)
+        assert found.p.value is None or not math.isnan(found.p.value)
+        assert not found.shown or wrong == math.inf
+    lost = blind_baseline(scores([math.nan, *FOUND[1:]], TWINS))
+    assert lost.verdict == "refuse" and "cannot be estimated" in lost.reason
+    told = separation(FOUND, TWINS)
+    assert told.auc.better == "target:0.5" and told.counted == "canaries"
+    assert "so few canaries cannot show" in separation([1.0], [2.0]).reach
+    assert "so few texts cannot show" in separation([1.0], [2.0], counted="texts").reach
 
 
 @pytest.mark.parametrize(("shift", "passed"), [(0.0, True), (0.1, True), (2.5, False), (-2.5, False)])

@@ -120,6 +120,42 @@ def test_a_change_without_a_value_speaks_for_no_change() -> None:
     assert swap_test(empty, 3, width=3, resolution=0.01, seed=0).p == 1.0
 
 
+@pytest.mark.parametrize("count", [3, 14])
+def test_runs_whose_own_statistic_has_no_value_are_not_told_apart(count: int) -> None:
+    """Enumerated and drawn: no p of 0 comes of it."""
+
+    def of_the_others(patterns: np.ndarray) -> np.ndarray:
+        return np.where(patterns.sum(axis=1) == 0, np.nan, patterns.sum(axis=1))
+
+    assert swap_test(of_the_others, count, width=count, resolution=0.01, seed=0).p == 1.0
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-7, 1e5])
+@pytest.mark.parametrize("count", [10, 15])
+def test_an_exchange_knows_no_unit(unit: float, count: int) -> None:
+    d = np.random.default_rng(count).normal(0.5, 1.0, count)
+    assert exchanging(unit * d).p == exchanging(d).p < 1
+
+
+def test_a_slow_statistic_is_tried_on_a_quarter_first() -> None:
+    d = np.tile([1.0, -1.01], 10)
+    for slow, draws in ((False, 2000), (True, 500)):
+        p = exchanging(d, resolution=1e-3, slow=slow).p
+        assert p > 0.5 and (p * draws) % 1 == pytest.approx(0, abs=1e-6)
+
+
+def test_a_change_in_which_no_cluster_has_a_part_of_its_own_is_compared_as_it_is() -> None:
+    """Two clusters of each side that count together only: their errors are nothing to hold a change against."""
+
+    def together(patterns: np.ndarray) -> np.ndarray:
+        turned = 1 - 2 * patterns
+        return np.asarray(turned[:, 0] * turned[:, 1] * 3 + turned[:, 2] * turned[:, 3])
+
+    first = np.arange(4) < 2
+    found = swap_test(together, 4, width=4, resolution=0.01, sides=[Side(first, 2), Side(~first, 2)], seed=0)
+    assert found.p == swap_test(together, 4, width=4, resolution=0.01, seed=0).p == 0.5
+
+
 def test_the_error_of_two_sides_is_welchs() -> None:
     """Changes of five clusters on one side and four on the other, each exchanged or not."""
     rng = np.random.default_rng(3)
@@ -284,6 +320,20 @@ def test_of_crossed_factors_the_distance_from_a_target_has_a_spread_of_its_own()
     distance = b.mean() + a.mean()
     assert found.p == pytest.approx(2 * t.sf(abs(distance) / turned.error, turned.df))
     assert found.error != pytest.approx(turned.error, rel=0.05)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median", "max_min"])
+def test_a_target_beyond_all_values_is_a_direction(statistic: str) -> None:
+    """As far from it as the values are above it: the change of the distance is the change, and so is its test."""
+    rng = np.random.default_rng(6)
+    r, c = (list(map(str, index.ravel())) for index in np.indices((6, 7)))
+    groups: dict[str, Any] = {"group": "r"} if statistic == "max_min" else {}
+    source = MetricSource(statistic, "v", clusters=("r", "c"), options=groups)
+    a = rows(rng.normal(size=42), r=r, c=c)
+    b = rows(rng.normal(0.7, 1.5, size=42), r=r, c=c)
+    plain, aimed, again = change(a, b, source), change(a, b, source, target=-9.0), change(a, b, source, target=-9.0)
+    assert plain.p == pytest.approx(aimed.p) and aimed == again and isinstance(aimed.floor, float)
+    assert plain.p is None or plain.p < 1
 
 
 MANY = np.random.default_rng(8).normal(size=30)

@@ -44,11 +44,13 @@ def change(source: MetricSource, a: RowTable, b: RowTable, **options: Any) -> Ch
         (MetricSource.mean("v", scale=-1, offset=49.5), 10),
         (MetricSource.mean("v", scale=100, clusters=("r", "c")), N),
         (MetricSource("median", "v", scale=100), 11),
+        (MetricSource.mean("v", offset=1e9), 10),
+        (MetricSource.mean("v", offset=-1e9, scale=-1), 30),
     ],
 )
 def test_as_far_beyond_the_target_as_short_of_it_is_no_change(source: MetricSource, n: int) -> None:
     rng = np.random.default_rng(n)
-    target = 50.0 if source.scale == 100 else 49.0
+    target = 50.0 if source.scale == 100 else 49.0 if source.offset == 49.5 else source.offset + source.scale / 2
     for _ in range(40):
         a = rng.random(n).round(2)
         found = change(source, run(a), run(1 - a), target=target)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.clusters import clusterings
 from lm_audit.sources.exchanges import swaps
-from lm_audit.sources.exchanges.alike import changed_alike
+from lm_audit.sources.exchanges.alike import changed_alike, moved_alike
 from lm_audit.sources.units import RowTable, units_of
 from tests.present import present
 
@@ -125,4 +126,128 @@ def test_runs_without_two_groups_in_common_say_nothing_of_their_distance() -> No
     rng = np.random.default_rng(6)
     a = answers(rng.normal(size=(12, 2)))
     b = [{**row, "g": f"other {row['g']}"} for row in answers(rng.normal(size=(12, 2)), "new ")]
-    assert change(PLAIN, a, b).p is None
+    found = change(PLAIN, a, b)
+    assert found.p is None and isinstance(found.floor, float)
+
+
+def cells(values: np.ndarray[Any, Any], name: str = "") -> Rows:
+    """Rows of a grid of values (groups, rows, columns)."""
+    return [
+        {"item": f"{name}{g}/{r}/{c}", "g": f"g{g}", "r": f"{name}{r}", "c": f"{name}{c}", "v": float(value)}
+        for (g, r, c), value in np.ndenumerate(values)
+    ]
+
+
+def apart(source: MetricSource, a: Rows, b: Rows, **options: Any) -> swaps.Tested | None:
+    """The test that all groups moved alike, of runs with other items."""
+    runs = [units_of(source, RowTable(rows)) for rows in (a, b)]
+    given: dict[str, Any] = {"resolution": 1e-3, "seed": 0} | options
+    return moved_alike(source, runs, [clusterings(source, units) for units in runs], **given)
+
+
+def ungrouped(*groups: list[float], name: str = "") -> Rows:
+    """Rows of groups of any sizes, each item by itself."""
+    return [
+        {"item": f"{name}{g}/{k}", "g": f"g{g}", "v": value}
+        for g, values in enumerate(groups)
+        for k, value in enumerate(values)
+    ]
+
+
+def near(p: float, wanted: float, draws: int = 10_000) -> bool:
+    """Within four standard errors of what ``draws`` random ones tell of a p-value."""
+    return abs(p - wanted) <= 4 * (wanted * (1 - wanted) / draws) ** 0.5 + 1 / draws
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (3, 3, 3, 3), (4, 7, 9, 5)])
+def test_two_groups_of_other_items_are_held_against_a_t(sizes: tuple[int, int, int, int]) -> None:
+    """Its degrees of freedom are those of the smallest of the four samples."""
+    rng = np.random.default_rng(sum(sizes))
+    a, a2, b, b2 = (list(rng.normal(at, 1.0, size)) for at, size in zip((0, 0, 0, 1.5), sizes, strict=True))
+    found = present(apart(PLAIN, ungrouped(a, a2), ungrouped(b, b2, name="new ")))
+    error = sum(np.var(one, ddof=1) / len(one) for one in (a, a2, b, b2)) ** 0.5
+    size = abs(np.mean(b2) - np.mean(a2) - np.mean(b) + np.mean(a))
+    assert near(found.p, 2 * stats.t.sf(size / error, min(sizes) - 1))
+    assert found.floor == 1 / 10_001
+
+
+def test_groups_of_a_grid_err_by_what_its_rows_and_its_columns_do_together() -> None:
+    rng = np.random.default_rng(3)
+    runs = [rng.normal(size=(2, 5, 1)) + rng.normal(size=(2, 1, 4)) + rng.normal(size=(2, 5, 4)) for _ in "ab"]
+    runs[1][1] += 1.0
+    found = present(apart(CROSSED, cells(runs[0]), cells(runs[1], "new ")))
+    variance = 0.0
+    for run in runs:
+        beside = (run - run.mean(axis=(1, 2), keepdims=True)) / 20
+        for axis, many in ((2, 5), (1, 4)):
+            parts = beside.sum(axis=axis)  # of each group: by row, then by column
+            variance += many / (many - 1) * float(((parts[1] - parts[0]) ** 2).sum())
+    first, second = (run[1].mean() - run[0].mean() for run in runs)
+    assert near(found.p, 2 * stats.t.sf(abs(second - first) / variance**0.5, 3))
+
+
+def test_what_other_items_tell_of_groups_at_the_ends() -> None:
+    same = [[0.5] * 4, [0.25] * 4]
+    assert apart(PLAIN, ungrouped(*same), ungrouped(*same, name="new ")) == swaps.Tested(1.0, 1 / 10_001)
+    moved = [[0.5] * 4, [0.75] * 4]
+    assert apart(PLAIN, ungrouped(*same), ungrouped(*moved, name="new ")) == swaps.Tested(1 / 10_001, 1 / 10_001)
+    # One item tells nothing of how far a mean errs, nor do groups that one run alone has.
+    assert apart(PLAIN, ungrouped(*same), ungrouped([0.5] * 4, [0.5], name="new ")) is None
+    assert apart(PLAIN, ungrouped(*same), ungrouped([0.5] * 4, name="new ")) is None
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 3), (2, 4)])
+def test_items_of_groups_of_other_sizes_are_dealt_out_among_all(sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(11)
+    parts = [list(rng.normal(g, 1.0, size)) for g, size in enumerate(sizes)]
+    found = alike(PLAIN, ungrouped(*([0.0] * size for size in sizes)), ungrouped(*parts))
+    cuts = np.cumsum((0, *sizes))
+
+    def size_of(values: Any) -> float:
+        return float(np.ptp([np.mean(values[i:j]) for i, j in pairwise(cuts)]))
+
+    observed = [value for part in parts for value in part]
+    share = float(np.mean([size_of(way) >= size_of(observed) - 1e-12 for way in permutations(observed)]))
+    assert near(found.p, share, 2000)
+
+
+def test_the_least_that_a_dealing_can_give() -> None:
+    """Of two requests of three groups each a sixth; a request of one group and one of two say nothing."""
+    two = np.array([[0.9, 0.1, 0.2], [0.8, 0.3, 0.15]])
+    assert alike(BY_REQUEST, answers(np.zeros((2, 3))), answers(two)).floor == pytest.approx(1 / 6)
+    rows = [
+        row for row in answers(np.array([[0.9, 0.1, 0.2], [0.8, 0.3, 0.15]])) if row["item"] in ("0/0", "1/1", "1/2")
+    ]
+    before = [{**row, "v": 0.0} for row in rows]
+    found = alike(BY_REQUEST, before, rows)
+    assert found.floor == 1.0 and found.p <= 1.0
+
+
+def test_a_clear_answer_of_a_grid_is_not_drawn_out() -> None:
+    """2,000 draws tell that groups moved alike; only where few lie as far out are as many drawn as were asked for."""
+    rng = np.random.default_rng(5)
+    base, noise = rng.normal(size=(3, 6, 6)), rng.normal(size=(3, 6, 6))
+    for shift, draws in ((0.0, 2000), (30.0, 100_000)):
+        moved = base + noise + np.array([shift, 0.0, 0.0])[:, None, None]
+        found = alike(CROSSED, cells(base), cells(moved), resolution=1e-4)
+        assert found.p * draws == pytest.approx(round(found.p * draws)) and found.floor == 1 / 100_000
+        assert (found.p > 0.02) == (shift == 0.0)
+    whole = units_of(CROSSED, RowTable(cells(base[:, :1])))
+    few = changed_alike(CROSSED, whole, whole, clusterings(CROSSED, whole) * 2, resolution=1e-3, seed=0)
+    assert few is None
+
+
+@pytest.mark.parametrize("source", [BY_REQUEST, CROSSED], ids=["dealt", "a grid"])
+@pytest.mark.parametrize("other", ["", "new "], ids=["paired", "other items"])
+def test_what_is_drawn_hangs_on_the_seed_alone(source: MetricSource, other: str) -> None:
+    rng = np.random.default_rng(7)
+    made = [rng.normal(size=(3, 6, 6)) for _ in "ab"]
+    flat = [one.reshape(3, 36).T for one in made]
+    if source is CROSSED:
+        a, b = cells(made[0]), cells(made[1], other)
+    else:
+        a, b = answers(flat[0]), answers(flat[1], other)
+    ask = apart if other else alike
+    first, again, another = (ask(source, a, b, seed=seed) for seed in (3, 3, 4))
+    assert first == again != another
+    assert change(source, a, b) == change(source, a, b, seed=0)

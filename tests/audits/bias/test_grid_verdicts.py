@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
 from lm_audit.audits.bias.grid.controls import verdict
-from lm_audit.audits.bias.grid.controls.verdict import MARGIN, SIDES, clear, judged, named
+from lm_audit.audits.bias.grid.controls.exchanges import TwoWay
+from lm_audit.audits.bias.grid.controls.verdict import APART, MARGIN, SIDES, chance_levels, clear, judged, named
+from lm_audit.audits.second_opinion import LONGEST, SHORTEST
 from lm_audit.stats import Estimate, crossed_contrast, crossed_equivalence, max_min_permutation
 from lm_audit.stats.means.disparity import max_min_disparity, max_min_p
 from tests.present import present
@@ -208,3 +211,108 @@ def test_every_test_has_the_cells_and_the_seed_of_the_control(planted: bool, mon
     assert judged(table, table, told, planted=planted, limit=0.1, seed=23) == []
     assert set(seeds) == {23} and len(seeds) == (4 if planted else 6)
     assert all(np.array_equal(one, table if one.ndim == 3 else table[0] - table[1]) for one in tables)
+
+
+def apart_by(table: np.ndarray) -> np.ndarray:
+    """Cells of two sides, neither of them 0, whose difference is the table."""
+    other = np.random.default_rng(5).normal(size=table.shape)
+    return np.stack([table + other, other])
+
+
+def made(rows: int, columns: int, *, by_row: float = 0.0, by_column: float = 0.0, rest: float = 0.0) -> np.ndarray:
+    """A table of three parts that do not touch each other: what rows do, what columns do, and what is left."""
+    rng = np.random.default_rng(rows * columns)
+    one, other, left = rng.normal(size=rows), rng.normal(size=columns), rng.normal(size=(rows, columns))
+    one, other = one - one.mean(), other - other.mean()
+    left = left - left.mean(axis=1, keepdims=True) - left.mean(axis=0) + left.mean()
+    return np.asarray(by_row * one[:, None] + by_column * other + rest * left + 0.3)
+
+
+@pytest.mark.parametrize(
+    ("table", "freedom"),
+    [
+        (made(5, 7, by_row=1.0), 4), (made(7, 5, by_row=1.0), 6), (made(5, 7, by_column=1.0), 6),
+        (made(2, 7, by_row=1.0), 1), (made(2, 3, by_column=1.0), 2),
+    ],
+)  # fmt: skip
+def test_sides_far_apart_err_by_what_rows_or_columns_do_and_count_them(table: np.ndarray, freedom: int) -> None:
+    axis = 1 if freedom == len(table) - 1 else 0
+    means = table.mean(axis=axis)
+    half = scipy_stats.t.ppf(0.975, freedom) * scipy_stats.sem(means)
+    found = apart_by(table)
+    for share, right in ((SHORTEST, -1), (1.3 * LONGEST, 1)):
+        for step in (-1, 1):
+            reach = half * share * (1 + step * 1e-6)
+            told = Estimate(9.0, 9.0 - reach, 9.0 + reach / 2)
+            assert bool(verdict._wrong_disparity(told, found)) is (step == right)
+            assert bool(verdict._wrong_disparity(replace(told, low=9.0 - reach / 2, high=9.0 + reach), found)) is (
+                step == right
+            )
+    assert verdict._wrong_disparity(Estimate(9.0), found) == verdict._wrong_disparity(Estimate(None, note="x"), found)
+    assert verdict._wrong_disparity(Estimate(9.0), found) == []
+
+
+@pytest.mark.parametrize("strength", [0.3, 1.0, 3.0])
+def test_what_is_left_beside_rows_and_columns_counts_too(strength: float) -> None:
+    """Satterthwaite's degrees of freedom, from the three mean squares of a two-way analysis of variance."""
+    table = made(5, 7, by_row=1.0, rest=strength)
+    beside = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    parts = {4: np.var(table.mean(axis=1), ddof=1) / 5, 24: (beside**2).sum() / 24 / 35}
+    df = max(1.0, parts[4] ** 2 / sum(part**2 / freedom for freedom, part in parts.items()))
+    assert verdict._half_apart(table) == pytest.approx(scipy_stats.t.ppf(0.975, df) * np.sqrt(parts[4]))
+
+
+def test_two_groups_that_are_alike_lie_apart_by_chance_as_far_as_they_err() -> None:
+    table = made(5, 7, by_row=1.0)
+    error = scipy_stats.sem(table.mean(axis=1))
+    mean = np.abs(np.random.default_rng(1).normal(0, error, 400_000)).mean()
+    levels = chance_levels(apart_by(table))
+    assert levels == {
+        "bias.group_score.first side": 0.0,
+        "bias.group_score.second side": 0.0,
+        "bias.max_min_disparity": (pytest.approx(0.93 * mean, rel=0.01), pytest.approx(1.07 * mean, rel=0.01)),
+    }
+
+
+def test_an_interval_of_the_disparity_is_that_of_the_cells_but_for_rounding() -> None:
+    table = cells(2) + 3.0 * PLANTED  # Limits above 1, of which rounding takes its share.
+    told = max_min_disparity(table, seed=0).estimate
+    high = present(told.high)
+    for part, noticed in ((0.95, False), (1.05, True)):
+        moved = replace(told, high=high + part * 1e-6 * (1 + high))
+        assert bool(verdict._wrong_interval(moved, table, 0)) is noticed
+    few = cells(size=4)  # too few for an interval
+    told = max_min_disparity(few, seed=0).estimate
+    assert told.low is None and verdict._wrong_interval(told, few, 0) == []
+    assert len(verdict._wrong_interval(replace(told, low=0.1, high=0.5), few, 0)) == 2
+
+
+def test_the_grids_own_interval_is_held_where_the_sides_are_moved_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By two and a half half widths, whatever they differed by; there it is at most as wide as the second opinion."""
+    honest, asked, times = max_min_disparity, [], [1.0]
+
+    def wide(table: np.ndarray, *, seed: int) -> Any:
+        found = honest(table, seed=seed)
+        asked.append((table, seed))
+        if len(asked) == 2:
+            reach = times[-1] * verdict._half_apart(table[0] - table[1])
+            value = present(found.estimate.value)
+            return replace(found, estimate=replace(found.estimate, low=value - reach, high=value + reach))
+        return found
+
+    monkeypatch.setattr(verdict, "max_min_disparity", wide)
+    table = cells(4)
+    told = honest(table, seed=9).estimate
+    for many, noticed in ((1.39, False), (1.41, True), (0.73, False), (0.71, True)):
+        asked.clear()
+        times.append(many)
+        assert bool(verdict._wrong_interval(told, table, 9)) is noticed
+        (first, seed), (moved, again) = asked
+        assert seed == again == 9 and first is table and np.array_equal(moved[1], table[1])
+        difference = TwoWay.of(table[0] - table[1])
+        assert (moved[0] - moved[1]).mean() == pytest.approx(APART * difference.half)
+    for nothing in (np.full((2, 6, 6), 0.5), np.where(np.arange(72).reshape(2, 6, 6) == 3, np.nan, table)):
+        asked.clear()
+        with np.errstate(all="raise"):
+            verdict._wrong_interval(Estimate(0.0), nothing, 0)
+        assert len(asked) == 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ import lm_audit.audits.needle.controls.stubs as controls
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.grid.cells import Scored
 from lm_audit.audits.needle.samples.sample import Sample
+from lm_audit.evidence import Control, Evidence
 
 
 @cache
@@ -110,6 +113,65 @@ def test_a_control_keeps_its_accuracy_from_gates_that_mean_models() -> None:
     control = evidence.control
     assert control is not None
     assert (control.role, control.passed, control.expected, control.observed) == ("positive", False, "this", "that")
+
+
+def found_all(samples: int = 2) -> list[Scored]:
+    """What a reader that misses nothing gives: all cells of both lengths."""
+    return [
+        replace(scored(depth, 1.0, length=length), id=f"{length} {depth:g} {index}")
+        for length in (2048, 4096) for depth in MIDDLE for index in range(samples)
+    ]  # fmt: skip
+
+
+def test_a_reader_that_misses_nothing_reads_as_far_as_was_asked() -> None:
+    """Ten samples of a length show an accuracy of 0.6; a control that lost a row, or reads further or less, fails."""
+    asked, ask = controls._asked(), controls._with_control
+    sound = ask(found_all(), True, "this", "that", asked, longest=4096).control
+    assert sound == Control("positive", True, "this", "that")
+    for told in (
+        ask(found_all(), True, "this", "that", asked, longest=2048),
+        ask(found_all(), True, "this", "that", asked),
+        ask(found_all()[:-1], True, "this", "that", asked, longest=4096),
+        ask(found_all(), True, "this", "that", asked, longest=4096, also=["a fault"]),
+    ):
+        assert told.control is not None and not told.control.passed and told.control.observed.startswith("not so: ")
+    lost = controls._middle(middle()[:-1], [({"length": 4096, "depth": 100.0}, 1)]).control
+    assert lost is not None and not lost.passed and "0 rows" in lost.observed
+    assert controls._middle(middle(), [({"length": 4096, "depth": 100.0}, 1)]).control == Control(
+        "positive", True, "1.0 at depth 50, 0.0 at every other", "as expected in every cell"
+    )
+
+
+def lose_a_row(evidence: Evidence) -> None:
+    evidence.rows = evidence.rows[:-1]
+
+
+def narrow(evidence: Evidence) -> None:
+    told = evidence.metrics["needle.accuracy"]
+    evidence.metrics["needle.accuracy"] = replace(told, high=told.value)
+
+
+@pytest.mark.parametrize("broken", [lose_a_row, narrow])
+def test_a_grid_that_reports_what_its_rows_do_not_say_fails_the_control_without_needles(
+    broken: Callable[[Evidence], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = controls.grid_evidence
+
+    def wrong(*given: Any, **options: Any) -> Evidence:
+        evidence = honest(*given, **options)
+        broken(evidence)
+        return evidence
+
+    monkeypatch.setattr(controls, "grid_evidence", wrong)
+    control = controls.chance_evidence(Guesser(0), samples()).control
+    assert control is not None and not control.passed
+
+
+def test_an_answer_that_is_lost_fails_the_control_without_needles(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = controls.answered
+    monkeypatch.setattr(controls, "answered", lambda model, asked: honest(model, asked)[:-1])
+    control = controls.chance_evidence(Guesser(0), samples()).control
+    assert control is not None and not control.passed and "7 rows (all) where 8 were asked for" in control.observed
 
 
 @pytest.mark.parametrize("off", [0.0, 2e-4])

@@ -278,6 +278,22 @@ def test_an_audit_that_was_measured_and_is_void_now_is_lost_once_with_its_reason
     assert compare_runs(run_of(*nothing, sound), run_of(*nothing, failed)).lost == ()
 
 
+def test_an_audit_that_is_lost_is_found_behind_one_that_was_void_before() -> None:
+    voided, sound = (case(name, control=FAILED, outcome="failed", role="positive", audit=name) for name in "yx")
+    held = replace(sound, last=replace(sound.last, control=replace(FAILED, passed=True), outcome="passed"))
+    first = [case("a", "y.a", audit="y"), case("b", "x.a")]
+    found = compare_runs(run_of(voided, held, *first), run_of(voided, sound, *first))
+    assert [lost.audit for lost in found.lost] == ["x"]
+
+
+def test_a_metric_that_kept_its_value_alone_is_a_verdict_lost() -> None:
+    """Without an interval and without rows nothing can be held against what decided before."""
+    before, after = case("c", "x.a"), case("c", "x.a")
+    bare = {name: replace(one, low=None, high=None) for name, one in after.last.metrics.items()}
+    (one,) = compare_runs(run_of(before), run_of(replace(after, last=replace(after.last, metrics=bare)))).unmeasured
+    assert (one.why, one.kind) == ("x.a: no interval, and no rows that both runs hold", "without")
+
+
 def test_a_p_value_of_exactly_0_is_the_surest_of_all() -> None:
     """Of very many items an exact test can give it."""
     (found,) = adjusted([change(p=0.0, decided=True)])
