@@ -165,13 +165,19 @@ def test_a_file_replaced_within_its_modification_time_is_another(copy: Path) -> 
     assert fingerprint(copy) != before
 
 
-def test_a_large_file_replaced_within_its_modification_time_is_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["large.gguf", "large.jsonl", "no real one.safetensors"])
+def test_one_byte_of_a_large_file_makes_it_another_wherever_it_lies(tmp_path: Path, name: str) -> None:
+    """With its size and time as they were; and a copy of it at another time is the same."""
+    file = tmp_path / name
+    content = bytearray(b"GGUF" + b"a" * (9 << 20))
     states = []
-    for value in (b"a", b"b"):
-        file = tmp_path / "large.gguf"
-        file.write_bytes(b"GGUF" + value * (9 << 20))
-        os.utime(file, ns=(1, 1))
+    for place in (0, len(content) // 3 + 12_345, None):
+        if place is not None:
+            content[place] ^= 1
+        file.write_bytes(content)
+        os.utime(file, ns=(1, 1) if place is not None else (7, 7))
         identity.forget()
-        states.append(identity.file_state(str(file)))
+        states.append((identity.file_state(str(file)), identity.content_state(str(file))))
 
-    assert states[0] != states[1]
+    assert states[0][0] != states[1][0] and states[0][1] != states[1][1]
+    assert states[1] == states[2]

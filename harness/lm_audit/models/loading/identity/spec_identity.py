@@ -1,9 +1,13 @@
-"""What a model spec stands for on this machine, told from its files alone: without torch, without reading weights."""
+"""What a model spec stands for on this machine, told from its files alone and without torch.
+
+Each byte of a large file is hashed once: the answer is remembered until the file changes, and loading asks for it too.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +16,9 @@ from lm_audit.models.endpoint.address import URL_VARIABLE, Address, stated_url
 from lm_audit.shared.textfiles import is_file
 
 _SMALL = 8 << 20
+_WHOLE = 16 << 30
+"""Bytes beyond which no file is read whole: that takes half a minute."""
+
 _BLOCK, _PLACES = 1 << 16, 16
 _PROSE = (".md", ".gitattributes", ".jpg", ".png")
 
@@ -24,7 +31,7 @@ def forget() -> None:
 
 @cache
 def model_identity(spec: str) -> str:
-    """What a spec stands for on this machine, from its files and without reading its weights.
+    """What a spec stands for on this machine, from its files.
 
     A folder is what its files hold, wherever it lies; a hub id is the files of its cached snapshot; an adapter is its
     own files and those of its base.
@@ -97,7 +104,7 @@ def _leads_to(base: str, folder: Path) -> bool:
 
 @cache
 def file_state(where: str) -> str:
-    """The content of a file, the contents of a folder; a large file counts by size, time and samples. Else empty."""
+    """The content of a file, the contents of a folder, else empty. Beyond 16 GiB: size, time and samples."""
     try:
         path = Path(where)
         if path.is_dir():
@@ -117,7 +124,7 @@ def folder_state(where: str) -> str:
 
 @cache
 def content_state(where: str) -> str:
-    """As :func:`file_state`, but whatever the time of a large file is: a copy of it is the same."""
+    """As :func:`file_state`, but whatever the time of a file beyond 16 GiB is: a copy of it is the same."""
     try:
         path = Path(where)
         if path.is_dir():
@@ -135,10 +142,21 @@ def _tree(folder: Path, pattern: str, *, timed: bool = True) -> Iterable[str]:
 
 def _state(path: Path, *, timed: bool = True) -> str:
     status = path.stat()
-    if status.st_size > _SMALL:
-        time = f" {status.st_mtime_ns}" if timed else ""
-        return f"{status.st_size}{time} {_samples(path, status.st_size)}"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    if status.st_size <= _SMALL:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    if status.st_size <= _WHOLE:
+        return _whole(path)
+    time = f" {status.st_mtime_ns}" if timed else ""
+    return f"{status.st_size}{time} {_samples(path, status.st_size)}"
+
+
+def _whole(path: Path) -> str:
+    from lm_audit.models.loading.identity.digests import file_digest, tensor_digests
+
+    if path.suffix == ".safetensors":  # As the fingerprint of a loaded model has it.
+        with suppress(HarnessError):
+            return _digest(tensor_digests(path))
+    return file_digest(path)
 
 
 def _samples(path: Path, size: int) -> str:
