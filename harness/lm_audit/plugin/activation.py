@@ -18,6 +18,7 @@ from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.naming import given
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.shared.reached import opened
 
 AWAKE = (
     "lm_audit.plugin.options.without_effect",
@@ -79,7 +80,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     """``pytest --pyargs lm_audit.evals``: the shipped suite brings the short names along, as far as they are free.
 
     The conftest of a package named by ``--pyargs`` is read too late to add options, so that this cannot be left to it.
+    What conftest files read counts for their cases.
     """
+    opened.watch()
     yield
     if early_config.known_args_namespace.pyargs and any(word.startswith("lm_audit.evals") for word in args):
         early_config.pluginmanager.import_plugin("lm_audit.plugin.short_options")
@@ -89,6 +92,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers; check the options at once where one is given, before anything heavy."""
     markers.register(config)
+    opened.watch()
     if config.pluginmanager.hasplugin("html"):  # It draws its table's head before anything is collected.
         _register(config, "lm_audit.report.in_pytest.html_table")
     if given(config) and not hasattr(config, "workerinput"):
@@ -142,6 +146,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.stash.get(_refused_key, False):
         return
     if runs_nothing(session.config) or not any(is_audit_case(item) for item in session.items):
+        opened.rest()
         return
     if session.config.getoption("setuponly", False):
         if hasattr(session.config, "workerinput"):

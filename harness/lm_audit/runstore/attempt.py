@@ -117,6 +117,10 @@ class AttemptWriter:
         """Record a remark for the reader of the report."""
         self._write("note", text=text)
 
+    def read(self, files: Mapping[str, str]) -> None:
+        """Record which files the eval's code read, by name, and digests of what they held."""
+        self._write("read", files=dict(files))
+
     def headline(self, metric: str) -> None:
         """Record which metric stands for the case in a summary."""
         self._write("headline", metric=metric)

@@ -54,6 +54,7 @@ class _Open:
     row_digests: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
+    read: dict[str, str] = field(default_factory=dict)
 
     @property
     def incomplete(self) -> bool:
@@ -85,6 +86,8 @@ class _Open:
             started=self.started,
             sources=dict(self.sources),
             code_version=self.head.get("code_version"),
+            session=self.session,
+            read=dict(self.read),
             incomplete=self.incomplete,
         )
 
@@ -226,6 +229,10 @@ def _note(found: _Open, record: Mapping[str, object]) -> None:
     found.notes.append(str(record["text"]))
 
 
+def _read(found: _Open, record: Mapping[str, Any]) -> None:
+    found.read.update({str(name): str(digest) for name, digest in record["files"].items()})
+
+
 def _headline(found: _Open, record: Mapping[str, object]) -> None:
     found.headline = str(record["metric"])
 
@@ -253,6 +260,7 @@ _TAKERS = {
     "control": _control,
     "parameter": _parameter,
     "note": _note,
+    "read": _read,
     "headline": _headline,
     "finding": _finding,
     "verdict": _verdict,

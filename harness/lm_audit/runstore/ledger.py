@@ -23,7 +23,7 @@ from lm_audit.shared.textfiles.appending import open_to_append
 
 Kind = Literal[
     "run_start", "plan", "case_start", "model", "metric", "rows", "figure", "artifact", "control", "parameter", "note",
-    "headline", "finding", "verdict", "judged", "case_end", "run_end",
+    "read", "headline", "finding", "verdict", "judged", "case_end", "run_end",
 ]  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
-from lm_audit.shared.code_version import code_version, versions
+from lm_audit.shared.code_version import code_version
+from lm_audit.shared.reached.package_versions import versions
 from lm_audit.shared.stated_options import joined
 from lm_audit.shared.textfiles import is_file, replacing
 from lm_audit.shared.textfiles.appending import open_to_append
@@ -27,7 +28,7 @@ from lm_audit.shared.textfiles.appending import open_to_append
 _MOMENT = "%Y-%m-%dT%H:%M:%S%z"
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
-"""Packages that run cases; those on which numbers hang are :data:`lm_audit.shared.code_version.PACKAGES`."""
+"""Packages that run cases; numbers hang on :data:`lm_audit.shared.reached.package_versions.PACKAGES`."""
 
 
 def start(

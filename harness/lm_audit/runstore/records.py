@@ -76,6 +76,11 @@ class Attempt:
     """How metrics follow from the rows, where their evidence said so."""
     code_version: str | None = None
     """What the code was that measured this (:mod:`lm_audit.shared.code_version`)."""
+    session: int = 0
+    """Which session of the run it belongs to, from 1; 0 where an older version did not count."""
+    read: Mapping[str, str] = field(default_factory=dict)
+    """Files that the eval's code was first seen to read in this attempt, by their path from the project's root (or
+    their own, outside of it), and a digest of what they held."""
     findings: tuple[Finding, ...] = ()
     """What is concluded; of a run as read, corrected for the number of findings of the audit on the model."""
     incomplete: bool = False

@@ -14,10 +14,10 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 from lm_audit.runstore.records import Run
 from lm_audit.runstore.run import read_run
-from lm_audit.shared import code_version
+from lm_audit.shared.reached import package_versions
 from lm_audit.shared.stated_options import differences
 
-PACKAGES = ("pytest-lm-audit", *code_version.PACKAGES)
+PACKAGES = ("pytest-lm-audit", *package_versions.PACKAGES)
 """Packages whose versions must be the same in all parts, since the numbers depend on them."""
 
 
@@ -110,7 +110,8 @@ def _foreign(one: Member, other: Member) -> str | None:
         *_differences("option --", ours.get("options"), theirs.get("options"), ("devices",)),
         *_differences("version of ", ours.get("versions"), theirs.get("versions"), PACKAGES),
         *_differences("", ours, theirs, ("git_commit", "schema_version", "code_version")),
-        *_differences("code that ran ", _code(one.run), _code(other.run)),
+        *_differences("code that ran ", code_by_file(one.run), code_by_file(other.run)),
+        *_differences("what was read of ", files_read(one.run), files_read(other.run)),
         *_differences("fingerprint of model ", _fingerprints(one.run), _fingerprints(other.run)),
     ]
     return found[0] if found else _other_selection(one.shards, other.shards)
@@ -127,13 +128,25 @@ def _differences(what: str, ours: Any, theirs: Any, names: Iterable[str] | None 
     ]
 
 
-def _code(run: Run) -> Mapping[str, str]:
+def code_by_file(run: Run) -> Mapping[str, str]:
     """The code versions of the eval files by their paths; of a file that ran with several, all of them."""
     found: dict[str, set[str]] = {}
     for case in run.cases:
         if case.last.code_version:
             found.setdefault(case.case_id.partition("::")[0], set()).add(case.last.code_version)
     return {name: ", ".join(sorted(codes)) for name, codes in found.items()}
+
+
+def files_read(run: Run) -> Mapping[str, str]:
+    """Digests of the files that the cases' own code read, as they were in the sessions whose measurements stand."""
+    stand = {(case.case_id.partition("::")[0], case.last.session) for case in run.cases}
+    found: dict[str, set[str]] = {}
+    for case in run.cases:
+        for attempt in (case.last, *case.earlier):
+            if (case.case_id.partition("::")[0], attempt.session) in stand:
+                for name, digest in attempt.read.items():
+                    found.setdefault(name, set()).add(digest[:16])
+    return {name: ", ".join(sorted(digests)) for name, digests in found.items()}
 
 
 def _fingerprints(run: Run) -> Mapping[str, str]:

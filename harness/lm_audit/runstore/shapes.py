@@ -136,6 +136,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     },
     "parameter": {"name": _text},
     "note": {"text": _text},
+    "read": {"files": lambda value: _mapping(value) and all(map(_text, value.values()))},
     "headline": {"metric": _text},
     "finding": {"finding": _finding},
     "verdict": _VERDICT,

@@ -7,49 +7,55 @@ nothing about changes that are not committed, and a cache outlives it.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
-import platform
-import sys
-import sysconfig
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import lm_audit
+from lm_audit.shared.reached import package_versions
+from lm_audit.shared.reached import sources as reached
+from lm_audit.shared.reached.package_versions import versions, versions_of_modules
 
-PACKAGES = (
-    "torch", "transformers", "tokenizers", "safetensors", "sentencepiece", "gguf", "peft", "trl", "accelerate",
-    "datasets", "numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "pyarrow", "huggingface-hub", "opacus",
-    "jinja2", "nltk", "rouge-score", "tiktoken", "protobuf", "regex", "mistral-common", "triton", "kernels",
-    "flash-attn", "flash-linear-attention", "causal-conv1d", "mamba-ssm", "bitsandbytes", "compressed-tensors",
-    "gptqmodel", "autoawq", "optimum", "torchao",
-)  # fmt: skip
-"""Packages on which a number can hang."""
-
-_TOLD_OTHERWISE = {"lm_audit", "sklearn", *(name.replace("-", "_") for name in PACKAGES)}
-"""Modules that are not followed where they lie on the path: this package is hashed whole, of others the version is."""
-
-_INSTALLED = {"site-packages", "dist-packages"}
 _SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules"}
 
 
 @cache
-def code_version(eval_file: str | Path | None = None, root: str | Path | None = None) -> str:
+def code_version(
+    eval_file: str | Path | None = None, root: str | Path | None = None, plugins: tuple[Path, ...] = ()
+) -> str:
     """A hash (16 hex digits) of the package and the versions beneath it, and of what an eval file reaches in its
-    project.
+    project: sources, and the versions of what else they import.
 
-    ``root`` is the project's root, where the search for conftest files and imported modules ends. Computed once a
-    process, since that is the code that the process runs; :func:`forget` looks anew.
+    ``root`` is the project's root, where the search for conftest files and imported modules ends; ``plugins`` are the
+    files of those that the call of pytest names. Computed once a process, since that is the code that the process runs;
+    :func:`forget` looks anew.
     """
-    lines = [package_digest(), *(f"{name} {number}" for name, number in sorted(versions().items()))]
+    lines = [package_digest(), *_told(versions())]
     if eval_file is not None:
         path = Path(eval_file).resolve()
         top = Path(root).resolve() if root is not None else path.parent
-        lines += [f"{name} {_file_digest(file)}" for name, file in _named(reachable(path, top), top)]
+        files = sources(path, top, plugins)
+        lines += [f"{name} {_file_digest(file)}" for name, file in _named(files, top)]
+        lines += _told(versions_of_modules(reached.installed_packages(files, path, top)))
     return _digest(lines)
+
+
+@cache
+def sources(eval_file: Path, root: Path, plugins: tuple[Path, ...] = ()) -> frozenset[Path]:
+    """:func:`~lm_audit.shared.reached.sources.reachable`, looked for once a process."""
+    return frozenset(reached.reachable(eval_file, root, plugins=plugins))
+
+
+@cache
+def made_by(*parts: str, packages: tuple[str, ...] | None = None) -> str:
+    """A hash (16 hex digits) of parts of this package and of the versions beneath (those of ``packages``, or all).
+
+    What is kept on disk for later processes has it in its name, so that no cache outlives the code that filled it.
+    """
+    found = versions()
+    return _digest([package_digest(*parts), *_told({one: found[one] for one in packages or found if one in found})])
 
 
 @cache
@@ -63,140 +69,16 @@ def package_digest(*parts: str) -> str:
     return _digest(sorted(found))
 
 
-@cache
-def versions() -> dict[str, str]:
-    """The installed versions of :data:`PACKAGES` and of Python."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def forget() -> None:
     """Look at the files anew: they may have changed since an earlier session of this process."""
-    for remembered in (code_version, package_digest, versions, _file_digest):
+    for remembered in (code_version, sources, made_by, package_digest, _file_digest):
         remembered.cache_clear()
+    package_versions.forget()
+    reached.forget()
 
 
-def reachable(eval_file: Path, root: Path, known: Container[Path] = ()) -> set[Path]:
-    """The files of a project that a run of ``eval_file`` can read as code: itself, conftest files from its folder up to
-    ``root``, and whatever these import from the project, at any depth and also inside functions, or name as plugins
-    (``pytest_plugins``) or for ``import_module``.
-
-    Files that are ``known`` are neither looked into nor returned.
-    """
-    found: set[Path] = set()
-    waiting = [eval_file, *_conftests(eval_file.parent, root)]
-    while waiting:
-        path = waiting.pop()
-        if path in found or path in known or not path.is_file():
-            continue
-        found.add(path)
-        if path.is_relative_to(root):
-            waiting.append(path.with_name("__init__.py"))
-        waiting += _imported(path, _homes(path, eval_file, root))
-    return found
-
-
-def _conftests(folder: Path, root: Path) -> Iterator[Path]:
-    for parent in (folder, *folder.parents):
-        yield parent / "conftest.py"
-        if parent == root:
-            return
-
-
-def _homes(path: Path, eval_file: Path, root: Path) -> list[Path]:
-    """The folders in which absolute imports are looked for, as pytest and Python do: the root, the files' own, and of
-    their packages those in which they lie (an audit that another distribution installed lies outside of the root).
-    """
-    return list(dict.fromkeys([path.parent, eval_file.parent, _package_home(path), _package_home(eval_file), root]))
-
-
-def _package_home(path: Path) -> Path:
-    """The folder that holds the outermost package of a file."""
-    home = path.parent
-    while (home / "__init__.py").is_file() and home != home.parent:
-        home = home.parent
-    return home
-
-
-def _imported(path: Path, homes: Iterable[Path]) -> list[Path]:
-    if path.suffix != ".py":
-        return []
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, OSError):  # It cannot be imported either.
-        return []
-    found: list[Path] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [file for name in node.names for file in _absolute(name.name, homes)]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{name.name}" if node.module else name.name for name in node.names]
-            if 0 < node.level <= len(path.parents):
-                found += [file for name in names for file in _module_files(path.parents[node.level - 1], name)]
-            else:
-                found += [file for name in names for file in _absolute(name, homes)]
-    found += [file for name in _named_modules(tree) for file in _absolute(name, homes)]
-    return found
-
-
-def _absolute(name: str, homes: Iterable[Path]) -> list[Path]:
-    """The files that importing ``name`` reads: in ``homes``, and where none of these has it, in the folders that
-    somebody put on the path (``pythonpath`` in pytest's file, ``PYTHONPATH``, an editable install).
-
-    Only then: pytest puts the folders of other eval files there too, and which ones hangs on what was selected.
-    """
-    found = [file for home in homes for file in _module_files(home, name)]
-    if found or name.partition(".")[0] in _TOLD_OTHERWISE:
-        return found
-    return next((files for home in _given_homes(tuple(sys.path)) if (files := [*_module_files(home, name)])), [])
-
-
-@cache
-def _given_homes(places: tuple[str, ...]) -> tuple[Path, ...]:
-    """The folders of ``places`` whose sources no version tells apart: not Python's library, no installed packages."""
-    library = {Path(path).resolve() for name, path in sysconfig.get_paths().items() if name.endswith("lib")}
-    folders = dict.fromkeys(Path(place).resolve() for place in places if place)
-    return tuple(
-        folder
-        for folder in folders
-        if folder.is_dir()
-        and _INSTALLED.isdisjoint(folder.parts)
-        and not any(folder.is_relative_to(one) for one in library)
-    )
-
-
-def _named_modules(tree: ast.AST) -> Iterator[str]:
-    """Modules that a file names as text: its ``pytest_plugins``, and what ``import_module`` and the like are given."""
-    for node in ast.walk(tree):
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(target, ast.Name) and target.id == "pytest_plugins" for target in targets):
-                parts = [node.value]
-        elif isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
-            if called in ("import_module", "importorskip", "__import__"):
-                parts = node.args[:1]
-        for part in parts:
-            texts = [one.value for one in ast.walk(part) if isinstance(one, ast.Constant)]
-            yield from (text for text in texts if isinstance(text, str) and text.replace(".", "").isidentifier())
-
-
-def _module_files(home: Path, name: str) -> Iterator[Path]:
-    """The files that importing ``name`` reads below ``home``: packages on the way, and the module."""
-    place = home
-    for part in name.split("."):
-        place = place / part
-        if not _SKIPPED.isdisjoint(place.parts[len(home.parts) :]):
-            return
-        for file in (place.with_name(f"{part}.py"), place / "__init__.py"):
-            if file.is_file():
-                yield file.resolve()
+def _told(numbers: Mapping[str, str]) -> list[str]:
+    return [f"{name} {number}" for name, number in sorted(numbers.items())]
 
 
 def _named(files: Iterable[Path], root: Path) -> list[tuple[str, Path]]:

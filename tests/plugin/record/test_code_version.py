@@ -15,7 +15,8 @@ from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.plugin.record.fingerprints import _paths
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.same_run import check_kin, member
-from lm_audit.shared.code_version import code_version, forget, package_digest, reachable
+from lm_audit.shared.code_version import code_version, forget, package_digest
+from lm_audit.shared.reached.sources import reachable
 from tests.plugin.toy_audit import audit_project, last_run, runs
 from tests.plugin.toy_run import REPOSITORY, environment, run_pytest
 from tests.runstore.sample_ledger import begin, new_run
@@ -229,6 +230,49 @@ def test_code_on_the_path_counts_wherever_it_lies(
     (beside / "outside" / "part.py").write_text("VALUE = 0.7\n")
     forget()
     assert code_version(str(eval_file), str(tmp_path)) != before
+
+
+def test_packages_that_an_eval_imports_count_by_their_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name of the module, or of the distribution that brings it; Python's own and pytest's do not count."""
+    site = tmp_path / "lib" / "site-packages"
+    eval_file = tmp_path / "evals" / "test_x.py"
+    eval_file.parent.mkdir()
+    eval_file.write_text("import json, pytest, made_up.part\nfrom other_name import x\nimport nowhere\n")
+    monkeypatch.syspath_prepend(site)
+
+    def install(name: str, module: str, number: str) -> str:
+        stem = name.replace("-", "_")
+        for old in site.glob(f"{stem}-*"):
+            shutil.rmtree(old)
+        folder = site / f"{stem}-{number}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
+        (folder / "top_level.txt").write_text(f"{module}\n")
+        forget()
+        return code_version(str(eval_file), str(tmp_path))
+
+    seen = [
+        install("made-up", "made_up", "1"), install("made-up", "made_up", "2"),
+        install("Other-Distribution", "other_name", "1"), install("Other-Distribution", "other_name", "2"),
+    ]  # fmt: skip
+    assert len(set(seen)) == 4
+    assert install("unrelated", "unrelated", "1") == install("unrelated", "unrelated", "2") == seen[-1]
+
+
+def test_plugins_that_the_call_names_are_code(tmp_path: Path) -> None:
+    eval_file, plugin, helper = (tmp_path / name for name in ("evals/test_x.py", "plugged.py", "helping.py"))
+    eval_file.parent.mkdir()
+    for path, text in ((eval_file, ""), (plugin, "import helping\n"), (helper, "X = 1\n")):
+        path.write_text(text)
+
+    def version() -> tuple[str, str]:
+        forget()
+        return code_version(str(eval_file), str(tmp_path)), code_version(str(eval_file), str(tmp_path), (plugin,))
+
+    before = version()
+    helper.write_text("X = 2\n")
+    after = version()
+    assert before[0] == after[0] and len({*before, *after}) == 3
 
 
 def test_what_else_pytest_put_on_the_path_does_not_change_the_code(

@@ -100,6 +100,34 @@ def test_versions_that_differ_are_told_in_one_line_and_else_that_the_code_does()
     )
 
 
+def measured(file: str, code: str, session: int = 1, **read: str) -> CaseRecord:
+    """A case of an eval file with the code that ran it and what it read."""
+    attempt = Attempt(1, "passed", "main", 1.0, code_version=code, session=session, read=read)
+    return CaseRecord(f"{file}::t[a@cpu-{code}{session}]", "x", "a", "cpu", None, attempt)
+
+
+@pytest.mark.parametrize(("many", "words"), [(1, "t0.py"), (5, "t0.py, t1.py, t2.py, t3.py, t4.py"), (6, None)])
+def test_eval_files_whose_own_code_is_another_are_named(many: int, words: str | None) -> None:
+    a = run("one", *(measured(f"t{at}.py", "first") for at in range(many)), measured("same.py", "one"))
+    b = run("two", *(measured(f"t{at}.py", "second") for at in range(many)), measured("same.py", "one"))
+    named = words or "t0.py, t1.py, t2.py, t3.py, t4.py, 1 more"
+    assert told(a, b) == [f"the code that ran is another one in B: {named}"] and told(a, a) == []
+    # Where the package is another one, so is all code that rests on it.
+    packages = [replace(one, metadata={"code_version": text}) for one, text in ((a, "old"), (b, "new"))]
+    assert told(*packages) == ["the audits' code is another one in B: old and new"]
+
+
+def test_files_that_cases_read_and_that_held_something_else_are_named() -> None:
+    a, b = run("one", measured("t.py", "c", v="1", w="2", gone="3")), run("two", measured("t.py", "c", v="1", w="4"))
+    assert told(a, b) == told(b, a) == ["files that cases read held something else in B: w"]
+    # What an earlier session of the run read counts where one of its measurements stands, and else no more.
+    last = measured("t.py", "c", 2, w="2")
+    rest = measured("t.py", "c", 1, w="4")
+    assert told(run("one", last), run("two", rest, last)) == ["files that cases read held something else in B: w"]
+    again = replace(last, earlier=(rest.last,))
+    assert told(run("one", last), run("two", again)) == []
+
+
 def test_another_model_beside_cases_in_common_is_named_once() -> None:
     shared = case("t::s[c@cpu]", "c")
     before = run("one", shared, case("t::q[a@cpu-of [a@cpu]", "a"))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from lm_audit.shared import code_version
+from lm_audit.shared.reached.package_versions import versions
 
 Message = tuple[Any, ...]
 
@@ -54,7 +54,7 @@ class Order:
 
 def compared_versions() -> dict[str, str]:
     """Versions that must be the same on the controller and on a node: those beneath the numbers, and Ray's own."""
-    found = code_version.versions()
+    found = versions()
     with suppress(PackageNotFoundError):
         found = found | {"ray": version("ray")}
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.evidence_fixture import Recorder
-from lm_audit.plugin.record.fingerprints import case_fingerprint
+from lm_audit.plugin.record.fingerprints import case_fingerprint, item_code
+from lm_audit.plugin.record.opened_files import newly_read
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.beside import CUT_SHORT
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
 from lm_audit.shared.answers import answers_in
-from lm_audit.shared.code_version import code_version
 from lm_audit.shared.visible import shown
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _begin(item: pytest.Item, session: AuditSession) -> None:
         device=selection.device,
         control=control_role(item, selection.control),
         fingerprint=fingerprint,
-        code_version=code_version(str(item.path), str(item.config.rootpath)),
+        code_version=item_code(item),
         markers=sorted({mark.name for mark in item.iter_markers()}),
         params=describe(selection),
         **({"toy": True} if on_toy(selection) else {}),
@@ -167,9 +167,17 @@ def pytest_runtest_makereport(
         running.answers.close()
         if running.kept is not None and running.outcome != "error" and running.cause not in AGAIN:
             running.kept.unlink(missing_ok=True)
+        _tell_read(item, running)
         _end(running, report)
         del item.stash[_RUNNING]
     return report
+
+
+def _tell_read(item: pytest.Item, running: Running) -> None:
+    """Record what the case's own code has read; a disk that refuses is told by the end of the attempt."""
+    with suppress(StoreError):
+        if files := newly_read(item, audit_session(item.config)):
+            running.writer.read(files)
 
 
 def _end(running: Running, report: pytest.TestReport) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +23,9 @@ from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import Selection, selection_of
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.options_record import named_contents
-from lm_audit.shared.code_version import code_version
+from lm_audit.shared.code_version import code_version, sources
 from lm_audit.shared.code_version import forget as forget_code
+from lm_audit.shared.reached.opened import is_outside
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -48,10 +50,28 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "data": {name: [where, file_state(where)] for name, where in options.data.items()},
         "options": _plain(options.audit),
         "named": named_contents(options),
-        "code": code_version(str(item.path), str(item.config.rootpath)),
+        "code": item_code(item),
         "fixtures": [folder_state(folder) for folder in _fixtures(item, audit)] if audit else None,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def item_code(item: pytest.Item) -> str:
+    """The :func:`code_version` of a case: its eval file's, with the plugins that this call of pytest names."""
+    return code_version(str(item.path), str(item.config.rootpath), named_plugins(item.config))
+
+
+def item_sources(item: pytest.Item) -> frozenset[Path]:
+    """The sources that a case's code version hashes beside the package."""
+    return sources(item.path.resolve(), item.config.rootpath.resolve(), named_plugins(item.config))
+
+
+def named_plugins(config: pytest.Config) -> tuple[Path, ...]:
+    """The files of plugins that ``-p`` or ``PYTEST_PLUGINS`` names; of installed ones the version tells, if any."""
+    names = [*(config.option.plugins or ()), *os.environ.get("PYTEST_PLUGINS", "").split(",")]
+    modules = (sys.modules.get(name.strip()) for name in dict.fromkeys(names))
+    files = [Path(module.__file__).resolve() for module in modules if module is not None and module.__file__]
+    return tuple(path for path in files if not is_outside(path))
 
 
 def _fixtures(item: pytest.Item, audit: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from lm_audit.plugin.record.attempts import AGAIN, properties
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
+from lm_audit.plugin.record.opened_files import changed_since
 from lm_audit.plugin.record.options_record import options_record
 from lm_audit.runstore.beside import damaged_of
 from lm_audit.runstore.normalise import plain
@@ -36,6 +38,7 @@ class Earlier:
     """What an earlier session of the run left: its cases by id, and how often each was tried."""
 
     run: Run
+    root: Path = Path()
     cases: Mapping[str, CaseRecord] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +48,11 @@ class Earlier:
     def attempts(self) -> dict[str, int]:
         """The number of attempts of every case."""
         return {case_id: case.last.number for case_id, case in self.cases.items()}
+
+    @cached_property
+    def stale(self) -> frozenset[tuple[str, int]]:
+        """The eval files, with the session, whose cases read files that are others now."""
+        return changed_since(self.run, self.root)
 
     @property
     def audits(self) -> frozenset[str | None]:
@@ -167,6 +175,8 @@ def stands(item: pytest.Item, session: AuditSession) -> CaseRecord | None:
     if record is None or record.outcome not in _ENDED or record.last.cause in AGAIN:
         return None
     if record.fingerprint is None or record.last.incomplete or not _files_whole(record, session.folder.path):
+        return None
+    if (item.nodeid.partition("::")[0], record.last.session) in session.earlier.stale:
         return None
     return record if record.fingerprint == case_fingerprint(item, session.options) else None
 

@@ -115,7 +115,7 @@ def _refuse_emptied(config: pytest.Config, reports: Path) -> None:
 
 def _earlier(config: pytest.Config, reports: Path) -> Earlier | None:
     named = config.getoption("lm_audit_resume")
-    return Earlier(read_run(find_run(named, reports))) if named else None
+    return Earlier(read_run(find_run(named, reports)), config.rootpath) if named else None
 
 
 def _named(config: pytest.Config, option: str) -> list[str]:
@@ -175,7 +175,7 @@ def worker_session(config: pytest.Config) -> AuditSession:
     workerinput: dict[str, Any] = getattr(config, "workerinput")  # noqa: B009
     given = workerinput["lm_audit"]
     folder = RunFolder(Path(given["folder"]))
-    earlier = Earlier(read_run(folder.path)) if given["resumed"] and not given["remote"] else None
+    earlier = Earlier(read_run(folder.path), config.rootpath) if given["resumed"] and not given["remote"] else None
     if earlier is not None:  # A worker has the caller's arguments, not what its controller inherited.
         inherited(config, earlier.options)
     session = AuditSession(

@@ -9,6 +9,7 @@ from typing import Any
 from lm_audit.report.comparison.direction import contradictory
 from lm_audit.report.comparison.metric_change import MetricChange
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.runstore.same_run import code_by_file, files_read
 
 TELLING = ("size", "limit", "seed", "chat", "chat_args", "thinking_tokens", "dtype", "data", "audit")
 """Options on which numbers depend beside the model."""
@@ -34,6 +35,7 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
     for name in TELLING:
         yield from _differ(name, first.get(name), second.get(name))
     yield from _other_code(a.metadata, b.metadata)
+    yield from _other_files(a, b)
 
 
 def _other_code(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
@@ -46,6 +48,24 @@ def _other_code(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
         yield f"the runs were made with other versions: {', '.join(told + more)}"
     elif None not in (codes := (a.get("code_version"), b.get("code_version"))) and codes[0] != codes[1]:
         yield f"the audits' code is another one in B: {codes[0]} and {codes[1]}"
+
+
+def _other_files(a: Run, b: Run) -> Iterator[str]:
+    """Eval files with other code of their own, where the package's is the same; files that both read as others."""
+    first, second = code_by_file(a), code_by_file(b)
+    same = a.metadata.get("code_version") == b.metadata.get("code_version")
+    apart = [name for name in first if same and name in second and first[name] != second[name]]
+    if apart:
+        yield f"the code that ran is another one in B: {_some(apart)}"
+    first, second = files_read(a), files_read(b)
+    apart = [name for name in first if name in second and first[name] != second[name]]
+    if apart:
+        yield f"files that cases read held something else in B: {_some(apart)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return ", ".join([*names[:SHOWN], *more])
 
 
 def _lost_controls(cases_a: Mapping[str, CaseRecord], cases_b: Mapping[str, CaseRecord]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret, what_secret
-from lm_audit.shared.code_version import reachable
+from lm_audit.shared.reached.sources import reachable
 
 _SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules", "reports"}
 _CODE = (".py", ".pyc")
