@@ -13,7 +13,7 @@ import pytest
 from lm_audit.errors import StoreError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
-from lm_audit.runstore.layout import attempt_key, check_writable, find_run, is_run_id, new_run_id
+from lm_audit.runstore.layout import RunFolder, attempt_key, check_writable, find_run, is_run_id, new_run_id
 from lm_audit.runstore.ledger import Ledger, LineFile
 from lm_audit.runstore.reader import planned_ids
 from lm_audit.runstore.records import Verdict
@@ -280,6 +280,7 @@ def test_a_planned_control_that_never_ran_voids_every_model_if_it_is_pinned(tmp_
     assert void_reason(unpinned, "bias", "smollm2") is None
 
 
+OTHER = CASE.replace("-a]", "-b]")
 FAILED, HELD = Control("positive", False, "a gap", "none"), Control("positive", True, "a gap", "a gap of 3")
 
 
@@ -296,6 +297,47 @@ def test_a_failed_control_stays_failed_whatever_comes_after_it(
     run = read_run(folder.path)
     assert run.cases[0].last.control == FAILED
     assert "expected a gap, observed none" in (void_reason(run, "bias", "tiny") or "")
+
+
+def shown(folder: RunFolder, session: int, control: Control, writer: str = "main", number: int = 1) -> None:
+    """A control's case in a session of the run, by a process of its own."""
+    ledger = Ledger(folder.ledger, writer, session=session)
+    attempt = begin(folder, ledger, number=number, control="positive", code_version=f"code {session}")
+    attempt.control(control)
+    attempt.end("passed" if control.passed else "failed", 1.0)
+
+
+def number(folder: RunFolder, session: int, case_id: str = OTHER) -> None:
+    """A case that measures in a session of the run."""
+    attempt = begin(folder, Ledger(folder.ledger, f"gw{session}", session=session), case_id, number=session)
+    attempt.metric("bias.gap", Estimate(0.5, n=9))
+    attempt.end("passed", 1.0)
+
+
+@pytest.mark.parametrize("writers", [("main", "main"), ("gw0", "gw1"), ("gw1", "gw0")])
+def test_a_control_that_failed_is_not_mended_by_running_it_again(tmp_path: Path, writers: tuple[str, str]) -> None:
+    """By a plugin that repeats what fails, in one process or, where a worker was taken for dead, in two."""
+    folder = new_run(tmp_path)
+    number(folder, 1)
+    for at, (writer, control) in enumerate(zip(writers, (FAILED, HELD), strict=True), start=1):
+        shown(folder, 1, control, writer, at)
+    run = read_run(folder.path)
+    assert run.cases[-1].last.control == FAILED and void_reason(run, "bias", "tiny")
+
+
+def test_numbers_of_a_session_whose_control_failed_stay_void(tmp_path: Path) -> None:
+    """The control alone ran again, with other code; the audit is sound when its cases have run again as well."""
+    folder = new_run(tmp_path)
+    number(folder, 1)
+    shown(folder, 1, FAILED)
+    shown(folder, 2, HELD, "again", 2)
+    run = read_run(folder.path)
+    assert "failed with 1 case that has not run again since" in str(void_reason(run, "bias", "tiny"))
+    assert void_reason(run, "bias", "smollm2") is None and void_reason(run, "leakage", "tiny") is None
+    number(folder, 2)
+    assert void_reason(read_run(folder.path), "bias", "tiny") is None
+    number(folder, 3, OTHER.replace("-b]", "-c]"))
+    assert void_reason(read_run(folder.path), "bias", "tiny") is None
 
 
 def test_evidence_keeps_a_failed_control_too() -> None:

@@ -277,7 +277,18 @@ def _cases(attempts: Iterable[_Open]) -> Iterable[CaseRecord]:
         yield _case(case_id, found)
 
 
+def _keep_failed(found: list[_Open]) -> None:
+    """A control that failed stays failed where the same session ran it again (a plugin that repeats what fails)."""
+    last = found[-1]
+    for attempt in found[:-1] if last.session else ():
+        if attempt.session == last.session and attempt.control is not None and not attempt.control.passed:
+            last.control = attempt.control
+            last.findings.update({key: one for key, one in attempt.findings.items() if one.held is False})
+            return
+
+
 def _case(case_id: str, found: list[_Open]) -> CaseRecord:
+    _keep_failed(found)
     numbered: list[Attempt] = []
     for attempt in found:  # Of an attempt of which nothing can be read a later one's own number tells.
         numbered.append(attempt.attempt(max(attempt.number, numbered[-1].number + 1 if numbered else 1)))

@@ -22,12 +22,14 @@ def void_audits(run: Run) -> tuple[VoidAudit, ...]:
 
     A control that was skipped, or not selected, voids nothing: it says no more than that nobody looked. Two models
     under one name (another node's weights, a folder that changed while the run was killed) void what was measured on
-    either.
+    either. What was measured in a session in which the control failed stays void though a later session (with other
+    code) ran the control alone and it passed.
     """
     records = {case.case_id: case for case in run.cases}
     plan = {case.case_id: case for case in run.plan}
     found = [_of_record(case, plan.get(case.case_id)) for case in run.cases]
     found += [_of_plan(case) for case in run.plan if case.case_id not in records]
+    found += [_of_earlier(case, plan.get(case.case_id), run) for case in run.cases]
     found += _two_under_one_name(run)
     return tuple(entry for entry in found if entry is not None)
 
@@ -54,6 +56,28 @@ def _of_record(case: CaseRecord, planned: PlannedCase | None) -> VoidAudit | Non
         reason = f"{role} control {word}" + (f": {attempt.message}" if attempt.message else "")
     pinned = planned is not None and planned.pinned
     return VoidAudit(case.audit, None if pinned else case.model, case.case_id, reason)
+
+
+def _of_earlier(case: CaseRecord, planned: PlannedCase | None, run: Run) -> VoidAudit | None:
+    """A control that failed in an earlier session, of which numbers still stand."""
+    failed = {one.session: one.control for one in case.earlier if one.control is not None and not one.control.passed}
+    model = None if planned is not None and planned.pinned else case.model
+    left = [
+        other
+        for other in run.cases
+        if other.audit == case.audit and not other.is_control and other.last.metrics
+        and (model is None or other.model == model)
+        and other.last.session in failed and 0 < other.last.session < case.last.session
+    ]  # fmt: skip
+    if case.audit is None or not left:
+        return None
+    control = failed[left[0].last.session]
+    cases = "1 case that has" if len(left) == 1 else f"{len(left)} cases that have"
+    reason = (
+        f"{control.role} control failed with {cases} not run again since: expected {control.expected}, "
+        f"observed {control.observed}"
+    )
+    return VoidAudit(case.audit, model, case.case_id, reason)
 
 
 def _of_plan(case: PlannedCase) -> VoidAudit | None:
