@@ -55,7 +55,7 @@ def test_a_second_load_tries_nothing_and_answers_the_same(llama_folder: Path, tr
         lambda model, patch: setattr(model.module.config, "max_position_embeddings", 63),
         lambda model, patch: setattr(model, "_fingerprint", "of another model"),
         lambda model, patch: patch.setattr(torch, "__version__", "another"),
-        lambda model, patch: patch.setattr(proofs, "_own_code", lambda: "another"),
+        lambda model, patch: patch.setattr(proofs, "made_by", lambda *parts: "another"),
         lambda model, patch: patch.setattr(proofs, "_cpu", lambda: "another"),
     ],
     ids=["dtype", "settings", "model", "library", "code", "device"],

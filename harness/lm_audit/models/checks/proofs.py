@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +16,7 @@ import torch
 from lm_audit.models.compat import attention_of
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.placement import places
+from lm_audit.shared.code_version import made_by
 from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles import replacing
 
@@ -58,16 +58,13 @@ class Proofs:
 
 
 def _key(model: LanguageModel, fingerprint: str) -> str:
-    import transformers
-
     device = model.device
     named = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} {_cpu()}"
     attention = attention_of(model.module)
     facts = [
         fingerprint,
         torch.__version__,
-        transformers.__version__,
-        _own_code(),
+        made_by("models"),
         device.type,
         named,
         str(model.dtype),
@@ -87,12 +84,3 @@ def _settings(config: object) -> str:
 
 def _cpu() -> str:
     return str(torch.backends.cpu.get_cpu_capability())
-
-
-def _own_code() -> str:
-    """A hash of the modules that a trial runs through, and of the trials."""
-    digest = hashlib.sha256()
-    models = Path(__file__).parents[1]
-    for path in sorted(models.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

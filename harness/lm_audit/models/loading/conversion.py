@@ -14,11 +14,19 @@ from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.safetensors_file import FLOATS
 from lm_audit.models.loading.devices import SAFETENSORS_NAMES, torch_dtype
 from lm_audit.models.loading.identity.digests import weights_digest
+from lm_audit.shared.code_version import made_by
 
 if TYPE_CHECKING:
     import torch
 
 _SHARD_BYTES = 1 << 30
+
+_MAKERS = (
+    "models/loading/conversion.py", "models/loading/devices.py", "models/files/checkpoint.py",
+    "models/files/safetensors_file.py",
+)  # fmt: skip
+_PACKAGES = ("torch", "safetensors")
+"""The code and the packages that decide what a converted folder holds; any more would convert large models anew."""
 
 
 def folder_in_dtype(checkpoint: Checkpoint, dtype: str) -> Path:
@@ -31,7 +39,8 @@ def folder_in_dtype(checkpoint: Checkpoint, dtype: str) -> Path:
     stored = {entry.dtype for entry in checkpoint.entries if entry.dtype in FLOATS}
     if checkpoint.quantised or stored <= {wanted}:
         return checkpoint.folder
-    folder = cache_dir() / "converted" / f"{_content(checkpoint)[:24]}-{dtype}"
+    name = f"{_content(checkpoint)[:24]}-{dtype}-{made_by(*_MAKERS, packages=_PACKAGES)[:8]}"
+    folder = cache_dir() / "converted" / name
     return build_once(folder, lambda scratch: _convert(checkpoint, dtype, scratch))
 
 

@@ -25,6 +25,7 @@ from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_
 from lm_audit.models.text.text_ids import prompt_ids
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import decoy_text, seeded_text
+from lm_audit.shared.code_version import made_by
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -57,7 +58,7 @@ class TinySettings:
     version: int = field(default=_VERSION)
 
     def key(self, seed: int) -> str:
-        """What the cached folder is called: a hash of every setting and the seed."""
+        """What the cached folder is called by, beside the code that makes it: a hash of every setting and the seed."""
         content = json.dumps(asdict(self) | {"seed": seed}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -67,7 +68,8 @@ def tiny_folder(seed: int = 0, settings: TinySettings | None = None) -> Path:
     chosen = settings or TinySettings()
     if seed == 0 and chosen == TinySettings():
         return EMBEDDED
-    return build_once(cache_dir() / "tiny" / chosen.key(seed), lambda folder: _build_folder(seed, chosen, folder))
+    name = f"{chosen.key(seed)}-{made_by('models')[:8]}"
+    return build_once(cache_dir() / "tiny" / name, lambda folder: _build_folder(seed, chosen, folder))
 
 
 def build_tiny(seed: int, settings: TinySettings) -> tuple[Any, Any]:

@@ -14,6 +14,9 @@ from typing import Any, Literal
 from lm_audit.errors import UsageError
 from lm_audit.models.toy.tiny import TinySettings
 
+_READERS = ("audits/given_rows.py", "audits/hub_rows.py", "audits/hub_network.py", "shared")
+"""What decides, beside models and this audit, on which texts the stages are trained."""
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -125,9 +128,9 @@ class StagesConfig:
         if self.output is not None:
             return self.output
         from lm_audit.models.files.disk_cache import cache_dir
-        from lm_audit.shared.code_version import package_digest
+        from lm_audit.shared.code_version import made_by
 
-        made_of = [package_digest("models", "audits/privacy"), *self.inputs().values()]
+        made_of = [made_by("models", "audits/privacy", *_READERS), *self.inputs().values()]
         return cache_dir() / "privacy" / f"{self.sha256[:16]}-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]}"
 
     @property

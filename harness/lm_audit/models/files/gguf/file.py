@@ -18,12 +18,14 @@ from lm_audit.models.files.gguf.settings import ROPE_TENSORS, check_header, comp
 from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.models.loading.identity.digests import file_digest
+from lm_audit.shared.code_version import made_by
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_CONVERSION = 6
-"""Raise when a conversion gives other files than before."""
+_MAKERS = ("models/files", "models/text", "models/checks", "models/compat.py", "models/context.py")
+_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "sentencepiece", "protobuf", "gguf", "numpy")
+"""The code and the packages that decide what a conversion gives."""
 
 _BYTE_LEVEL = "gpt2"
 """``tokenizer.ggml.model`` of byte-level BPE, the only kind that is split by ``tokenizer.ggml.pre``."""
@@ -41,7 +43,8 @@ def check_gguf(path: Path) -> None:
 def converted_folder(path: Path) -> Path:
     """The model folder made from ``path``: config, float32 safetensors and tokenizer; made once per content."""
     check_gguf(path)
-    folder = cache_dir() / "gguf" / f"{path.stem[:40]}-{file_digest(path)[:16]}-v{_CONVERSION}"
+    name = f"{path.stem[:40]}-{file_digest(path)[:16]}-{made_by(*_MAKERS, packages=_PACKAGES)[:8]}"
+    folder = cache_dir() / "gguf" / name
     return build_once(folder, lambda scratch: _convert(path, scratch))
 
 

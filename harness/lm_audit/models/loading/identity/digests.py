@@ -13,6 +13,7 @@ import numpy as np
 
 from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
+from lm_audit.shared.code_version import made_by
 from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles import replacing
 
@@ -137,7 +138,8 @@ def _stamp(state: os.stat_result) -> str:
 
 def _remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:
     real = path.resolve()
-    key = hashlib.sha256(f"{kind} {real} {_stamp(real.stat())}".encode()).hexdigest()[:32]
+    made = made_by("models/loading/identity/digests.py", "models/files/safetensors_file.py", packages=("numpy",))
+    key = hashlib.sha256(f"{kind} {real} {_stamp(real.stat())} {made}".encode()).hexdigest()[:32]
     record = cache_dir() / "digests" / key
     try:  # By its checksum: a torn record must neither end a load nor pass for what the weights are.
         answer = json.loads(unsealed(record.read_bytes(), required=True))["answer"]
