@@ -156,7 +156,7 @@ def ungrouped(*groups: list[float], name: str = "") -> Rows:
 
 def near(p: float, wanted: float, draws: int = 10_000) -> bool:
     """Within four standard errors of what ``draws`` random ones tell of a p-value."""
-    return abs(p - wanted) <= 4 * (wanted * (1 - wanted) / draws) ** 0.5 + 1 / draws
+    return bool(abs(p - wanted) <= 4 * (wanted * (1 - wanted) / draws) ** 0.5 + 1 / draws)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (3, 3, 3, 3), (4, 7, 9, 5)])

@@ -12,6 +12,7 @@ import pytest
 
 import lm_audit.audits.needle.controls.stubs as controls
 from lm_audit.audits.needle.answers.answerers import Answer
+from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
 from lm_audit.audits.needle.grid.cells import Scored
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.evidence import Control, Evidence
@@ -155,7 +156,7 @@ def narrow(evidence: Evidence) -> None:
 def test_a_grid_that_reports_what_its_rows_do_not_say_fails_the_control_without_needles(
     broken: Callable[[Evidence], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = controls.grid_evidence
+    honest = grid_evidence
 
     def wrong(*given: Any, **options: Any) -> Evidence:
         evidence = honest(*given, **options)
@@ -168,7 +169,7 @@ def test_a_grid_that_reports_what_its_rows_do_not_say_fails_the_control_without_
 
 
 def test_an_answer_that_is_lost_fails_the_control_without_needles(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = controls.answered
+    honest = answered
     monkeypatch.setattr(controls, "answered", lambda model, asked: honest(model, asked)[:-1])
     control = controls.chance_evidence(Guesser(0), samples()).control
     assert control is not None and not control.passed and "7 rows (all) where 8 were asked for" in control.observed

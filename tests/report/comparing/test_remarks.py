@@ -113,8 +113,8 @@ def test_eval_files_whose_own_code_is_another_are_named(many: int, words: str | 
     named = words or "t0.py, t1.py, t2.py, t3.py, t4.py, 1 more"
     assert told(a, b) == [f"the code that ran is another one in B: {named}"] and told(a, a) == []
     # Where the package is another one, so is all code that rests on it.
-    packages = [replace(one, metadata={"code_version": text}) for one, text in ((a, "old"), (b, "new"))]
-    assert told(*packages) == ["the audits' code is another one in B: old and new"]
+    old, new = (replace(one, metadata={"code_version": text}) for one, text in ((a, "old"), (b, "new")))
+    assert told(old, new) == ["the audits' code is another one in B: old and new"]
 
 
 def test_files_that_cases_read_and_that_held_something_else_are_named() -> None:
