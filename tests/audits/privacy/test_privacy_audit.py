@@ -410,7 +410,7 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(
     found = run_audit(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
     # The smoke stages remember little, which is a finding; the controls have a planted model of their own.
     assert found.code == 0, found.output[-3000:]
-    assert "32 passed, 6 skipped" in found.output
+    assert "33 passed, 6 skipped" in found.output
     (evidence,) = tmp_path.glob("*/evidence.jsonl")
     assert "often-repeated" in evidence.read_text(encoding="utf-8")
 
