@@ -228,9 +228,11 @@ def test_records_that_a_table_holds_as_text(tmp_path: Path, cell: str) -> None:
         ("statement", lambda: {"option_list": dict(zip("ABCD", FOUR, strict=True))}),
         ("question", lambda: {"option": dict(zip("ABCD", FOUR, strict=True))}),
         ("prompt", lambda: {f"solution{k}": text for k, text in enumerate(FOUR)}),
+        ("question", lambda: {"choices": FOUR, "solution1": "Dig.", "solution2": "Wait.", "statement": "It is."}),
+        ("question", lambda: {"choices": FOUR, "option": "B", "dialogue": ""}),
         ("question", lambda: {"choices": FOUR, "correct_answer": None, "distractors": FOUR[1:]}),
     ],
-    ids=["jec-qa", "cmb", "global piqa", "with all options"],
+    ids=["jec-qa", "cmb", "global piqa", "solutions", "an option", "with all options"],
 )
 def test_more_names_of_options(tmp_path: Path, question: str, options: Callable[[], Row], ending: str) -> None:
     rows = [

@@ -18,8 +18,10 @@ OPTION_LISTS_BESIDE_A_KEY = ("choice", "answers")
 OPTION_FORMS = (
     "{}", "option_{}", "option {}", "option{}", "choice_{}", "choice {}", "choice{}", "ans{}", "answer_{}", "answer{}",
     "mc_answer{}", "ending{}", "ending_{}", "sol{}", "op{}", "选项{}", "alternative_{}", "sentence_quiz{}",
-    "randomfifthsentencequiz{}", "solution{}",
+    "randomfifthsentencequiz{}",
 )  # fmt: skip
+OPTION_FORMS_WITHOUT_A_LIST = ("solution{}",)
+"""Names that mean options only where no list of them stands beside."""
 ANSWERS = (
     "answer", "answers", "answerkey", "answer_key", "label", "target", "correct", "correct_answer", "correct_option",
     "answer_idx", "answer_index", "correct_answer_num", "gold", "gold_label", "cop",

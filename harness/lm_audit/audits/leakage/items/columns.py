@@ -17,6 +17,7 @@ from lm_audit.audits.leakage.items.column_names import (
     CONTEXTS,
     IDS,
     OPTION_FORMS,
+    OPTION_FORMS_WITHOUT_A_LIST,
     OPTION_LISTS,
     OPTION_LISTS_BESIDE_A_KEY,
     QUESTIONS,
@@ -250,7 +251,17 @@ def _mapped_options(mapping: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str]) -> tuple[str, ...]:
-    for form in OPTION_FORMS:
+    lists = [known[name][0] for name in OPTION_LISTS if name in known]
+    return (
+        _in_forms(known, OPTION_FORMS)
+        or tuple([name for name in lists if name in filled][:1] or lists[:1])
+        or _in_forms(known, OPTION_FORMS_WITHOUT_A_LIST)
+    )
+
+
+def _in_forms(known: Mapping[str, Sequence[str]], forms: Sequence[str]) -> tuple[str, ...]:
+    """Columns that hold an option each: at least two in a row of a form, by letters or by numbers from 0 or 1."""
+    for form in forms:
         for series in (LETTERS.lower(), [str(k) for k in range(26)], [str(k) for k in range(1, 27)]):
             found: list[str] = []
             for name in series:
@@ -260,8 +271,7 @@ def _option_columns(known: Mapping[str, Sequence[str]], filled: Collection[str])
                 found.append(there[0])
             if len(found) >= 2:
                 return tuple(found)
-    lists = [known[name][0] for name in OPTION_LISTS if name in known]
-    return tuple([name for name in lists if name in filled][:1] or lists[:1])
+    return ()
 
 
 def _with_marks(known: Mapping[str, Sequence[str]], marked: Collection[str]) -> tuple[str, ...]:
