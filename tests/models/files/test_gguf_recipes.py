@@ -122,6 +122,16 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], Split | None]]
         None,
     ),
     "olmoe": ("OlmoeConfig", "olmoe", {"num_experts": 4, "num_experts_per_tok": 2}, USED, None),
+    "qwen2 moe": (
+        "Qwen2MoeConfig",
+        "qwen2moe",
+        {
+            **{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+            "shared_expert_intermediate_size": 40,
+        },
+        {**USED, "expert_feed_forward_length": 24, "expert_shared_feed_forward_length": 40},
+        None,
+    ),
     "exaone4": ("Exaone4Config", "exaone4", WINDOW, {**STATED_WINDOW, **MARKS}, None),
     "exaone4 without windows": (
         *("Exaone4Config", "exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 2}),

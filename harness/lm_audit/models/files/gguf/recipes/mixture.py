@@ -58,6 +58,13 @@ def _one_row(arrays: Arrays, _: Any) -> Arrays:
     return {name: value.reshape(1, -1) if name == "exp_probs_b.bias" else value for name, value in arrays.items()}
 
 
+def _gate_in_one_row(arrays: Arrays, _: Any) -> Arrays:
+    """The shared expert's gate, which files have as a row or as a list."""
+    return {
+        name: value.reshape(1, -1) if name == "ffn_gate_inp_shexp.weight" else value for name, value in arrays.items()
+    }
+
+
 MIXTRAL = Recipe(
     model_type=lambda _: "mixtral",
     settings=lambda header: {"num_local_experts": header.of_model("expert_count"), "sliding_window": None},
@@ -103,4 +110,21 @@ HUNYUAN_MOE = Recipe(
         "ffn_up_shexp": "mlp.shared_mlp.up_proj",
         "ffn_down_shexp": "mlp.shared_mlp.down_proj",
     },
+)
+QWEN2_MOE = Recipe(
+    model_type=lambda _: "qwen2_moe",
+    settings=lambda header: {
+        "num_experts": header.of_model("expert_count"),
+        "shared_expert_intermediate_size": header.of_model("expert_shared_feed_forward_length"),
+        "norm_topk_prob": False,
+    },
+    names={
+        **PLAIN,
+        **EXPERTS,
+        "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+        "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+        "ffn_up_shexp": "mlp.shared_expert.up_proj",
+        "ffn_down_shexp": "mlp.shared_expert.down_proj",
+    },
+    change=_gate_in_one_row,
 )

@@ -15,6 +15,7 @@ from lm_audit.models.files.gguf.recipes.mixture import (
     HUNYUAN_MOE,
     MIXTRAL,
     OLMO_MOE,
+    QWEN2_MOE,
 )
 from lm_audit.models.files.gguf.recipes.plain import (
     APERTUS,
@@ -54,6 +55,7 @@ _RECIPES: Mapping[str, Recipe] = {
     "olmo": OLMO,
     "olmo2": OLMO2,
     "olmoe": OLMO_MOE,
+    "qwen2moe": QWEN2_MOE,
     "seed_oss": SEED_OSS,
     "smollm3": SMOLLM3,
 }
