@@ -99,3 +99,9 @@ def test_specs_are_checked_without_torch(llama_folder: Path) -> None:
     )
 
     assert answer.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(("character", "code"), [("\u202e", "202E"), ("\x1b", "001B"), ("\n", "000A"), ("\0", "0000")])
+def test_a_name_with_a_hidden_character_says_which(character: str, code: str) -> None:
+    with pytest.raises(UsageError, match=rf"can name nothing: it holds the character U\+{code}"):
+        parse_spec(f"./mo{character}del")

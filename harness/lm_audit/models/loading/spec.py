@@ -54,7 +54,10 @@ def parse_spec(spec: str | os.PathLike[str] | ModelSpec) -> ModelSpec:
     text = os.fspath(spec).strip()
     if not text:
         raise UsageError(f"the model spec is empty; expected {FORMS}")
-    if len(text) > _MAX_LENGTH or not text.isprintable():
+    if (hidden := next((character for character in text if not character.isprintable()), None)) is not None:
+        reason = f"holds the character U+{ord(hidden):04X}, which cannot be seen; rename it"
+        raise UsageError(f"model spec {_shown(text)} can name nothing: it {reason}, or write {FORMS}")
+    if len(text) > _MAX_LENGTH:
         raise UsageError(f"model spec {_shown(text)} of {len(text)} characters can name nothing; expected {FORMS}")
     if is_endpoint(text):
         address = parse_address(text)
