@@ -4,6 +4,7 @@
     python benchmarks/coverage_changes.py --jobs 8 --write     # also puts it into docs/statistics.md
     python benchmarks/coverage_changes.py --runs 100           # a quick look
     python benchmarks/coverage_changes.py --runs 10000 --only "crossed mean"
+    python benchmarks/coverage_changes.py --known-law --runs 1500 --only refusals     # what any test of it could find
 
 Items have a standard deviation of 1; each run measures them with noise of its own (0.5), whole clusters with a part in
 common. The effect is 1 item SD on every item (of the members, of one group, where groups are compared).
@@ -12,6 +13,7 @@ common. The effect is 1 item SD on every item (of the members, of one group, whe
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -28,6 +30,7 @@ from coverage_rows import SEED, Row, write_between
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
 from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.evaluation import gathered, statistic_of
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import bootstrap_ci, mean_interval
 
@@ -219,6 +222,27 @@ def grids(samples: int) -> Make:
     return make
 
 
+AREAS = {"MAS": (3.0, 5.0), "RISE": (2.0, 6.0)}
+"""Beta parameters of a sample's area under the curve."""
+
+
+def areas(n: int, name: str) -> Make:
+    """Areas under the deletion curve of ``n`` samples between 0 and 1; the effect is one SD of a sample.
+
+    A run's noise is half of it, as another order of equal weights or another thread count leaves it.
+    """
+    a, b = AREAS[name]
+    sd = (a * b / (a + b + 1)) ** 0.5 / (a + b)
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        base = rng.beta(a, b, n)
+        runs = [np.clip(base + NOISE * sd * rng.normal(size=n) + shift * sd, 0.0, 1.0) for shift in (0.0, effect)]
+        first, second = ([{"item": f"s{k}", "v": float(v)} for k, v in enumerate(run)] for run in runs)
+        return first, second
+
+    return make
+
+
 def tiers(in_tier: int, controls: int) -> Make:
     """Members of three tiers and their twins; the effect is on all members."""
 
@@ -336,6 +360,8 @@ def of_the_audits() -> Iterator[Kind]:
     area = MetricSource.members("auc", "v", {"role": "member"}, {"role": "control"})
     yield Kind("auc", "15 members, 200 controls", area, tiers(5, 200))
     yield Kind("quantile 0.9", "24 items", MetricSource("quantile", "v", options={"q": 0.9}), items(24))
+    for name in ("MAS", "RISE"):
+        yield Kind(f"{name}, mean of samples", "12 samples", MetricSource.mean("v"), areas(12, name))
     yield Kind("perplexity", "12 items", MetricSource("perplexity", "v", options={"weight": "n"}), items(12))
 
 
@@ -365,6 +391,43 @@ def rates(task: tuple[int, int, int]) -> tuple[float, float]:
     )
 
 
+def known_law(task: tuple[int, int]) -> tuple[float, float]:
+    """The power of a test that knows how the change of the statistic is distributed, and looks at nothing else.
+
+    It rejects beyond the quantile of so many changes without an effect; with its standard error.
+    """
+    number, runs = task
+    kind = list(kinds())[number]
+    if kind.source is None:
+        return math.nan, 0.0
+    sizes = []
+    for effect in (0.0, 1.0):
+        changes = []
+        for run in range(runs):
+            rng = np.random.default_rng([SEED, run, int(effect), 7, *kind.name.encode(), *kind.setting.encode()])
+            values = [_value(kind.source, RowTable(rows)) for rows in kind.make(rng, effect)]
+            changes.append(values[1] - values[0])
+        sizes.append(np.abs(changes))
+    power = float((sizes[1] > np.quantile(sizes[0], 0.95) + 1e-9).mean())
+    return power, (power * (1 - power) / runs) ** 0.5
+
+
+def _value(source: MetricSource, rows: RowTable) -> float:
+    units = gathered(source, rows)
+    return float(statistic_of(source)(units, source.options)(np.ones((1, len(units))))[0])
+
+
+def law_table(runs: int, jobs: int, only: str) -> str:
+    """The Markdown table of :func:`known_law`."""
+    found = [(n, kind) for n, kind in enumerate(kinds()) if only in f"{kind.name}, {kind.setting}"]
+    with ProcessPoolExecutor(jobs) as pool:
+        powers = list(pool.map(known_law, [(number, runs) for number, _ in found]))
+    lines = ["| statistic | design | power of a test that knows the law |", "| --- | --- | --- |"]
+    for (_, kind), (power, error) in zip(found, powers, strict=True):
+        lines.append(f"| {kind.name} | {kind.setting} | {100 * power:.1f}% ± {100 * error:.1f} |")
+    return "\n".join(lines)
+
+
 def table(runs: int, power_runs: int, jobs: int, only: str) -> str:
     """The Markdown table of all kinds, or of those whose name or design holds ``only``."""
     found = [(n, kind) for n, kind in enumerate(kinds()) if only in f"{kind.name}, {kind.setting}"]
@@ -386,7 +449,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only statistics or designs that hold this")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/statistics.md")
+    parser.add_argument("--known-law", action="store_true", help="the power of a test that knows the law instead")
     options = parser.parse_args()
+    if options.known_law:
+        print(law_table(options.runs, options.jobs, options.only))
+        return
     if options.write and options.only:
         parser.error("--write puts all rows into the page; leave out --only")
     text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only)

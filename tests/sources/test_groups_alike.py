@@ -251,3 +251,33 @@ def test_what_is_drawn_hangs_on_the_seed_alone(source: MetricSource, other: str)
     first, again, another = (ask(source, a, b, seed=seed) for seed in (3, 3, 4))
     assert first == again != another
     assert change(source, a, b) == change(source, a, b, seed=0)
+
+
+@pytest.mark.parametrize("crossed", [False, True], ids=["by request", "crossed"])
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ((0.0, 0.0), (0.0, 0.0), False),
+        ((0.8, 0.0), (0.8, 0.0), False),
+        # Both moved alike; the difference turned its sign: neither is further apart.
+        ((0.5, 0.0), (1.5, 1.0), False),
+        ((0.8, 0.0), (0.0, 0.8), False),
+        ((0.2, 0.0), (1.2, 0.0), True),
+        ((0.0, 0.2), (0.0, 1.2), True),
+        ((1.2, 0.0), (0.2, 0.0), True),
+        ((0.2, 0.0), (0.0, 1.2), True),
+    ],
+)
+def test_two_groups_are_further_apart_where_their_distance_changed(
+    before: tuple[float, float], after: tuple[float, float], changed: bool, crossed: bool
+) -> None:
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(3, 36, 2))
+    # Noise that takes no part in the means, so that they are as they are said to be.
+    noise -= noise.mean(axis=1, keepdims=True)
+    runs = [answers(noise[0] + 0.3 * noise[1 + k] + np.array(means)) for k, means in enumerate((before, after))]
+    for row in (*runs[0], *runs[1]):
+        row |= {"r": int(row["request"]) // 6, "c": int(row["request"]) % 6}
+    found = change(CROSSED if crossed else BY_REQUEST, *runs, seed=1, resolution=0.01)
+    assert "two groups over" in (found.difference.method or "")
+    assert (present(found.p) <= 0.05) is changed
