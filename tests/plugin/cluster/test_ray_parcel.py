@@ -28,7 +28,7 @@ from lm_audit.plugin.cluster.start import _problem
 from lm_audit.plugin.options.audit_options import audit_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice, spelt
 from lm_audit.plugin.options.run_options import RunOptions, from_config
-from lm_audit.shared import code_version
+from lm_audit.shared.reached import sources
 
 pytest_plugins = ("pytester",)
 
@@ -188,7 +188,7 @@ def test_every_source_is_read_once(pytester: pytest.Pytester, project: Path, mon
             read[source] += 1
             return parse(source)
 
-    monkeypatch.setattr(code_version, "ast", Counting())
+    monkeypatch.setattr(sources, "ast", Counting())
     project_files(config, items, config.rootpath.resolve())
     assert max(read.values()) == 1
 
