@@ -8,13 +8,13 @@ functions that made the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lm_audit.audits.metric_info import ANY, Range, metric_info
-from lm_audit.errors import DataError
+from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.sources.evaluation import gathered
 from lm_audit.sources.opinion.chance_levels import chance_level
@@ -40,6 +40,17 @@ Level = float | Range
 
 VALUE_OFF = 1e-6
 """Relative distance of a value from what its rows give."""
+
+ENDED = (HarnessError, ArithmeticError, LookupError, ValueError)
+"""How numbers end whose items were lost on the way: a mean of none, a side without a row, lists of two lengths."""
+
+
+def found_wrong(what: str, held: Callable[[], Iterable[str]]) -> list[str]:
+    """The faults that ``held`` finds in ``what``; an error on the way to them, which lost items lead to, is one."""
+    try:
+        return list(held())
+    except ENDED as error:
+        return [f"{what} cannot be counted again, as where items are lost ({type(error).__name__}: {error})"]
 
 
 def misreported(
@@ -74,8 +85,8 @@ def misreported(
             faults += _wrong_value(name, estimate, source, table)
             faults += _wrong_count(name, estimate, source, table)
             faults += _wrong_reach(name, estimate, source, table, limit)
-        except (DataError, KeyError) as error:
-            faults.append(f"{name}: its source does not fit its rows ({error})")
+        except ENDED as error:
+            faults.append(f"{name}: its source does not fit its rows ({type(error).__name__}: {error})")
     return [*faults, *_unlike(evidence.metrics, values or {})]
 
 

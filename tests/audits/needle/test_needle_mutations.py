@@ -19,6 +19,7 @@ import lm_audit.audits.needle.samples.building as building
 import lm_audit.models.generation.prefix_reader as prefix_reader
 import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
+from lm_audit.audits.needle.controls.answers_known import wrong_cliffs
 from lm_audit.audits.needle.controls.planted import planted_model
 from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.haystack.windows import place
@@ -26,6 +27,7 @@ from lm_audit.audits.needle.samples.task import NeedleTask
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from lm_audit.stats import Estimate
 from tests.audits.reporting_faults import COUNTS, WIDTHS
 
 Fault = Callable[[pytest.MonkeyPatch], None]
@@ -222,6 +224,45 @@ ANSWERS: Mapping[str, Fault] = {
     "case of the wrong length": _put(evaluation, "by_length", lambda honest, scored: honest(scored[5:])),
 }
 """Faults between answers and report, which answers that are known beforehand show to *reads-the-needle*."""
+
+
+def _of_cliff(change: Callable[[Estimate], Estimate]) -> Fault:
+    return _put(evaluation, "cliff", lambda honest, *words: change(honest(*words)))
+
+
+CLIFF: Mapping[str, Fault] = {
+    "far end at the level of one length": _put(evaluation, "possible_level", lambda honest, lengths: 0.95),
+    "far end left out": _of_cliff(lambda found: replace(found, high=found.low)),
+    "far end always the longest": _of_cliff(lambda found: replace(found, high=None if found.high is None else 4096.0)),
+    "no limits": _of_cliff(lambda found: replace(found, low=None, high=None)),
+    "twice as many answers": _of_cliff(lambda found: replace(found, n=2 * (found.n or 0))),
+    "a chance level": _of_cliff(lambda found: replace(found, chance=0.1)),
+    "threshold 0.1 lower": _put(evaluation, "cliff", lambda honest, a, t, p: honest(a, t - 0.1, p)),
+    "threshold 0.1 higher": _put(evaluation, "cliff", lambda honest, a, t, p: honest(a, t + 0.1, p)),
+    "threshold turned round": _threshold_turned,
+    "by values and not by limits": _put(
+        evaluation,
+        "cliff",
+        lambda honest, a, t, p: honest({k: replace(one, low=one.value) for k, one in a.items()}, t, p),
+    ),
+    "the longer length forgotten": _put(
+        evaluation, "cliff", lambda honest, a, t, p: honest({min(a): a[min(a)]}, t, {min(p): p[min(p)]})
+    ),
+    "lengths exchanged": _put(
+        evaluation, "cliff", lambda honest, a, t, p: honest(dict(zip(a, list(a.values())[::-1], strict=True)), t, p)
+    ),
+}
+"""What the cliff can get wrong; *reads-the-needle* shows cliffs of answers that are known beforehand."""
+
+
+@pytest.mark.parametrize("fault", [None, *CLIFF])
+def test_a_wrong_cliff_is_noticed(fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = controls.stub_samples(0)
+    if fault is not None:
+        CLIFF[fault](monkeypatch)
+
+    assert bool(wrong_cliffs(samples)) == (fault is not None)
+
 
 ALL = set(CONTROLS)
 FAULTS: Mapping[str, tuple[Fault, set[str]]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +25,7 @@ from lm_audit.audits.bias.benchmarks.wino.winogender import winogender
 from lm_audit.audits.bias.generated.counterfactual import SwapItem, counterfactual_swap
 from lm_audit.audits.bias.generated.refusal import RefusalSet, refusal_rates
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
-from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level, misreported
+from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level, found_wrong, misreported
 from lm_audit.models.capabilities import Capability
 from lm_audit.sources.opinion.reach import reported_reach
 from lm_audit.sources.opinion.shares import difference_ends
@@ -63,11 +64,24 @@ def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str] | N
 
 def wrong_of_known_answers() -> tuple[int, list[str]]:
     """How many numbers were reported, and what is wrong with them, in sentences."""
-    compared, faults = 0, list[str]()
-    for held in (_bbq, _stereoset, _winobias, _winogender, _refusals, _exchanged_words):
+    counts, faults = list[int](), list[str]()
+
+    def told(held: Callable[[], tuple[int, list[str]]]) -> list[str]:
         count, found = held()
-        compared, faults = compared + count, faults + found
-    return compared, faults
+        counts.append(count)
+        return found
+
+    kinds = {
+        "BBQ": _bbq,
+        "StereoSet": _stereoset,
+        "WinoBias": _winobias,
+        "Winogender": _winogender,
+        "refusals": _refusals,
+        "exchanged words": _exchanged_words,
+    }
+    for kind, held in kinds.items():
+        faults += found_wrong(f"{kind} of answers known beforehand", partial(told, held))
+    return sum(counts), faults
 
 
 def _held(

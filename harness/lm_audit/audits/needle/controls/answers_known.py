@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
 from lm_audit.audits.needle.samples.sample import Sample
-from lm_audit.audits.second_opinion import misreported
+from lm_audit.audits.second_opinion import found_wrong, misreported
+from lm_audit.sources.opinion.shares import share_ends
 
 OTHER = "0000001"
 """A number of seven digits that no sample asks for."""
@@ -59,6 +63,13 @@ def _known(number: int) -> Known:
 
 def wrong_of_known_answers(samples: Sequence[Sample]) -> list[str]:
     """What is reported of the answers to these samples (20, of two lengths) and is not so."""
+    return [
+        *found_wrong("answers known beforehand", lambda: _wrong_numbers(samples)),
+        *found_wrong("cliffs known beforehand", lambda: wrong_cliffs(samples)),
+    ]
+
+
+def _wrong_numbers(samples: Sequence[Sample]) -> list[str]:
     # The first one is asked for a second number, which its answer lacks.
     asked = [replace(samples[0], outputs=(*samples[0].outputs, OTHER)), *samples[1:]]
     evidence = grid_evidence(answered(KnownAnswers(), asked))
@@ -69,6 +80,72 @@ def wrong_of_known_answers(samples: Sequence[Sample]) -> list[str]:
         here = [row for row, sample in zip(table, samples, strict=True) if sample.length == length]
         values[f"needle.accuracy.L{length:06d}"] = _mean(here, "all")
     return [*misreported(evidence, values=values, counts=[({}, len(samples))]), *wrong_places(samples)]
+
+
+@dataclass(frozen=True)
+class FirstRight:
+    """So many samples of each length, counted from its first, are answered right, the others with another number."""
+
+    right: Mapping[int, int]
+
+    def answer(self, samples: Sequence[Sample]) -> list[Answer]:
+        """Of the samples in their order."""
+        seen: Counter[int] = Counter()
+        found = []
+        for sample in samples:
+            seen[sample.length] += 1
+            found.append(
+                Answer(sample.outputs[0] if seen[sample.length] <= self.right[sample.length] else OTHER, "eos")
+            )
+        return found
+
+
+CLIFFS = (
+    (10, 2, 0.58),
+    (10, 2, 0.65),
+    (10, 10, 0.6),
+    (9, 3, 0.5),
+    (10, 1, 0.4),
+    (4, 10, 0.6),
+    (8, 2, 0.6),
+    (10, 8, 0.6),
+)
+"""Right answers of ten at the shorter and at the longer length, and the threshold: shown to one length or to both, the
+longer one possible at the level of two lengths and not at that of one, not possible, none shown though more than the
+threshold was answered, the longer one neither shown nor ruled out."""
+
+
+def wrong_cliffs(samples: Sequence[Sample]) -> list[str]:
+    """Cliffs of so many right answers that are not what the exact limits of both lengths' shares say."""
+    faults = []
+    for first, second, threshold in CLIFFS:
+        short, long = sorted({sample.length for sample in samples})
+        right = {short: first, long: second}
+        found = grid_evidence(answered(FirstRight(right), samples), threshold=threshold).metrics["needle.cliff"]
+        limits = {length: _limits(count, samples, length) for length, count in right.items()}
+        shown = _last([length for length, (low, _) in limits.items() if low >= threshold], short, long)
+        reached = _last([length for length, (_, high) in limits.items() if high >= threshold], short, long)
+        wanted = (shown, shown, None if shown is None else max(shown, reached or 0), len(samples), None)
+        told = (found.value, found.low, found.high, found.n, found.chance)
+        if told != wanted:
+            faults.append(
+                f"needle.cliff of {first} and {second} right answers of ten at {threshold:g} is, with limits, n and "
+                f"chance, {told}, by the shares' limits {wanted}"
+            )
+    return faults
+
+
+def _limits(right: int, samples: Sequence[Sample], length: int) -> tuple[float, float]:
+    """The lower limit at 95 % and the upper at the level of two lengths."""
+    n = sum(sample.length == length for sample in samples)
+    values = np.array([1.0] * right + [0.0] * (n - right))
+    down, up = share_ends(values, None, 0.025)[0], share_ends(values, None, 0.025 / 2)[1]
+    return float(values.mean()) - down, float(values.mean()) + up
+
+
+def _last(good: Sequence[int], short: int, long: int) -> int | None:
+    """The longest length up to which all are good."""
+    return None if short not in good else long if long in good else short
 
 
 def _mean(table: Sequence[Known], name: str) -> float:
