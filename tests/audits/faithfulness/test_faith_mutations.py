@@ -16,12 +16,15 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+from lm_audit.audits.faithfulness import audit, conclusions, study
 from lm_audit.audits.faithfulness.attribution import Attribution
 from lm_audit.audits.faithfulness.controls import deletion_control
 from lm_audit.audits.faithfulness.controls import known_sources as controls
 from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
 from lm_audit.audits.faithfulness.controls.deletion_control import Orders
+from lm_audit.audits.faithfulness.controls.other_formulas import wrong_report
 from lm_audit.audits.faithfulness.deletion import curves as deletion
+from lm_audit.audits.faithfulness.deletion import metrics
 from lm_audit.audits.faithfulness.deletion.metrics import FaithfulnessScores, faithfulness_scores, rank_correlation
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
 from lm_audit.audits.faithfulness.passage.samples import Sample
@@ -53,7 +56,10 @@ def model() -> LanguageModel:
 
 @pytest.fixture(autouse=True)
 def fewer_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One method of each kind is enough here; all of them run in the controls' own tests."""
+    """One method of each kind is enough here; all of them run in the controls' own tests. What the audit reports of a
+    method has faults of its own (``REPORT``), which its second route is asked about alone.
+    """
+    monkeypatch.setattr(deletion_control, "wrong_report", lambda *words, **options: [])
     monkeypatch.setattr(controls, "METHODS", ("ifr", "leave_one_out"))
     monkeypatch.setattr(controls, "REPORTED", ())
 
@@ -182,6 +188,60 @@ INSTRUMENT: dict[str, tuple[Fault, set[str]]] = {
     "correlation: noise": (correlation(lambda value: float(RNG.uniform(-1, 1))), {"randomised"}),
     "correlation: sign reversed": (correlation(lambda value: -value), {"randomised"}),
 }  # fmt: skip
+
+
+def put(module: object, name: str, fault: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """``fault(honest, ...)`` in place of a function, where its module uses it."""
+    return lambda patch: patch.setattr(module, name, partial(fault, getattr(module, name)))
+
+
+def of_scores(change: Callable[[FaithfulnessScores], FaithfulnessScores]) -> Callable[[pytest.MonkeyPatch], None]:
+    return put(deletion, "faithfulness_scores", lambda f, *words: change(f(*words)))
+
+
+REPORT: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "recovery of the lowest weights": put(study, "recovery", lambda f, weights, gold: f(1 - np.asarray(weights), gold)),
+    "recovery of a fifth": put(study, "recovery", lambda f, weights, gold: f(weights, gold, 0.2)),
+    "recovery one token late": put(study, "recovery", lambda f, weights, gold: f(np.roll(weights, 1), gold)),
+    "recovery constant": put(study, "recovery", lambda f, *words: 1.0),
+    "normalised the other way round": put(study, "normalised_score", lambda f, value, a, b: f(value, b, a)),
+    "normalised by a chance of 1": put(study, "normalised_score", lambda f, value, a, b: f(value, 1.0, b)),
+    "degenerate turned round": of_scores(lambda found: found._replace(degenerate=not found.degenerate)),
+    "gain over even weights told of random ones": lambda patch: patch.setitem(
+        conclusions.REFERENCES, conclusions.METRIC, "mas_uniform"
+    ),
+    "gain of the wrong sign": put(conclusions, "_gains", lambda f, *words: [-gain for gain in f(*words)]),
+    "one sample left out of the means": put(audit, "table_of", lambda f, scored, *w, **o: f(scored[:-1], *w, **o)),
+    "area as a mean of steps": put(metrics, "area", lambda f, curve: float(np.mean(curve))),
+    "penalty forgotten": put(metrics, "corrected_response", lambda f, response, penalty: f(response, 0 * penalty)),
+    "density of what was deleted": put(metrics, "density_curve", lambda f, *words: 1 - f(*words)),
+    "response as it is": put(metrics, "monotone_response", lambda f, s: (s - s[-1]) / abs(s[0] - s[-1])),
+    **WIDTHS,
+    **CHANCES,
+    **COUNTS,
+}
+"""What the audit's report of a method can get wrong; *random-attribution* shows one."""
+
+
+@pytest.fixture(scope="module")
+def studies(model: LanguageModel) -> list[study.Study]:
+    return [study.prepare(model, sample) for sample in copy_samples(9, 2)]
+
+
+@pytest.mark.parametrize("fault", [None, *REPORT])
+def test_a_wrong_report_of_a_method_is_noticed(
+    fault: str | None, studies: list[study.Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in studies:
+        one.references.clear()
+    if fault is not None:
+        REPORT[fault](monkeypatch)
+    assert bool(wrong_report(studies, steps=6, seed=2)) == (fault is not None)
+
+
+def test_a_report_that_is_wrong_fails_the_control(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion_control, "wrong_report", lambda *words, **options: ["not so"])
+    assert not present(CONTROLS["random"](model, copy_samples(SAMPLES["random"], 2), seed=2).control).passed
 
 
 def rotated(samples: list[Sample], **fields: str) -> list[Sample]:

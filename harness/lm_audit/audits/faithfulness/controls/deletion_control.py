@@ -3,7 +3,8 @@
 On a model that copies by construction the planted letters are all that matters. An order that deletes them first must
 score far below random orders, one that deletes them last far above, and random numbers like random orders: scores that
 are constant, noise, reversed or one token off cannot do all three. Scores that are wrong in another way, as where the
-last token is forgotten or a mean stands for a sum, can: some are held against plain forward passes.
+last token is forgotten or a mean stands for a sum, can: some are held against plain forward passes, all against another
+formula, and what the audit reports of a method against another from its rows.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.faithfulness.controls.known_sources import ERROR, distinct, most
+from lm_audit.audits.faithfulness.controls.other_formulas import SAME, SAMPLES, scored_otherwise, wrong_report
 from lm_audit.audits.faithfulness.controls.plain_totals import difference_from_plain
 from lm_audit.audits.faithfulness.deletion.perturb import baseline_ids
 from lm_audit.audits.faithfulness.passage.samples import Sample
-from lm_audit.audits.faithfulness.study import prepare
-from lm_audit.audits.second_opinion import held_by_its_rows
+from lm_audit.audits.faithfulness.study import Study, prepare
+from lm_audit.audits.second_opinion import found_wrong, held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.checks.agreement import nats_a_token
 from lm_audit.sources import MetricSource
@@ -72,42 +74,45 @@ def random_attribution_evidence(model: LanguageModel, samples: Sequence[Sample],
     """Negative control: random attributions score like random orders, on scores that tell good orders from bad ones."""
     samples = distinct(samples)
     evidence = Evidence("faithfulness", parameters={"steps": STEPS, "seed": seed, "samples": len(samples)})
-    evidence.extend_rows(
-        _row(model, sample, np.random.default_rng([seed, 4, n]), checked=n < CHECKED)
-        for n, sample in enumerate(samples)
-    )
-    _add_metrics(evidence, seed)
-    alike = len(samples) - len({row["drawn"] for row in evidence.rows})
+    studies = [prepare(model, sample) for sample in samples]
+    rows = [_row(study, np.random.default_rng([seed, 4, n]), checked=n < CHECKED) for n, study in enumerate(studies)]
+    evidence.extend_rows(rows)
+    _add_metrics(evidence, rows, seed)
+    alike = len(samples) - len({row["drawn"] for row in rows})
     faults = [f"{alike} of {len(samples)} samples have the random orders of another"] if alike else []
-    evidence.control = judged(evidence.rows, agreement=nats_a_token(model))
+    off = sum(not row["other"] <= SAME for row in rows)
+    faults += [f"{off} of {len(samples)} samples have other scores by another formula"] if off else []
+    faults += found_wrong("a method's report", lambda: wrong_report(studies[:SAMPLES], steps=STEPS, seed=seed))
+    evidence.control = judged(rows, agreement=nats_a_token(model))
     limits = {_named(score, kind): (0.0, highest) for score, highest in SCORES.items() for kind in ORDERS}
     return held_by_its_rows(evidence, also=faults, limits=limits, counts=[({}, len(samples))])
 
 
-def _row(model: LanguageModel, sample: Sample, rng: np.random.Generator, *, checked: bool) -> dict[str, Any]:
-    study = prepare(model, sample)
+def _row(study: Study, rng: np.random.Generator, *, checked: bool) -> dict[str, Any]:
     test = study.test("token", STEPS, BASELINE)
     orders = Orders.of(len(test.units), study.gold_units("token"), rng).weights
     curves = test.curves(orders)
     # By this samples whose random orders are one draw are told.
-    row: dict[str, Any] = {"item": sample.name, "drawn": float(orders["random-0"][0])}
+    row: dict[str, Any] = {"item": study.sample.name, "drawn": float(orders["random-0"][0])}
+    row["other"] = max(scored_otherwise(curve, STEPS) for curve in curves.values())
     for score in SCORES:
         for kind in ORDERS:
             values = [getattr(curve, score) for name, curve in curves.items() if name.split("-")[0] == kind]
             row[f"{score}_{kind}"] = float(np.mean(values))
     if checked:
-        passage, (replacement,) = study.explainer.passage, baseline_ids(model.tokenizer, BASELINE, 1)
+        model, passage = study.explainer.model, study.explainer.passage
+        (replacement,) = baseline_ids(model.tokenizer, BASELINE, 1)
         apart = [difference_from_plain(model, passage, curves[name], replacement) for name in ("first", "random-0")]
         row["apart"] = max(apart)
     return row
 
 
-def _add_metrics(evidence: Evidence, seed: int) -> None:
+def _add_metrics(evidence: Evidence, rows: Sequence[dict[str, Any]], seed: int) -> None:
     from lm_audit.stats import bounded_mean
 
     for score, highest in SCORES.items():
         for kind in ORDERS:
-            estimate = bounded_mean([row[f"{score}_{kind}"] for row in evidence.rows], 0.0, highest, seed=seed)
+            estimate = bounded_mean([row[f"{score}_{kind}"] for row in rows], 0.0, highest, seed=seed)
             better = "higher" if kind == "last" else "lower"
             evidence.metric(_named(score, kind), replace(estimate, better=better), MetricSource.mean(f"{score}_{kind}"))
 
