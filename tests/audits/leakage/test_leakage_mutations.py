@@ -5,24 +5,32 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lm_audit.audits.leakage import published_place_test
+from lm_audit.audits.leakage import memory as memorising
+from lm_audit.audits.leakage import overview, published_place_test
 from lm_audit.audits.leakage.controls import planted as planting
 from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
-from lm_audit.audits.leakage.half_option import completion
+from lm_audit.audits.leakage.controls.whole_reports import reported_order, wrong_memory, wrong_order, wrong_overview
+from lm_audit.audits.leakage.half_option import completion, conditions
 from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
+from lm_audit.audits.leakage.items.item import Item
+from lm_audit.audits.leakage.likelihood.plain import agreement
+from lm_audit.audits.leakage.memory import Memorisation, measure_memorisation
+from lm_audit.audits.leakage.orders import evidence as ordering
 from lm_audit.audits.leakage.orders import permutations
+from lm_audit.audits.leakage.orders import rows as row_tests
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.criterion import TrainingRecord
 from lm_audit.models.toy.tiny_model import tiny_model
-from tests.audits.reporting_faults import REPORTING
+from lm_audit.stats import Estimate
+from tests.audits.reporting_faults import COUNTS, REPORTING
 
 KNOWN: dict[bytes, Any] = {}
 
@@ -81,6 +89,23 @@ class Trained:
     @cached_property
     def sound(self) -> Planted:
         return self.measured()
+
+    def remembered(self, items: Sequence[Item]) -> tuple[Memorisation, list[dict[str, Any]]]:
+        """The memorisation test of a half, and its rows."""
+        rows: list[dict[str, Any]] = []
+        benchmark = replace(planting._benchmark(items), name="seen" if items is self.seen else "unseen")
+        found = measure_memorisation(
+            self.model, benchmark, orders=planting.MIXED, seed=0, on_rows=lambda some: rows.extend(map(dict, some))
+        )
+        return found, rows
+
+    @cached_property
+    def memory(self) -> tuple[Memorisation, list[dict[str, Any]]]:
+        return self.remembered(self.seen)
+
+    @cached_property
+    def other_memory(self) -> tuple[Memorisation, list[dict[str, Any]]]:
+        return self.remembered(self.unseen)
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +271,81 @@ def _near_copies_turned_round(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(completion, "_row", row)
 
 
+def _put(module: Any, name: str, fault: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """``fault(honest, ...)`` in place of a function, where its module uses it."""
+    return lambda patch: patch.setattr(module, name, partial(fault, getattr(module, name)))
+
+
+def _of_p(field: str, change: Callable[[Estimate], Estimate]) -> Callable[..., Any]:
+    def fault(honest: Any, *words: Any, **options: Any) -> Any:
+        found = honest(*words, **options)
+        return replace(found, **{field: change(getattr(found, field))})
+
+    return fault
+
+
+def _half_of_p(p: Estimate) -> Estimate:
+    return replace(p, value=None if p.value is None else p.value / 2)
+
+
+def _conditions_exchanged(honest: Any, table: Any, items: Any) -> Any:
+    """Published and first shuffled order change names between the scores and the report."""
+    names = {"original": "shuffled-1", "shuffled-1": "original"}
+    return honest(table.assign(condition=table["condition"].replace(names)), items)
+
+
+WHOLE: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "shards: published and shuffled exchanged": (
+        "order",
+        _put(row_tests, "sharded_test", lambda f, own, mixed: f([x[0] for x in mixed], [[one] * 3 for one in own])),
+    ),
+    "shards: last row of each forgotten": (
+        "order",
+        _put(row_tests, "_windows", lambda f, ids, order, size: f(ids, order[:-1], size)),
+    ),
+    "shards: half of them": (
+        "order",
+        _put(
+            ordering, "row_order_test", lambda f, model, rows, *, shards, **o: f(model, rows, shards=shards // 2, **o)
+        ),
+    ),
+    "shards: Fisher's p halved": ("order", _put(ordering, "row_order_test", _of_p("fisher", _half_of_p))),
+    "shards: p of the mean two-sided": (
+        "order",
+        _put(ordering, "row_order_test", _of_p("t_test", lambda p: replace(p, value=min(1.0, 2 * (p.value or 0.0))))),
+    ),
+    "shards: gain the other way round": (
+        "order",
+        _put(ordering, "row_order_test", _of_p("gain", lambda g: replace(g, value=-(g.value or 0.0)))),
+    ),
+    "neighbours: half of the pairs": (
+        "order",
+        _put(ordering, "swap_test", lambda f, m, rows, pairs, files, **o: f(m, rows, pairs[::2], files[::2], **o)),
+    ),
+    "memory: conditions exchanged": ("measured", _put(memorising, "question_scores", _conditions_exchanged)),
+    "memory: chance of the other baseline": (
+        "memory",
+        lambda patch: patch.setattr(memorising, "OTHER_ITEM", "other_question"),
+    ),
+    "memory: smallest effect by another power": (
+        "measured",
+        _put(conditions, "power_paired_t", lambda f, **o: f(**o, power=0.5)),
+    ),
+    "memory: share of the whole score": (
+        "memory",
+        _put(memorising, "mitigation_share", lambda f, original, shuffled, chance: f(original, shuffled, 0.0)),
+    ),
+    "benchmarks: not adjusted": ("benchmarks", _put(overview, "holm", lambda f, values: list(values))),
+    "benchmarks: found the other way round": (
+        "benchmarks",
+        _put(overview, "_remembered", lambda f, *words: not f(*words)),
+    ),
+    **{f"order: {fault}": ("order", apply) for fault, apply in REPORTING.items()},
+    **{f"memory: {fault}": ("memory", apply) for fault, apply in REPORTING.items()},
+    **{f"benchmarks: {fault}": ("benchmarks", apply) for fault, apply in COUNTS.items()},
+}
+"""Faults of what the audit reports beside what the controls' tests ask for."""
+
 REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], bool, bool]] = {
     **{fault: (apply, True, True) for fault, apply in REPORTING.items()},
     "half of the questions ranked": (_on_half_of_the_items("option_order"), True, True),
@@ -262,6 +362,40 @@ def test_faults_of_the_report(trained: Trained, monkeypatch: pytest.MonkeyPatch,
     apply(monkeypatch)
     positive, negative = passed(trained.measured())
     assert not (positive and by_positive) and not (negative and by_negative)
+
+
+def whole(trained: Trained, part: str) -> list[str]:
+    """What is wrong with a part of the audit's report on the planted half, of scores that are made once."""
+    if part == "benchmarks":
+        return wrong_overview(trained.memory[0], trained.other_memory[0])
+    if part == "memory":
+        return wrong_memory(*trained.memory, orders=planting.MIXED)
+    if part == "measured":
+        return wrong_memory(*trained.remembered(trained.seen), orders=planting.MIXED)
+    benchmark = trained.memory[0].benchmark
+    ordered = reported_order(trained.model, benchmark, seed=0)
+    return wrong_order(ordered, trained.model, benchmark, agreement(trained.model))
+
+
+@pytest.mark.parametrize("part", ["order", "memory", "benchmarks"])
+def test_nothing_is_wrong_with_a_whole_report(trained: Trained, part: str) -> None:
+    assert not whole(trained, part)
+
+
+@pytest.mark.parametrize("fault", WHOLE)
+def test_faults_of_the_whole_report(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """Both controls fail where anything is told of these reports (the test after this one)."""
+    part, apply = WHOLE[fault]
+    whole(trained, part)
+    apply(monkeypatch)
+    assert whole(trained, part)
+
+
+def test_a_whole_report_that_is_wrong_fails_the_controls(trained: Trained) -> None:
+    found = trained.sound
+    seen, unseen = (replace(half, misreported=("not so",)) for half in (found.seen, found.unseen))
+    assert passed(replace(found, seen=seen, unseen=unseen)) == (False, False)
+    assert passed(replace(found, misreported=("not so",))) == (False, True)
 
 
 def test_halves_swapped(trained: Trained) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
 from lm_audit.audits.leakage.controls.shipped import EMBEDDED, made_of, shipped, write
+from lm_audit.audits.leakage.controls.whole_reports import reported_order, wrong_memory, wrong_order, wrong_overview
 from lm_audit.audits.leakage.half_option.completion import completions
 from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
@@ -21,10 +22,11 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
 from lm_audit.audits.leakage.likelihood.plain import agreement, largest_difference
 from lm_audit.audits.leakage.likelihood.texts import text_likelihood
+from lm_audit.audits.leakage.memory import Memorisation, measure_memorisation
 from lm_audit.audits.leakage.orders.evidence import option_order
-from lm_audit.audits.leakage.orders.neighbours import BETWEEN, Neighbours, neighbour_places, swap_test
+from lm_audit.audits.leakage.orders.neighbours import BETWEEN
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
-from lm_audit.audits.second_opinion import misreported
+from lm_audit.audits.second_opinion import found_wrong, misreported
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.sources import MetricSource, recompute
 
@@ -48,6 +50,9 @@ QUESTIONS = 48
 
 ORDERS = 8
 """The published order and seven others, among which the control ranks it."""
+
+MIXED = 3
+"""Shuffled orders of the memorisation test."""
 
 CHECKED = 3
 """So many questions are scored a second time by plain forward passes."""
@@ -134,7 +139,8 @@ class Half:
     ``differences`` [questions]: published order minus others, nats a byte; ``first_p``: first ranks among the orders;
     ``swap_p``: neighbours in order; ``apart``: the largest difference (nats) of a score from a plain forward pass,
     and ``agreement`` what it must stay below; ``published``: the half-option test as its source has it;
-    ``misreported``: what the rank of the published order is said to be and is not.
+    ``misreported``: what the memorisation test, the rank of the published order and the order of the rows are said to
+    give and do not.
     """
 
     items: tuple[Item, ...]
@@ -189,7 +195,9 @@ def measure(
     seed: int,
 ) -> Planted:
     """What the tests say of both halves."""
-    halves = [_half(untouched, trained, some, seed) for some in (seen, unseen)]
+    halves = [
+        _half(untouched, trained, some, name, seed) for some, name in ((seen, "planted"), (unseen, "not planted"))
+    ]
     planted, other = (_benchmark(some) for some in (seen, unseen))
     written = completions(trained, planted, seed=seed)
     likely = text_likelihood(trained, planted, clean=other, seed=seed)
@@ -202,8 +210,9 @@ def measure(
         *misreported(written, chances=_after_other_items(written), counts=halves_written),
         *_wrong_copies(written.rows),
         *misreported(likely, counts=sides),
+        *found_wrong("the table of benchmarks", lambda: wrong_overview(halves[0][1], halves[1][1])),
     )
-    return Planted(halves[0], halves[1], training, _p(written_p.value), _p(likely_p.value), faults)
+    return Planted(halves[0][0], halves[1][0], training, _p(written_p.value), _p(likely_p.value), faults)
 
 
 def _wrong_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -224,32 +233,42 @@ def _after_other_items(written: Evidence) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _half(untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item], seed: int) -> Half:
-    tables = [measure_conditions(m, items, orders=3, baselines=(OTHER_ITEM,), seed=seed) for m in (trained, untouched)]
-    scores = [question_scores(table, items) for table in tables]
+def _half(
+    untouched: LanguageModel, trained: LanguageModel, items: Sequence[Item], name: str, seed: int
+) -> tuple[Half, Memorisation]:
+    """One half, and what the memorisation test measured of it under the trained model."""
+    benchmark, rows = replace(_benchmark(items), name=name), list[dict[str, Any]]()
+    memory = measure_memorisation(
+        trained, benchmark, orders=MIXED, seed=seed, on_rows=lambda some: rows.extend(map(dict, some))
+    )
+    before = measure_conditions(untouched, items, orders=MIXED, baselines=(OTHER_ITEM,), seed=seed)
+    scores = [question_scores(table, items) for table in (memory.table, before)]
     effects = [order_effect(some, "logprob", seed=seed) for some in scores]
     own = [tuple(range(len(items[0].options))), *shuffled_orders(items[0], ORDERS - 1, seed=seed)]
-    ranked = option_order(trained, _benchmark(items), orders=own, seed=seed)
+    ranked = option_order(trained, benchmark, orders=own, seed=seed)
     kinds = ("option_order", "option_order_unsorted")
     first = {f"leakage.{kind}.first": 1 / ORDERS for kind in kinds}
     even = {f"leakage.{kind}.place": fmean(place / (ORDERS - 1) for place in range(ORDERS)) for kind in kinds}
-    pairs = [Neighbours(*places) for places in neighbour_places((), [item.file for item in items])]
-    texts = [full_text(item) for item in items]
-    swapped = swap_test(trained, texts, pairs, ["made-up"] * len(pairs), seed=seed)
-    checked: list[Any] = tables[0][tables[0]["base"] < CHECKED].to_dict("records")
-    return Half(
+    ordered = reported_order(trained, benchmark, seed=seed)
+    checked: list[Any] = memory.table[memory.table["base"] < CHECKED].to_dict("records")
+    found = Half(
         items=tuple(items),
         effect=effects[0],
         untouched=effects[1],
         differences=_differences(scores[0]),
         untouched_differences=_differences(scores[1]),
         first_p=_p(ranked.metrics["leakage.option_order.first.p"].value),
-        swap_p=_p(swapped.p.value),
+        swap_p=_p(ordered.metrics["leakage.row_order.swap_gain.p"].value),
         apart=largest_difference(trained, checked),
         agreement=agreement(trained),
-        published=published_half(trained, _benchmark(items), seed=seed),
-        misreported=tuple(misreported(ranked, chances=first | even, counts=[({}, len(items))])),
+        published=published_half(trained, benchmark, seed=seed),
+        misreported=(
+            *misreported(ranked, chances=first | even, counts=[({}, len(items))]),
+            *found_wrong("the memorisation test", lambda: wrong_memory(memory, rows, orders=MIXED)),
+            *found_wrong("the rows' order", lambda: wrong_order(ordered, trained, benchmark, agreement(trained))),
+        ),
     )
+    return found, memory
 
 
 def _differences(scores: QuestionScores) -> Floats:
