@@ -99,6 +99,14 @@ def gguf_tensors_without_place(module: CausalModule, header: GgufHeader, kept: f
     return sorted(name for name in header.tensors if not {name, name.removesuffix(".weight")} & placed)
 
 
+def gguf_architectures() -> frozenset[str]:
+    """The GGUF architectures that this transformers converts, as it spells them; it loads torch."""
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    return frozenset({*GGUF_ARCHS, *GGUF_SUPPORTED_ARCHITECTURES})
+
+
 def laid_out(weight: Tensor, rows: int) -> Any:
     """A float32 weight [out, in] on a CPU as oneDNN multiplies by it fastest, for inputs of about so many rows."""
     import torch

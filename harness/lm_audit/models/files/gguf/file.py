@@ -10,6 +10,7 @@ from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.compat import gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.gguf.header import GgufHeader, read_header
+from lm_audit.models.files.gguf.known import check_known
 from lm_audit.models.files.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
 from lm_audit.models.files.gguf.recipes.making import made_config, write_model
 from lm_audit.models.files.gguf.recipes.recipe import Recipe
@@ -33,8 +34,9 @@ _BYTE_LEVEL = "gpt2"
 
 @once_unchanged
 def check_gguf(path: Path) -> None:
-    """``ModelError`` where the header of ``path`` is damaged, contradicts itself, or names an unknown tokenizer."""
+    """``ModelError`` where the header of ``path`` is damaged, contradicts itself, or names what cannot be converted."""
     header = read_header(path)
+    check_known(header, path)
     check_header(header, path)
     if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
         check_pre(header.metadata.get("tokenizer.ggml.pre"), path)

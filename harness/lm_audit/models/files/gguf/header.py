@@ -69,6 +69,8 @@ class _Scan:
             if key in metadata:
                 raise ValueError(f"it states {key!r} twice")
             metadata[key] = self._value(self._number("I"), _DEPTH)
+        if "split.count" in metadata:  # parts behind the first state nothing else
+            metadata.setdefault("general.architecture", "")
         if not isinstance(metadata.get("general.architecture"), str):
             raise ValueError("it names no general.architecture")
         infos = [self._tensor() for _ in range(tensors)]
