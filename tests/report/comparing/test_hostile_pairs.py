@@ -286,10 +286,29 @@ def test_items_whose_value_is_lost_are_told_whatever_the_others_show(tmp_path: P
     assert any("15 of 40 items of x.v have no value in B" in line for line in comparison_lines(found))
 
 
+def test_items_that_only_the_second_run_has_are_told(tmp_path: Path) -> None:
+    found = compared(tmp_path, [case(gone(BASE, 15))], [case(BASE)])
+    assert any("15 of 40 items of x.v have no value in A" in line for line in comparison_lines(found))
+
+
+@pytest.mark.parametrize(("left", "word"), [(1, "not shown"), (5, "not shown"), (6, "same"), (40, "same")])
+def test_a_few_items_that_are_left_do_not_say_that_all_are_the_same(left: int, word: str, tmp_path: Path) -> None:
+    assert compared(tmp_path, [case(BASE)], [case(BASE[:left])]).changes[0].direction == word
+    alone = compared(tmp_path / "alone", [case(BASE[:left])], [case(BASE[:left])])
+    assert alone.changes[0].direction == "same"
+
+
+def test_one_item_of_many_that_moved_is_not_told_as_too_few_items_of_the_headline(tmp_path: Path) -> None:
+    far = BASE.copy()
+    far[7] += 1000
+    lines = comparison_lines(compared(tmp_path, [case(BASE)], [case(far)]))
+    assert any("1 headline moved in too few items, or had too few," in line for line in lines)
+
+
 def test_headlines_that_moved_on_too_few_items_are_counted(tmp_path: Path) -> None:
     few = compared(tmp_path / "1", [case(BASE[:5])], [case(BASE[:5] + 9)])
-    assert any("1 headline has too few items" in line for line in comparison_lines(few))
-    assert "1 headline has too few items" in render_comparison(few)
+    assert any("1 headline moved in too few items" in line for line in comparison_lines(few))
+    assert "1 headline moved in too few items" in render_comparison(few)
     many = compared(tmp_path / "2", [case(BASE)], [case(BASE + NOISE)])
     assert not any("too few items" in line for line in comparison_lines(many))
 

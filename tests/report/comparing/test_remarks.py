@@ -160,17 +160,29 @@ def test_options_that_differ_are_named_with_both_values(
     assert told(before, after) == remarks
 
 
+@pytest.mark.parametrize("lost_in", ["A", "B"])
 @pytest.mark.parametrize(("many", "more"), [(1, None), (5, None), (6, 1), (8, 3)])
-def test_headlines_that_lost_items_are_named_up_to_five(many: int, more: int | None) -> None:
+def test_headlines_that_lost_items_are_named_up_to_five(many: int, more: int | None, lost_in: str) -> None:
     side = SimpleNamespace(better="lower")
     changes: list[Any] = [
         SimpleNamespace(
-            metric=f"x.{at}", a=side, b=side, decided=True, basis="paired", only_a=2, pairs=7, others=1, case_id_b="t"
+            metric=f"x.{at}",
+            a=side,
+            b=side,
+            decided=True,
+            basis="paired",
+            pairs=7,
+            others=1,
+            only_a=2 * (lost_in == "B"),
+            only_b=2 * (lost_in == "A"),
+            case_id="t",
+            case_id_b="t",
         )
         for at in range(many)
     ]
     found = list(remarks_on_metrics(changes))
     expected = [
-        f"2 of 10 items of x.{at} have no value in B (t): the others alone are compared" for at in range(min(many, 5))
+        f"2 of 10 items of x.{at} have no value in {lost_in} (t): the others alone are compared"
+        for at in range(min(many, 5))
     ]
     assert found == [*expected, *([f"so have items of {more} more headlines"] if more else [])]

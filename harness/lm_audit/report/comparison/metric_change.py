@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.audits.metric_info import RANGE_OF_UNIT, metric_info
 from lm_audit.errors import DataError
@@ -13,9 +13,13 @@ from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.report.comparison.margins import margin_of
 from lm_audit.runstore.records import CaseRecord
 from lm_audit.sources.content import OtherData, other_data
+from lm_audit.sources.limits import SMALLEST
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.units import RowTable
 from lm_audit.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from lm_audit.sources.change import Change
 
 Basis = Literal["paired", "two samples", "intervals", "none"]
 
@@ -149,7 +153,7 @@ class Comparing:
             clusters=found.clusters,
             others=found.others,
             identical=identical,
-            equivalent=found.identical or (margin is not None and found.within(margin)),
+            equivalent=_same(found, identical) or (margin is not None and found.within(margin)),
             margin=margin,
         )
 
@@ -176,6 +180,11 @@ def _possible(change: MetricChange) -> MetricChange:
         return change
     low, high = (None if end is None else min(max(end, -widest), widest) for end in (low, high))
     return replace(change, difference=replace(change.difference, low=low, high=high))
+
+
+def _same(found: Change, identical: bool) -> bool:
+    """Whether what did not move says that nothing did: all there is, or enough of it to stand for the rest."""
+    return identical or (found.identical and found.clusters >= SMALLEST)
 
 
 def _refused(change: MetricChange, reason: str) -> MetricChange:

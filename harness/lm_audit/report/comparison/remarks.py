@@ -110,12 +110,14 @@ def remarks_on_metrics(changes: Sequence[MetricChange]) -> Iterator[str]:
     said = dict.fromkeys((c.metric, c.a.better, c.b.better) for c in changes if contradictory(c.a, c.b))
     for metric, first, second in said:
         yield f"better is {first} of {metric} in A, and {second} in B: what either calls worse counts as worse"
-    lost = [c for c in changes if c.decided and c.basis == "paired" and c.only_a]
-    for one in lost[:SHOWN]:
-        items = f"{one.only_a} of {one.pairs + one.others + one.only_a} items of {one.metric}"
-        yield f"{items} have no value in B ({one.case_id_b}): the others alone are compared"
-    if len(lost) > SHOWN:
-        yield f"so have items of {len(lost) - SHOWN} more headlines"
+    for one_run, case_id in (("B", "case_id_b"), ("A", "case_id")):
+        alone = [(c, c.only_a if one_run == "B" else c.only_b) for c in changes if c.decided and c.basis == "paired"]
+        lost = [(change, many) for change, many in alone if many]
+        for one, many in lost[:SHOWN]:
+            items = f"{many} of {one.pairs + one.others + many} items of {one.metric}"
+            yield f"{items} have no value in {one_run} ({getattr(one, case_id)}): the others alone are compared"
+        if len(lost) > SHOWN:
+            yield f"so have items of {len(lost) - SHOWN} more headlines"
 
 
 def _options(run: Run) -> dict[str, Any]:

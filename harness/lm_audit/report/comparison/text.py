@@ -83,7 +83,7 @@ def change_text(change: MetricChange) -> str:
     if change.equivalent and not change.significant and change.margin is not None:
         texts.append(f"differs by less than {change.margin:g}")
     if not change.able and change.p is not None:
-        texts.append("too few items to decide")
+        texts.append("too few items that moved to decide")
     return ", ".join(texts)
 
 
@@ -182,7 +182,8 @@ def _totals(comparison: RunComparison) -> Iterable[str]:
     yield f"{len(comparison.changes)} metrics compared; {'; '.join(counts_text(comparison)) or 'none'}"
     yield from failings(comparison)
     if many := undecidable(comparison):
-        yield f"{many} headline{' has' if many == 1 else 's have'} too few items to be found worse, whatever they show"
+        headlines = f"{many} headline{'' if many == 1 else 's'}"
+        yield f"{headlines} moved in too few items, or had too few, for any test to find a regression"
     if comparison.incomparable:
         yield "nothing could be compared: no metric of a case has a place in both runs"
         return
