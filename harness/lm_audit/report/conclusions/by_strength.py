@@ -15,6 +15,7 @@ from lm_audit.report.wording.names import anchor, case_label, visible
 from lm_audit.report.wording.numbers import chance_text, few_text, interval_text, p_text, sample_size, value_text
 from lm_audit.report.wording.titles import metric_hint, metric_unit
 from lm_audit.runstore.records import CaseRecord, Run
+from lm_audit.stats.covering import too_few
 
 Placed = tuple[CaseRecord, Finding]
 TONES: dict[str, Tone] = {"found": "missed", "cannot tell": "undecided", "not found": "met"}
@@ -108,8 +109,15 @@ def sureness(finding: Finding, family: int) -> str:
 
 
 def needed_text(finding: Finding) -> str:
-    """``about 96 questions would tell``, empty where nobody knows."""
-    return f"about {finding.needed:,} {visible(finding.counted)} would tell" if finding.needed else ""
+    """``about 96 questions would tell``, empty where nobody knows.
+
+    Of too few for an interval nothing is known of their spread, and so only how many an interval takes.
+    """
+    if not finding.needed:
+        return ""
+    if finding.effect is not None and too_few(finding.effect):
+        return f"at least {finding.needed:,} {visible(finding.counted)} are needed"
+    return f"about {finding.needed:,} {visible(finding.counted)} would tell"
 
 
 def counts_of(models: Iterable[ModelFindings]) -> dict[str, int]:
