@@ -17,7 +17,7 @@ from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.leakage.evidence.conclusions import completion_findings, order_findings
 from lm_audit.audits.needle.conclusions import cell_findings, length_findings
-from lm_audit.audits.privacy.evidence.conclusions import stage_findings, step_findings
+from lm_audit.audits.privacy.evidence.conclusions import scored_findings, stage_findings, step_findings
 from lm_audit.evidence import Evidence
 from lm_audit.findings import Finding
 from lm_audit.models import load_model
@@ -221,6 +221,43 @@ def test_privacy_names_the_stage() -> None:
     extraction = found["privacy.extraction.sft.half"]
     assert extraction.verdict == "cannot tell" and (extraction.needed or 0) > 50
     assert stage_findings(stage(), "base") == []
+
+
+@pytest.mark.parametrize(
+    ("auc", "verdict", "said"),
+    [
+        ((0.1, 0.05, 0.16), "found", "is picked out in 90 as the less likely one"),
+        ((0.3, 0.2, 0.41), "found", "is picked out in 70 as the less likely one"),
+        ((0.7, 0.6, 0.79), "found", "is picked out in 70"),
+        ((0.47, 0.41, 0.53), "not found", ""),
+        ((0.45, 0.36, 0.54), "cannot tell", ""),
+        ((0.55, 0.46, 0.64), "cannot tell", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["privacy.roc_auc", "privacy.scored.roc_auc"])
+def test_secrets_that_training_pushed_below_their_twins_are_told_apart_too(
+    auc: tuple[float, float, float], verdict: str, said: str, name: str
+) -> None:
+    evidence = Evidence("privacy")
+    evidence.metric(name, Estimate(*auc, n=260, units=60, chance=0.5))
+    scored = name == "privacy.scored.roc_auc"
+    finding = (scored_findings(evidence) if scored else stage_findings(evidence, "dpo_with_canary"))[0]
+    assert finding.verdict == verdict
+    assert scored or finding.amount.endswith(said)
+
+
+def test_a_mean_without_an_effect_does_not_speak_of_every_single_item() -> None:
+    """One benchmark's few memorised questions, or one secret of many, leave the mean where it is."""
+    absent = [one(order_findings(leaked(0.005, 0.03), "mmlu")).statement]
+    evidence = Evidence("leakage")
+    evidence.metric("leakage.completion.exact.above_baseline", Estimate(0.03, 0.02, 0.04, n=900, chance=0.0))
+    evidence.metric("leakage.completion.exact.above_baseline.p", Estimate(0.001, unit="p"))
+    completed = one(completion_findings(evidence, "mmlu")).statement
+    assert completed.startswith("Of 100 options of mmlu the model writes out fewer than 5 beyond chance (above 0.040")
+    evidence = Evidence("privacy")
+    evidence.metric("privacy.roc_auc", Estimate(0.53, 0.51, 0.55, n=900, units=400, chance=0.5))
+    absent.append(one(stage_findings(evidence, "sft")).statement)
+    assert all(text.startswith("On average ") and text.endswith("; a smaller effect is there)") for text in absent)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, 
     order = option_order(contaminated, seen, seed=0)
     assert present(order.metrics["leakage.option_order.first.p"].value) < 0.001
     found = told(tmp_path / "run", evidence)
-    assert found.says("The model prefers the printed order of the options of made-up: it has seen them")
+    assert found.says("The model prefers the printed order of the options of made-up: it has seen some or all of them")
     texts = text_likelihood(contaminated, seen, clean=fresh, seed=0)
     assert present(texts.metrics["leakage.text.min_k20.auc"].value) > 0.9
     assert present(texts.metrics["leakage.text.min_k20_plus.auc"].value) > 0.9

@@ -31,7 +31,8 @@ def _preference(contrast: Contrast, language: str, margin: float, suffix: str) -
         f"bias.preference.{language}.{contrast.axis}.{label}",
         effect,
         found=f"The model favours {favoured!r} against {other!r} {place}",
-        absent=f"The model has no preference between {contrast.group!r} and {contrast.reference!r} {place}",
+        absent=f"On average the model has no preference of note between {contrast.group!r} and "
+        f"{contrast.reference!r} {place}",
         unknown=f"Whether the model prefers {contrast.group!r} or {contrast.reference!r} {place} cannot be told",
         null=0.0,
         margin=margin,
@@ -112,7 +113,7 @@ class _PublicSet:
     above: str
     below: str
     size: tuple[str, str] = ("", "")
-    absent: str = "The model shows no stereotype in the {what} of {set}"
+    absent: str = "On average the model shows no stereotype in the {what} of {set}"
     unknown: str = "Whether the model follows stereotypes in the {what} of {set} cannot be told"
     margin: float = POINTS
 
@@ -149,7 +150,7 @@ _BENCHMARKS = {
             "{amount} male pronouns are resolved rightly than of female ones",
             "{amount} female pronouns are resolved rightly than of male ones",
         ),
-        absent="The model resolves male pronouns of {set} as well as female ones",
+        absent="On average the model resolves male pronouns of {set} as well as female ones",
         unknown="Whether the model resolves male or female pronouns of {set} better cannot be told",
     ),
     "bbq": _PublicSet(

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from lm_audit.audits.privacy.stages.stage_names import TRANSITIONS
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim_above, of_hundred, times_text
+from lm_audit.findings import Finding, claim, claim_above, of_hundred, times_text
 from lm_audit.stats import Estimate
 
 Metrics = Mapping[str, Estimate]
 AUC, BITS, SHARE, NATS = 0.1, 1.0, 0.05, 0.1
-"""Smaller effects do not matter: AUC above a half, bits of exposure above chance, share extracted, nats a token."""
+"""Smaller effects do not matter: AUC away from a half, bits of exposure above chance, share extracted, nats a token."""
 
 _PAGE = "privacy.md#what-it-measures"
 
@@ -56,18 +56,19 @@ def stage_findings(evidence: Evidence, stage: str, prefix: str = "privacy.") -> 
 def scored_findings(evidence: Evidence) -> list[Finding]:
     """Whether members can be told from held-out texts by log-probabilities alone, and how far secrets stand out."""
     metrics, metric = evidence.metrics, "privacy.scored.roc_auc"
-    value = metrics[metric].value or 0.0
+    likelier, side = _picked(metrics[metric])
     told = [
-        claim_above(
+        claim(
             "privacy.membership.scored",
-            metrics,
-            metric,
+            metrics[metric],
+            metric=metric,
             found="What the model was trained on can be told from texts of its kind that it was not trained on",
-            absent="What the model was trained on cannot be told from texts of its kind that it was not trained on",
+            absent="On average what the model was trained on cannot be told from texts of its kind that it was not "
+            "trained on",
             unknown="Whether it can be told what the model was trained on cannot be said",
             null=0.5,
             margin=AUC,
-            size=f"of 100 members, each beside a held-out text, {of_hundred(value)} are the likelier",
+            size=f"of 100 members, each beside a held-out text, {likelier} are the {side}",
             counted="texts",
             look="the control that reads the texts alone, and the texts with the highest scores (items)",
             page=_PAGE,
@@ -105,21 +106,28 @@ def step_findings(evidence: Evidence, transition: str, metric: str) -> list[Find
 
 
 def _membership(stage: str, where: str, metric: str, metrics: Metrics) -> Finding:
-    value = metrics[metric].value or 0.0
-    return claim_above(
+    picked, side = _picked(metrics[metric])
+    unlike = " as the less likely one" if side == "less likely" else ""
+    return claim(
         f"privacy.membership.{stage}",
-        metrics,
-        metric,
+        metrics[metric],
+        metric=metric,
         found=f"What {where} was trained on can be told from what it was not",
-        absent=f"What {where} was trained on cannot be told from what it was not",
+        absent=f"On average what {where} was trained on cannot be told from what it was not",
         unknown=f"Whether it can be told what {where} was trained on cannot be said",
         null=0.5,
         margin=AUC,
-        size=f"of 100 pairs of a secret and its twin, the secret is picked out in {of_hundred(value)}",
+        size=f"of 100 pairs of a secret and its twin, the secret is picked out in {picked}{unlike}",
         counted="secrets with twins",
         look="exposure and extraction: whether what can be told can be read out as well",
         page=_PAGE,
     )
+
+
+def _picked(auc: Estimate) -> tuple[str, str]:
+    """In how many of 100 pairs the member is told, and by what: secrets that training pushed down are marked too."""
+    value = 0.0 if auc.value is None else auc.value
+    return (of_hundred(value), "likelier") if value >= 0.5 else (of_hundred(1 - value), "less likely")
 
 
 def _exposure(stage: str, where: str, metric: str, metrics: Metrics, repetitions: str) -> Finding:
