@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lm_audit.audits.bias.conclusions import benchmark_findings
@@ -285,6 +286,31 @@ def explained(gain: float, n: int = 20, *, even: float = 0.6) -> Evidence:
     evidence = Evidence("faithfulness")
     record_gain(evidence, rows, "ifr", "token", seed=0)
     return evidence
+
+
+@pytest.mark.parametrize(
+    ("random", "even", "verdict", "said"),
+    [
+        ((0.1, 0.01), (0.2, 3.0), "cannot tell", "better than even weights"),
+        ((0.2, 3.0), (0.1, 0.01), "cannot tell", "better than random deletion"),
+        ((0.1, 0.01), (0.01, 0.01), "not found", "no better than even weights"),
+        ((-0.1, 0.01), (0.0, 3.0), "not found", "no better than random deletion"),
+        ((0.1, 0.01), (0.12, 0.01), "found", "better than random deletion and even weights"),
+    ],
+)
+def test_faithfulness_names_the_reference_that_the_method_was_not_shown_to_beat(
+    random: tuple[float, float], even: tuple[float, float], verdict: str, said: str
+) -> None:
+    draws = np.random.default_rng(0).normal(size=(2, 24))
+    gains = [mean + spread * some for (mean, spread), some in zip((random, even), draws, strict=True)]
+    rows = [
+        {"sample": f"copy-{k}", "mas": 0.5, "mas_random": 0.5 + a, "mas_uniform": 0.5 + b, "degenerate": False}
+        for k, (a, b) in enumerate(zip(*gains, strict=True))
+    ]
+    evidence = Evidence("faithfulness")
+    record_gain(evidence, rows, "ifr", "token", seed=0)
+    (finding,) = evidence.findings
+    assert (finding.verdict, said in finding.statement) == (verdict, True), finding
 
 
 def test_faithfulness_says_which_method_beats_random_deletion() -> None:

@@ -18,16 +18,28 @@ REFERENCES = {METRIC: "mas_random", EVEN_METRIC: "mas_uniform"}
 """What a method must beat: orders that chance gave, and weights that are all alike, which MAS rewards."""
 
 
+_WORDS = ("not found", "cannot tell", "found")
+
+
 def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: str, unit: str, seed: int) -> None:
-    """Add the gains of a method over its references, paired by sample, and what is concluded from the smaller one."""
+    """Add the gains of a method over its references, paired by sample, and what is concluded from the two.
+
+    Both must be found. Where one is not, the finding rests on that one: an effect excluded before one that cannot be
+    told; of two alike on the smaller.
+    """
     gains = {name: _gains(rows, column) for name, column in REFERENCES.items()}
     for name, values in gains.items():
         source = MetricSource.column_difference(REFERENCES[name], "mas", {"degenerate": False})
         evidence.metric(name, _estimate(values, len(rows), seed), source)
-    weaker = min(gains, key=lambda name: sum(gains[name]))
     samples = ", ".join(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
     place = f"on {samples} samples, {unit} by {unit}"
-    evidence.finding(_gain(evidence.metrics[weaker], _p(gains, seed), method, place, rows, weaker))
+    alone = [
+        _gain(evidence.metrics[name], _p({name: values}, seed), method, place, rows, name)
+        for name, values in sorted(gains.items(), key=lambda entry: sum(entry[1]))
+    ]
+    rests = min(alone, key=lambda finding: _WORDS.index(finding.verdict))
+    assert rests.metric is not None
+    evidence.finding(_gain(evidence.metrics[rests.metric], _p(gains, seed), method, place, rows, rests.metric))
 
 
 def _gains(rows: Sequence[Mapping[str, Any]], column: str) -> list[float]:
