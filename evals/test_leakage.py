@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lm_audit.audits.leakage.items.benchmark import Benchmark
-from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, named_benchmarks
+from lm_audit.audits.leakage.items.benchmarks import HEAVY_LIMITS, LIMITS, ROW_LIMITS, called, named_benchmarks
 from lm_audit.audits.leakage.items.loading import cached_benchmark
 from lm_audit.audits.leakage.items.sampling import Drawn
 from lm_audit.models.capabilities import Capability
@@ -39,7 +39,8 @@ def read(source: str, options: RunOptions, *, heavy: bool = False, drawn: Drawn 
     """The benchmark, or the sample that the run's size asks for; ``heavy`` tests take fewer of it at smoke size."""
     by_size = HEAVY_LIMITS if heavy else ROW_LIMITS if drawn == "pairs" else LIMITS
     limit = options.items(by_size[options.size], options.option("leakage_limit"))
-    return cached_benchmark(source, options.option("leakage_columns"), limit, options.seed, drawn)
+    found = cached_benchmark(source, options.option("leakage_columns"), limit, options.seed, drawn)
+    return called(found, source, options.option("benchmark"))
 
 
 def benchmark_cases(options: RunOptions) -> list[Case]:

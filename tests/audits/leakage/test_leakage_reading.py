@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lm_audit.audits.leakage import Item, load_benchmark
-from lm_audit.audits.leakage.items.benchmarks import named_benchmarks
+from lm_audit.audits.leakage.items.benchmarks import called, named_benchmarks
 from lm_audit.audits.leakage.items.reading import sources
 from lm_audit.errors import DataError, UsageError
 
@@ -238,3 +238,17 @@ def test_memory_stays_flat_in_long_files(tmp_path: Path, rows: int) -> None:
 def test_a_limit_that_leaves_nothing_is_refused(limit: Any) -> None:
     with pytest.raises(UsageError, match="limit must be at least 1"):
         load_benchmark(SHIPPED / "general_en", limit=limit)
+
+
+def test_a_benchmark_bears_the_name_that_it_was_given(tmp_path: Path) -> None:
+    """Two files of one name in two folders: what is found of each, and the table of all, tell them apart."""
+    given = []
+    for folder, name in (("one", "first="), ("two", "second set="), ("three", "")):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "test.csv"
+        path.write_text("question,A,B,answer\nWhat burns?,wood,water,A\n", encoding="utf-8")
+        given.append(f"{name}{path}")
+    sources = named_benchmarks(given, [])
+    names = {name: called(load_benchmark(place), place, given).name for name, place in sources.items()}
+    assert names == {"first": "first", "second-set": "second-set", "test": "test"}
+    assert called(load_benchmark(sources["test"]), sources["test"], None).name == "test"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lm_audit.audits.given_rows import legal_name
 from lm_audit.audits.leakage.items.reading import stem_of
 from lm_audit.errors import UsageError
 from lm_audit.shared.textfiles import is_there
+
+if TYPE_CHECKING:
+    from lm_audit.audits.leakage.items.benchmark import Benchmark
 
 LIMITS: dict[str, int] = {"smoke": 12, "standard": 200, "full": 10_000}
 """Items of a benchmark by size; also the full size is a sample, so that memory stays flat whatever is given."""
@@ -33,6 +38,15 @@ def named_benchmarks(given: Sequence[str] | None, shipped: Sequence[Path]) -> di
             raise UsageError(f"--benchmark {entry!r}: two benchmarks are called {name!r}; write NAME={source}")
         found[name] = source
     return found
+
+
+def called(benchmark: Benchmark, source: str, given: Sequence[str] | None) -> Benchmark:
+    """The benchmark under the name that the user gave its ``source`` with ``NAME=SOURCE``, else under its own."""
+    for entry in given or ():
+        name, place = _named(entry)
+        if place == source != entry:
+            return replace(benchmark, name=name)
+    return benchmark
 
 
 def _named(entry: str) -> tuple[str, str]:
