@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from lm_audit.errors import StoreError
+from lm_audit.plugin.record.audit_session import SESSION, AuditSession
+from lm_audit.plugin.session import lifetime
+from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger, LineFile
 from tests.plugin.toy_audit import audit_project, run_pytest
 
@@ -71,3 +79,29 @@ def test_a_ledger_that_was_removed_or_cut_is_noticed_when_it_is_forced_onto_the_
     ledger.path.write_bytes(whole)  # a copy that was put back
     ledger.sync()
     ledger.close()
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file of this process grows beyond what the probe of a folder writes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_without_room_for_the_plan_takes_no_worker_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of its cases tells, and its controller; one that dies would be replaced by one that dies likewise."""
+    plugins = SimpleNamespace(hasplugin=lambda name: False)
+    config = cast(Any, SimpleNamespace(stash=pytest.Stash(), pluginmanager=plugins))
+    session = cast(Any, SimpleNamespace(config=config, items=[]))
+    audit = config.stash[SESSION] = AuditSession(
+        cast(Any, None), RunFolder(tmp_path / "run"), "gw0", is_worker=True, present=frozenset(), required=frozenset()
+    )
+    with capsys.disabled(), no_room():
+        lifetime.pytest_lm_audit_planned(session)
+    assert audit.recorded and audit.ledger.path.stat().st_size <= 16

@@ -27,22 +27,19 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
     A controller of workers has no plan of its own, but begins the run.
     """
     audit = audit_session(session.config)
-    if session.config.pluginmanager.hasplugin("dsession"):
-        _start(session.config, audit)
-        return
-    audit.plan = tuple(_planned(item) for item in session.items if is_audit_case(item))
-    if audit.problem and audit.is_worker:
-        return  # An error here would take the worker down; each case tells it at its set-up.
-    if audit.problem:
-        raise pytest.UsageError(audit.problem)
-    if audit.planned:
-        return
+    controls = session.config.pluginmanager.hasplugin("dsession")
+    audit.plan = () if controls else tuple(_planned(item) for item in session.items if is_audit_case(item))
     try:
-        if not audit.is_worker:
+        if audit.problem:
+            raise StoreError(audit.problem)
+        if not audit.is_worker and not audit.planned:
             _start(session.config, audit)
-        audit.ledger.write("plan", cases=[vars(case) for case in audit.plan], **shard_fields(session.config))
+        if not controls and not audit.planned:
+            audit.ledger.write("plan", cases=[vars(case) for case in audit.plan], **shard_fields(session.config))
     except StoreError as error:
-        raise pytest.UsageError(str(error)) from error
+        # It would take a worker down, and its successors; each case tells it at its set-up, and the controller here.
+        if not audit.is_worker:
+            raise pytest.UsageError(str(error)) from error
 
 
 def _planned(item: pytest.Item) -> PlannedCase:
