@@ -219,14 +219,18 @@ def test_an_unusable_reports_folder_is_an_error_before_anything_runs(tmp_path: P
     assert "StoreError: cannot write reports under" in parallel.output
 
 
-def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("error", "code"), [
+    ("RuntimeError('no ink')", 0),
+    pytest.param("OSError(28, 'No space left on device')", 1, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path, error: str, code: int) -> None:
     audit_project(tmp_path)
-    breaker = "import lm_audit.report\ndef broken(folder):\n    raise RuntimeError('no ink')\n"
+    breaker = f"import lm_audit.report\ndef broken(folder):\n    raise {error}\n"
     with (tmp_path / "conftest.py").open("a") as handle:
         handle.write(breaker + "lm_audit.report.write_reports = broken\n")
     done = run_pytest(tmp_path)
-    assert done.code == 0
-    assert "the report could not be written (RuntimeError: no ink)" in done.output
+    assert done.code == code
+    assert f"the report could not be written ({error.partition('(')[0]}: " in done.output
     assert "lm-audit report" in done.output
     assert len(last_run(tmp_path).cases) == 3
 

@@ -145,7 +145,8 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
         audit.extra.setdefault("trouble", str(error))
     if not stopped and not any(audit.folder.answers.glob("case-*")):
         shutil.rmtree(audit.folder.answers, ignore_errors=True)
-    _project(audit)
+    if not _project(audit) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def close_run(audit: AuditSession, exitstatus: int) -> None:
@@ -156,8 +157,11 @@ def close_run(audit: AuditSession, exitstatus: int) -> None:
     _project(audit)
 
 
-def _project(audit: AuditSession) -> None:
-    """Write the reports; a failure there is told and costs no data, since the ledger is the truth."""
+def _project(audit: AuditSession) -> bool:
+    """Write the reports; a failure there is told and costs no data, since the ledger is the truth.
+
+    Returns False where the disk refused them: whoever called is left without what they called for.
+    """
     try:
         from lm_audit.report import write_reports
 
@@ -169,6 +173,8 @@ def _project(audit: AuditSession) -> None:
             folder = audit.folder.path
             told.append(f"the evidence is safe under {folder}, try again with: lm-audit report {folder}")
         audit.extra["trouble"] = "; ".join(told)
+        return not isinstance(error, StoreError | OSError)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
