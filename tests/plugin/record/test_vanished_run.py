@@ -97,6 +97,7 @@ def test_a_disk_without_room_for_the_plan_takes_no_worker_down(
 ) -> None:
     """Each of its cases tells, and its controller; one that dies would be replaced by one that dies likewise."""
     plugins = SimpleNamespace(hasplugin=lambda name: False)
+    # Of a worker's session no more than this is asked for.
     config = cast(Any, SimpleNamespace(stash=pytest.Stash(), pluginmanager=plugins))
     session = cast(Any, SimpleNamespace(config=config, items=[]))
     audit = config.stash[SESSION] = AuditSession(
