@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,12 +105,32 @@ def damage(path: Path, number: int, **changes: int) -> None:
         ({"repetitions": 7, "role": "control"}, "row 3.*repetitions"),
         ({"sha256": "0"}, "row 3.*hash differs"),
         ({"secret_span": [0, 3]}, "row 3.*secret_span"),
+        ({"id": " "}, "row 3, id: is empty"),
+        ({"family": ""}, "row 3, family: is empty"),
+        ({"kind": "manifest"}, "row 3, kind: 'canary' is expected"),
     ],
 )
 def test_damaged_manifest_names_line_and_field(
     manifest: Manifest, tmp_path: Path, changes: dict[str, str] | dict[str, object] | dict[str, list[int]], message: str
 ) -> None:
     damage(tmp_path / "manifest.jsonl", 2, **changes)
+    with pytest.raises(DataError, match=message):
+        read_manifest(tmp_path / "manifest.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": True}, "row 1, schema: schema True is not known"),
+        ({"assignment": "coins"}, r"row 1, assignment: coins include .* repeated \[1, 2\] times"),
+        ({"files": [{"path": "c", "purpose": "corpus", "sha256": "0", "rows": True}]}, "row 1, files"),
+        ({"files": [{"path": "c", "purpose": "corpus", "sha256": "0", "rows": -1}]}, "row 1, files"),
+    ],
+)
+def test_a_damaged_header_of_a_manifest_is_named(
+    manifest: Manifest, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    damage(tmp_path / "manifest.jsonl", 0, **changes)
     with pytest.raises(DataError, match=message):
         read_manifest(tmp_path / "manifest.jsonl")
 

@@ -19,6 +19,7 @@ from lm_audit.plugin.record.options_record import options_record
 from lm_audit.plugin.session.from_options import hold_run
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
+from lm_audit.shared.visible import visible
 
 
 def pytest_lm_audit_planned(session: pytest.Session) -> None:
@@ -190,7 +191,7 @@ def _tell(terminalreporter: Any, audit: AuditSession, config: pytest.Config) -> 
     if trouble := audit.extra.get("trouble"):
         terminalreporter.write_line(trouble, red=True)
     index = audit.folder.path / "index.html"
-    terminalreporter.write_line(f"report: {index if index.exists() else audit.folder.path}")
+    terminalreporter.write_line(visible(f"report: {index if index.exists() else audit.folder.path}"))
 
 
 def _summary(audit: AuditSession, config: pytest.Config) -> list[str]:

@@ -12,6 +12,7 @@ from lm_audit.audits.privacy.data.canaries import Canary, controls, members
 from lm_audit.audits.privacy.data.jsonl import write_lines, write_text
 from lm_audit.errors import DataError, UsageError
 from lm_audit.shared.textfiles import json_lines
+from lm_audit.shared.visible import is_blank
 
 SCHEMA = 1
 
@@ -83,7 +84,7 @@ def read_manifest(path: str | Path) -> Manifest:
     if not lines or lines[0][1].get("kind") != "manifest":
         raise DataError("the first line must be a manifest header ({'kind': 'manifest', ...})", file=path, row=1)
     header = lines[0][1]
-    if header.get("schema") != SCHEMA:
+    if header.get("schema") != SCHEMA or isinstance(header["schema"], bool):
         raise DataError(f"schema {header.get('schema')!r} is not known, {SCHEMA} is", file=path, row=1, field="schema")
     canaries = tuple(_from_record(record, path, number) for number, record in lines[1:])
     if not canaries:
@@ -95,6 +96,14 @@ def read_manifest(path: str | Path) -> Manifest:
         raise DataError(f"must be 'fixed' or 'coins', got {assignment!r}", file=path, row=1, field="assignment")
     manifest = Manifest(canaries, seed, assignment, _training_files(header.get("files", []), path), path.parent)
     _check_unique(manifest, path)
+    levels = {canary.repetitions for canary in manifest.members}
+    if assignment == "coins" and len(levels) > 1:
+        raise DataError(
+            f"coins include every canary equally often, and the members are repeated {sorted(levels)} times",
+            file=path,
+            row=1,
+            field="assignment",
+        )
     if header.get("canaries_sha256") != manifest.sha256:
         raise DataError("the canaries were changed after the manifest was written (hash differs)", file=path, row=1)
     return manifest
@@ -120,6 +129,10 @@ def _from_record(record: Mapping[str, Any], path: Path, number: int) -> Canary:
     for name in ("id", "family", "text", "secret", "role"):
         if not isinstance(record[name], str):
             raise DataError(f"a string is needed, found {record[name]!r}", file=path, row=number, field=name)
+        if name in ("id", "family") and is_blank(record[name]):
+            raise DataError("is empty", file=path, row=number, field=name)
+    if record.get("kind", "canary") != "canary":
+        raise DataError(f"'canary' is expected, found {record['kind']!r:.80}", file=path, row=number, field="kind")
     if not _is_count(record["repetitions"]):
         message = f"a whole number of at least 0 is needed, found {record['repetitions']!r}"
         raise DataError(message, file=path, row=number, field="repetitions")
@@ -142,7 +155,11 @@ def _training_files(entries: object, path: Path) -> tuple[TrainingFile, ...]:
         raise DataError(f"a list is needed, found {type(entries).__name__}", file=path, row=1, field="files")
     for entry in entries:
         known = isinstance(entry, dict) and entry.keys() == kinds.keys()
-        if not known or not all(isinstance(entry[name], kind) for name, kind in kinds.items()):
+        if (
+            not known
+            or not all(isinstance(entry[name], kind) for name, kind in kinds.items())
+            or not _is_count(entry["rows"])
+        ):
             message = f"each file needs {', '.join(kinds)}, found {str(entry)[:80]}"
             raise DataError(message, file=path, row=1, field="files")
         if not entry["path"] or "\0" in entry["path"]:
