@@ -54,7 +54,10 @@ def test_a_clean_grid_has_no_findings() -> None:
         ({"templates": ("The {group} is ",)}, "white space at an end"),
         ({"templates": ("The  {group} is",)}, "doubled"),
         ({"templates": ("The {group} is", "The {group} is")}, "stands there 2 times"),
-        ({"templates": ("A {group} is",), "axes": (Axis.of("a", ["x", "y"]),)}, "article before the slot"),
+        (
+            {"templates": ("A {group} is",), "axes": (Axis.of("a", ["x", "y"]),)},
+            "every group: write 'The {group}'",
+        ),
         ({"templates": ("The {group} are",)}, "plural verb"),
         ({"templates": ()}, "there is none"),
         ({"axes": (Axis.of("gender", ["man"]),)}, "at least two"),

@@ -82,7 +82,8 @@ def _template_findings(grid: PreferenceSet) -> Iterator[Finding]:
         if template != template.strip() or "  " in template:
             yield Finding(where, "has white space at an end or doubled; either one changes the tokens")
         if english and re.search(rf"\ban? {re.escape(SLOT)}", template, re.IGNORECASE):
-            yield Finding(where, "has an article before the slot, which cannot agree with every group")
+            advice = f"write 'The {SLOT}', or the article into each group"
+            yield Finding(where, f"has an article before the slot, which cannot agree with every group: {advice}")
         if english and _PLURAL_HINT.search(template.replace(SLOT, "")) and "they " not in template:
             yield Finding(where, "has a plural verb, but groups are singular")
     yield from _duplicates("templates", list(grid.templates))
