@@ -295,7 +295,7 @@ def test_config_round_trip_and_bad_values() -> None:
     config = smoke_config(dp=DpSettings(math.inf), lora=LoraSettings(r=4))
     assert StagesConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     assert replace(config, seed=1).sha256 != config.sha256
-    with pytest.raises(UsageError, match="no config of the privacy audit"):
+    with pytest.raises(UsageError, match="no config of the privacy audit: it has no field 'sead'; did you mean 'seed'"):
         StagesConfig.from_json({"sead": 1})
     for changes, message in (
         ({"family": "x"}, "family"),

@@ -7,12 +7,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from lm_audit.errors import UsageError
 from lm_audit.models.toy.tiny import TinySettings
+from lm_audit.shared.number_checks import suggestion
 
 _READERS = ("audits/given_rows.py", "audits/hub_rows.py", "audits/hub_network.py", "shared")
 """What decides, beside models and this audit, on which texts the stages are trained."""
@@ -117,6 +119,11 @@ class StagesConfig:
         cls, record: Mapping[str, object], *, output: Path | None = None, device: str = "auto"
     ) -> StagesConfig:
         """The inverse of :meth:`to_json`; ``UsageError`` for an unknown field or a value of the wrong form."""
+        known = [one.name for one in dataclass_fields(cls) if one.name not in ("output", "device")]
+        for name in record:
+            if name not in known:
+                told = suggestion(str(name), known) or f"; there are {', '.join(known)}"
+                raise UsageError(f"this is no config of the privacy audit: it has no field {name!r}{told}")
         try:
             fields = {name: _revive(name, value) for name, value in record.items()}
             return cls(**fields, output=output, device=device)
