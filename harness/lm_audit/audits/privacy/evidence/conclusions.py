@@ -92,7 +92,7 @@ def step_findings(evidence: Evidence, transition: str, metric: str) -> list[Find
             metrics,
             metric,
             found=f"The secrets entered the model in {step}",
-            absent=f"On average no secret became likelier than its twin in {step}",
+            absent=f"On average secrets became no likelier than their twins in {step}",
             unknown=f"Whether secrets entered the model in {step} cannot be told",
             null=0.0,
             margin=NATS,
