@@ -97,6 +97,15 @@ def plus_one(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
     return {name: value + 1 if value.ndim == 1 else value}
 
 
+def of_lfm2(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+    if name.endswith("expert_bias"):
+        return {f"blk.{name.split('.')[2]}.exp_probs_b.bias": value}
+    if "experts" in name:
+        part = {"w1": "gate", "w2": "down", "w3": "up"}[name.split(".")[-2]]
+        return {f"blk.{name.split('.')[2]}.ffn_{part}_exps.weight": value}
+    return {name: value[:, 0] if name.endswith("conv.conv.weight") else value}
+
+
 def of_apertus(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
     return {} if "act_fn" in name else {name: value}
 
@@ -122,6 +131,19 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], Split | None]]
         None,
     ),
     "olmoe": ("OlmoeConfig", "olmoe", {"num_experts": 4, "num_experts_per_tok": 2}, USED, None),
+    "lfm2 with experts": (
+        "Lfm2MoeConfig",
+        "lfm2moe",
+        {
+            **{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1, "num_experts": 4},
+            **{"num_experts_per_tok": 2, "moe_intermediate_size": 24},
+        },
+        {
+            **{**USED, "attention.head_count_kv": [0, 2], "expert_feed_forward_length": 24, "shortconv.l_cache": 3},
+            **{"leading_dense_block_count": 1, "expert_gating_func": 2},
+        },
+        of_lfm2,
+    ),
     "qwen2 moe": (
         "Qwen2MoeConfig",
         "qwen2moe",
@@ -275,7 +297,7 @@ def made(name: str, path: Path) -> tuple[Any, Path]:
     return module, export_saved(path, module, architecture, keys, split)
 
 
-EPSILONS = ("rms_norm_eps", "layer_norm_eps")
+EPSILONS = ("rms_norm_eps", "norm_eps", "layer_norm_eps")
 XIELU = ("alpha_n", "alpha_p", "beta", "eps")
 
 

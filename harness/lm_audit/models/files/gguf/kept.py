@@ -97,7 +97,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "expert_shared_count": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
     "expert_group_count": ("n_group",),
     "expert_group_used_count": ("topk_group",),
-    "leading_dense_block_count": ("first_k_dense_replace", "moe_layer_start_index"),
+    "leading_dense_block_count": ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"),
     "interleave_moe_layer_step": ("moe_layer_interval",),
 }
 """Key -> where a configuration may have its value, if it has that setting."""
@@ -105,7 +105,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 _GATES = {1: "softmax", 2: "sigmoid"}
 """``expert_gating_func`` as ``scoring_func``; most architectures have the first and no such setting."""
 
-_BY_SIGMOID = ("deepseek_v3", "dots1", "glm4_moe")
+_BY_SIGMOID = ("deepseek_v3", "dots1", "glm4_moe", "lfm2_moe")
 """Architectures that have the second one and no such setting."""
 
 

@@ -8,6 +8,7 @@ from lm_audit.models.files.gguf.header import GgufHeader
 from lm_audit.models.files.gguf.recipes.deepseek import DEEPSEEK
 from lm_audit.models.files.gguf.recipes.gpt_oss import GPT_OSS
 from lm_audit.models.files.gguf.recipes.granite import GRANITE, GRANITE_MOE
+from lm_audit.models.files.gguf.recipes.lfm2_moe import LFM2_MOE
 from lm_audit.models.files.gguf.recipes.mixture import (
     DOTS,
     ERNIE_MOE,
@@ -52,6 +53,7 @@ _RECIPES: Mapping[str, Recipe] = {
     "granitemoe": GRANITE_MOE,
     "hunyuan-dense": HUNYUAN,
     "hunyuan-moe": HUNYUAN_MOE,
+    "lfm2moe": LFM2_MOE,
     "olmo": OLMO,
     "olmo2": OLMO2,
     "olmoe": OLMO_MOE,
