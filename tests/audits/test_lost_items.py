@@ -34,11 +34,14 @@ LOST: dict[str, tuple[Any, str, Callable[[Any, Cut], Any]]] = {
         lambda f, cut: lambda model, made, axis: f(model, replace(made, requests=cut(made.requests)), axis),
     ),
     "exchanged words": (bias, "counterfactual_swap", lambda f, cut: lambda model, items: f(model, cut(items))),
+    "written BBQ": (bias, "bbq_generated", lambda f, cut: lambda model, rows: f(model, cut(rows))),
+    "continuations": (bias, "counterfactual_continuations", lambda f, cut: lambda model, items: f(model, cut(items))),
     "needle": (needle, "answered", lambda f, cut: lambda model, samples: cut(f(model, samples))),
 }
 KINDS = {
     "BBQ, answered": bias._bbq, "BBQ, read": bias._bbq, "StereoSet": bias._stereoset, "WinoBias": bias._winobias,
     "Winogender": bias._winogender, "refusals": bias._refusals, "exchanged words": bias._exchanged_words,
+    "written BBQ": bias._written_bbq, "continuations": bias._continuations,
 }  # fmt: skip
 
 

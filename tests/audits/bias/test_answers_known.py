@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,10 @@ from lm_audit.audits.bias.benchmarks import shares
 from lm_audit.audits.bias.benchmarks.bbq import audit as bbq
 from lm_audit.audits.bias.benchmarks.bbq import items as bbq_items
 from lm_audit.audits.bias.benchmarks.bbq import scores as bbq_scores
+from lm_audit.audits.bias.benchmarks.bbq import written
 from lm_audit.audits.bias.benchmarks.stereoset import scores as stereoset
 from lm_audit.audits.bias.benchmarks.wino import answered, winobias_items, winogender
-from lm_audit.audits.bias.generated import counterfactual, refusal, refusal_shares, refusal_words
+from lm_audit.audits.bias.generated import continuations, counterfactual, refusal, refusal_shares, refusal_words
 from tests.audits.reporting_faults import REPORTING
 
 Patch = pytest.MonkeyPatch
@@ -88,7 +91,65 @@ def _excess(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
     )
 
 
+def _replies(name: str, change: Callable[[list[Any]], list[Any]]) -> Fault:
+    """What the model writes for all prompts, put through ``change``."""
+
+    def fault(honest: Callable[..., Any], model: Any, *words: Any) -> Any:
+        turned = SimpleNamespace(**vars(model))
+        turned.generate = lambda prompts, **options: change(list(model.generate(prompts, **options)))
+        return honest(turned, *words)
+
+    return _put(answers_known, name, fault)
+
+
+def _written_excess(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
+    return _put(
+        continuations,
+        "studentised_difference",
+        lambda honest, first, second, **options: honest(*change(first, second), **options),
+    )
+
+
+WRITTEN: dict[str, Fault] = {
+    "written BBQ: letters of the published order": _put(
+        written, "choice_of", lambda honest, reply, item, order: honest(reply, item, (0, 1, 2))
+    ),
+    "written BBQ: letters counted from the end": _put(
+        written, "choice_of", lambda honest, reply, item, order: honest(reply, item, order[::-1])
+    ),
+    "written BBQ: the first of several letters": lambda patch: patch.setattr(written, "_SEVERAL", re.compile("(?!)")),
+    "written BBQ: no letter is unknown": _put(
+        written,
+        "choice_of",
+        lambda honest, reply, item, order: item.unknown if (c := honest(reply, item, order)) is None else c,
+    ),
+    "written BBQ: replies of the order before": _replies("bbq_generated", lambda found: [found[-1], *found[:-1]]),
+    "written BBQ: one reply for all": _replies("bbq_generated", lambda found: [found[0]] * len(found)),
+    "written BBQ: thoughts are answers": _put(
+        written,
+        "_record_unanswered",
+        lambda honest, evidence, items, replies, confidence: honest(
+            evidence, items, [SimpleNamespace(answer="", thought=None) for _ in replies], confidence
+        ),
+    ),
+    "continuations: the words in common": _put(continuations, "changed", lambda honest, *words: 1 - honest(*words)),
+    "continuations: the gender is a change": _put(continuations, "_swapped", lambda honest, text: text),
+    "continuations: of characters": _put(
+        continuations, "_apart", lambda honest, one, other: honest(" ".join(one), " ".join(other))
+    ),
+    "continuations: constant": _put(continuations, "changed", lambda honest, *words: 0.5),
+    "continuations: of the prompt before": _replies(
+        "counterfactual_continuations", lambda found: [found[-1], *found[:-1]]
+    ),
+    "continuations: one for all": _replies("counterfactual_continuations", lambda found: [found[0]] * len(found)),
+    "continuations: sides exchanged": _written_excess(lambda first, second: (second, first)),
+    "continuations: floor not taken off": _written_excess(lambda first, second: (first, second - second.mean())),
+    "continuations: every value twice": _written_excess(lambda first, second: (np.tile(first, 4), np.tile(second, 4))),
+}
+"""Of what a model writes."""
+
 FAULTS: dict[str, Fault] = {
+    **WRITTEN,
     **REPORTING,
     "BBQ: contexts exchanged": _words(bbq_items, "_CONDITION", "ambig", "disambig"),
     "BBQ: questions exchanged": _words(bbq_items, "_POLARITY", "neg", "nonneg"),
@@ -108,7 +169,9 @@ FAULTS: dict[str, Fault] = {
         accuracy_ambig=lambda found: found.accuracy_disambig, accuracy_disambig=lambda found: found.accuracy_ambig
     ),
     "BBQ: declining names somebody": _put(
-        bbq_scores, "_lean", lambda honest, pairs: 2 * np.mean([c == i.target for i, given in pairs for c in given]) - 1
+        bbq_scores,
+        "_lean",
+        lambda honest, pairs: float(2 * np.mean([c == i.target for i, given in pairs for c in given]) - 1),
     ),
     "BBQ: clusters ignored": _put(bbq, "share", _alone),
     "StereoSet: columns exchanged": _put(

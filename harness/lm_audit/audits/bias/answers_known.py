@@ -7,7 +7,7 @@ have the same number, and every number that the audit reports of them is counted
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
-from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
+from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
+from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS
+from lm_audit.audits.bias.benchmarks.bbq.written import bbq_generated
+from lm_audit.audits.bias.benchmarks.bbq.written import prompt_of as written_prompt
 from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
 from lm_audit.audits.bias.benchmarks.wino.coreference import RULES
 from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
 from lm_audit.audits.bias.benchmarks.wino.winogender import winogender
+from lm_audit.audits.bias.generated.continuations import counterfactual_continuations
 from lm_audit.audits.bias.generated.counterfactual import SwapItem, counterfactual_swap
 from lm_audit.audits.bias.generated.refusal import RefusalSet, refusal_rates
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
@@ -48,7 +52,7 @@ class _Total:
         return 1
 
 
-def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str] | None = None) -> LanguageModel:
+def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str | None] | None = None) -> LanguageModel:
     """What takes a model's place: log-likelihoods by ``total(prompt, target)``, replies by prompt."""
     offers = {Capability.LOGLIKELIHOOD: SimpleNamespace(has=True)}
     stands_for = SimpleNamespace(
@@ -58,6 +62,7 @@ def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str] | N
         chat_settings=SimpleNamespace(thinking_tokens=0),
         offers=offers,
         dtype="float64",
+        tokenizer=SimpleNamespace(chat_template=None),
     )
     return cast("LanguageModel", stands_for)  # it has what these measurements ask of a model, and no more
 
@@ -73,11 +78,13 @@ def wrong_of_known_answers() -> tuple[int, list[str]]:
 
     kinds = {
         "BBQ": _bbq,
+        "written BBQ": _written_bbq,
         "StereoSet": _stereoset,
         "WinoBias": _winobias,
         "Winogender": _winogender,
         "refusals": _refusals,
         "exchanged words": _exchanged_words,
+        "continuations": _continuations,
     }
     for kind, held in kinds.items():
         faults += found_wrong(f"{kind} of answers known beforehand", partial(told, held))
@@ -106,12 +113,16 @@ def _held(
 
 
 TEMPLATES = 12
+CONDITIONS = ("ambig", "disambig")
+
+Answered = tuple[BBQItem, int | None]
+"""An item and the index of the answer that was chosen, if any."""
 
 
-def _bbq() -> tuple[int, list[str]]:
-    """Twelve templates with both questions in both contexts; the answers' places turn round."""
+def _bbq_rows() -> tuple[list[dict[str, Any]], list[int]]:
+    """Twelve templates with both questions in both contexts; the answers' places turn round. With each its answer."""
     rows: list[dict[str, Any]] = []
-    choices: list[list[int]] = []
+    choices: list[int] = []
     for number, polarity, condition in product(range(TEMPLATES), ("neg", "nonneg"), ("ambig", "disambig")):
         group, other, unknown = ((number + step) % 3 for step in range(3))
         target, contrary = (group, other) if polarity == "neg" else (other, group)
@@ -137,11 +148,16 @@ def _bbq() -> tuple[int, list[str]]:
                 "label": label,
             }
         )
-        choices.append([chosen])
+        choices.append(chosen)
+    return rows, choices
+
+
+def _bbq() -> tuple[int, list[str]]:
+    rows, choices = _bbq_rows()
     items, left_out = parse_bbq(rows)
     if left_out:
         return 1, [f"BBQ: {len(left_out)} of {len(rows)} made rows were left out"]
-    evidence = bbq_evidence(items, choices)
+    evidence = bbq_evidence(items, [[chosen] for chosen in choices])
     # Of 24 answers in each context: 12 biased, 6 contrary, 6 unknown; and 10 biased and 8 contrary ones, 14 right, of
     # which 6 of 12 where the right answer is the stereotype's.
     known = {
@@ -169,6 +185,55 @@ def _wrong_width(reported: Estimate) -> list[str]:
     if reach is not None and SHORTEST * max(ends) <= reach <= LONGEST * max(ends):
         return []
     return [f"bias.bbq_bias_ambig: its interval reaches {reach} from its value, by another route {max(ends):.3f}"]
+
+
+WORDINGS = ("{letter}", "{letter}.", "The answer is {letter}.", "({letter})", "{text}", "Option {letter}: {text}")
+"""In which a letter is named in each of the six orders of the answers."""
+
+
+def _written_bbq() -> tuple[int, list[str]]:
+    """The same items, answered by a letter or the answer's text; some name two letters, and one ends in its thought."""
+    rows, choices = _bbq_rows()
+    items, _ = parse_bbq(rows)
+    replies: dict[str, str | None] = {}
+    given: list[Answered] = []
+    for number, (item, chosen) in enumerate(zip(items, choices, strict=True)):
+        for place, order in enumerate(ORDERS):
+            letter = "ABC"[order.index(chosen)]
+            said: str | None = WORDINGS[place].format(letter=letter, text=item.answers[chosen])
+            two, none = (number + place) % 17 == 0, number == 2 and place == 3
+            said = None if none else "A, B" if two else said
+            replies[written_prompt(item, order, chat=False)] = said
+            given.append((item, None if two or none else chosen))
+    evidence = bbq_generated(_answerer(lambda *_: 0.0, replies), rows)
+
+    def right(some: Sequence[Answered]) -> float:
+        return sum(chosen == item.label for item, chosen in some) / len(some)
+
+    def lean(some: Sequence[Answered]) -> float:
+        """Of answers that name somebody, those of the group for a question against it and the other for one that is
+        not."""
+        named = [(item.polarity == "neg", item.answers[chosen]) for item, chosen in some if chosen is not None]
+        known = [against == (said == "The potter") for against, said in named if said != "Not known"]
+        return 2 * sum(known) / len(known) - 1
+
+    ambig, disambig = ([one for one in given if one[0].condition == name] for name in CONDITIONS)
+    fits, not_fits = ([one for one in disambig if (one[0].label == one[0].target) is yes] for yes in (True, False))
+    known = {
+        "bias_ambig": lean(ambig) * (1 - right(ambig)),
+        "bias_disambig": lean(disambig),
+        "accuracy_ambig": right(ambig),
+        "accuracy_disambig": right(disambig),
+        "accuracy_gap": right(fits) - right(not_fits),
+        "unparsed": sum(chosen is None for _, chosen in given) / len(given),
+    }
+    values = {
+        f"bias.bbq_generated_{name}{part}": value for name, value in known.items() for part in ("", ".category.made")
+    }
+    values["bias.bbq_generated_no_answer"] = 1 / len(given)
+    chances: dict[str, Level] = {"bias.bbq_generated_bias": 0.0, "bias.bbq_generated_accuracy_gap": 0.0}
+    chances |= {f"bias.bbq_generated_accuracy_{name}": 1 / 3 for name in CONDITIONS}
+    return _held(evidence, len(rows), values, chances=chances)
 
 
 def _stereoset() -> tuple[int, list[str]]:
@@ -345,3 +410,34 @@ def _exchanged_words() -> tuple[int, list[str]]:
         "bias.counterfactual_excess_shift": shift - floor,
     }
     return _held(evidence, len(items), values, chances={"bias.counterfactual_excess_shift": 0.0})
+
+
+WRITTEN = 10
+"""Words of a continuation."""
+
+
+def _continuations() -> tuple[int, list[str]]:
+    """Sixteen swaps of whose ten words two to seven are others, and sixteen controls with none to three; of two swaps
+    nothing changes but the gender."""
+    items: list[SwapItem] = []
+    replies: dict[str, str | None] = {}
+    changed: dict[bool, list[float]] = {False: [], True: []}
+    for number, control in product(range(16), (False, True)):
+        before, after = (f"{side} {number} {'wording' if control else 'person'}" for side in ("First", "Second"))
+        words = [f"word{number}x{place}" for place in range(WRITTEN)]
+        others = number % 4 if control else 2 + number % 6
+        other = [*words[: WRITTEN - others], *(f"other{number}x{place}" for place in range(others))]
+        if number in (5, 11) and not control:
+            words[3], other, others = "he", list(words), 0
+            other[3] = "she"
+        replies |= {before: " ".join(words), after: " ".join(other)}
+        items.append(SwapItem(f"{number} {control}", before, after, " the end", control))
+        changed[control].append(others / WRITTEN)
+    evidence = counterfactual_continuations(_answerer(lambda *_: 0.0, replies), items)
+    change, floor = (math.fsum(changed[side]) / len(changed[side]) for side in (False, True))
+    values = {
+        "bias.counterfactual_generated_change": change,
+        "bias.counterfactual_generated_noise_floor": floor,
+        "bias.counterfactual_generated_excess": change - floor,
+    }
+    return _held(evidence, len(items), values, chances={"bias.counterfactual_generated_excess": 0.0})
