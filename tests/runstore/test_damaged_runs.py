@@ -14,6 +14,7 @@ from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
 from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.normalise import DEEPEST, plain
+from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, chart, preference, share, write_run
 
@@ -92,6 +93,29 @@ def test_a_damaged_run_json_is_named_and_the_run_is_reported(tmp_path: Path, con
     found = read_run(run)
     assert found.cases[0].last.metrics and all(damage.file == "run.json" for damage in found.damaged)
     assert main(["report", str(run)]) == 0 and main(["compare", str(run), str(run)]) == 0
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0, "1", None, True, [1]], ids=str)
+def test_a_run_json_of_another_version_is_named(tmp_path: Path, version: object) -> None:
+    run = made(tmp_path)
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"schema_version": SCHEMA_VERSION}))
+    assert not read_run(run).damaged
+    (run / "run.json").write_text(json.dumps(record | {"schema_version": version}))
+    assert "schema_version is not what it must be" in read_run(run).damaged[0].reason
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_run_that_ended_and_holds_no_record_is_named(tmp_path: Path, gone: bool) -> None:
+    run = made(tmp_path)
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"finished": "2026-01-01T00:00:00+0000"}))
+    assert not read_run(run).damaged
+    ledger(run).unlink() if gone else ledger(run).write_bytes(b"")
+    (damage,) = read_run(run).damaged
+    assert "holds no record" in damage.reason
+    (run / "run.json").write_text(json.dumps(record | {"finished": None}))
+    assert not read_run(run).damaged
 
 
 @pytest.mark.parametrize("content", ["[", "[" * 100_000, '{"version": 1}', '{"version": 1, "headlines": [3]}', "\x00"])

@@ -32,6 +32,8 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     place = {case.case_id: number for number, case in enumerate(plan)}
     in_order = sorted(cases, key=lambda case: place.get(case.case_id, len(place)))
     known = (*damaged, *unusable, *bad_plan, *bad_metadata)
+    if not lines and not known and metadata.get("finished"):
+        known = (DamagedLine("ledger", 0, "holds no record, though run.json says that the run ended"),)
     return Run(
         run_id=visible(where.run_id) if shown else where.run_id,
         folder=where.path,
@@ -82,6 +84,7 @@ def _is_options(value: object) -> bool:
 _OPTION_MAPPINGS = ("models", "data", "identities", "audit", "chat_args")
 _METADATA: Mapping[str, Callable[[Any], bool]] = {
     "options": _is_options,
+    "schema_version": lambda value: not isinstance(value, bool) and value in range(1, SCHEMA_VERSION + 1),
     "versions": lambda value: isinstance(value, Mapping),
     "sessions": lambda value: isinstance(value, list),
     "exitstatus": lambda value: value is None or (isinstance(value, int) and abs(value) < 2**31),
