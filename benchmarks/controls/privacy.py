@@ -13,6 +13,7 @@ from designs import Design
 from scipy.special import ndtri
 
 from lm_audit.audits.privacy.controls.known_scores import CANARIES, COLUMNS, judge_scores
+from lm_audit.audits.privacy.controls.known_training import Trained, judge_training
 from lm_audit.audits.privacy.controls.trained_controls import FRESH, MEMBERS, TWINS, judge_planted, judge_pretended
 from lm_audit.audits.privacy.measure.blind import noticed_auc, separation
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
@@ -54,6 +55,28 @@ def known_scores(rng: np.random.Generator, fault: str = "") -> bool:
     elif fault == "noise of 0.001 nats a token":
         tokens = tokens + rng.normal(0, 1e-3, known.shape)
     control = judge_scores(pd.DataFrame(columns(tokens)), columns(known)).control
+    return control is not None and control.passed
+
+
+STAGES = ("base", "sft", "dpo_no_canary", "dpo_with_canary")
+
+
+def known_training(rng: np.random.Generator, fault: str = "") -> bool:
+    """Both routes come within 1e-5 nats a token; stages move their texts by some tenths of a nat."""
+    before = {stage: -rng.gamma(4.0, 1.0, 40) for stage in STAGES}
+    plain = {stage: some + (stage != "base") * rng.normal(0.5, 0.3, 40) for stage, some in before.items()}
+    own = {stage: some + rng.normal(0, 3e-6, 40) for stage, some in plain.items()}
+    if fault == "a stage moves the other way":
+        own["dpo_with_canary"] = 2 * before["dpo_with_canary"] - own["dpo_with_canary"]
+    elif fault == "one text of one stage 0.01 nats a token off":
+        own["sft"][3] += 0.01
+    elif fault == "a stage is the one before":
+        own["dpo_no_canary"] = before["dpo_no_canary"]
+    elif fault == "two texts exchanged":
+        own["sft"][[0, 1]] = own["sft"][[1, 0]]
+    elif fault == "nothing learned by either":
+        own, plain = dict(before), dict(before)
+    control = judge_training(Trained(own, plain, before)).control
     return control is not None and control.passed
 
 
@@ -115,6 +138,17 @@ DESIGNS = [
             "constant",
             "sign reversed",
             "noise of 0.001 nats a token",
+        )
+    ),
+    Design("known-training", "both routes within 1e-5 nats a token", True, known_training),
+    *(
+        Design("known-training", fault, False, partial(known_training, fault=fault), 0.1)
+        for fault in (
+            "a stage moves the other way",
+            "one text of one stage 0.01 nats a token off",
+            "a stage is the one before",
+            "two texts exchanged",
+            "nothing learned by either",
         )
     ),
     Design("often-repeated", "memorised, 0.9 extracted", True, often_repeated),

@@ -15,6 +15,7 @@ import numpy as np
 from designs import Design
 
 from lm_audit.audits.leakage.averages import mean_of
+from lm_audit.audits.leakage.orders.rows import sharded_test
 from lm_audit.audits.needle.grid.cells import share as needle_share
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, auc_estimate, pr_estimate, tpr_estimate
 from lm_audit.audits.second_opinion import misreported
@@ -22,6 +23,8 @@ from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate, bounded_mean, clopper_pearson, mean_exposure, studentised_difference, two_way_mean
 from lm_audit.stats import share as exact_share
+from lm_audit.stats.means.independent import mean_interval
+from lm_audit.stats.means.studentised import studentised_mean
 from lm_audit.stats.shares.share_differences import clustered_share_difference
 
 Made = tuple[Estimate, MetricSource, list[dict[str, Any]]]
@@ -123,6 +126,46 @@ def files(rng: np.random.Generator) -> Made:
     return found, MetricSource.mean("value", clusters=("file",)), _rows(values, file=names)
 
 
+def method_means(rng: np.random.Generator) -> Made:
+    """As scores of a deletion test over ten samples are: recall of three letters, areas, shares between two orders."""
+    kind = rng.integers(4)
+    values = (
+        rng.binomial(3, rng.choice([0.4, 0.7]), size=10) / 3
+        if kind == 0
+        else rng.beta(6, 6, size=10)
+        if kind == 1
+        else rng.beta(1.5, 8, size=10)
+        if kind == 2
+        else 1 - rng.gamma(2.0, 0.3, size=10)
+    )
+    return (
+        mean_interval(values, seed=int(rng.integers(99)), n_resamples=2000),
+        MetricSource.mean("value"),
+        _rows(values),
+    )
+
+
+def method_gains(rng: np.random.Generator) -> Made:
+    """A method's gains over another order on ten samples."""
+    values = rng.normal(rng.choice([0.0, 0.2]), 0.1, size=10) - rng.choice([0.0, 1.0]) * rng.gamma(2.0, 0.05, size=10)
+    return studentised_mean(values, seed=int(rng.integers(99))), MetricSource.mean("value"), _rows(values)
+
+
+def shards(rng: np.random.Generator) -> Made:
+    """Eight shards' gains over their shuffles: a t interval."""
+    mixed = rng.normal(0, 3, size=(8, 3)) * rng.gamma(4.0, 0.25, size=(8, 1))
+    own = rng.normal(rng.choice([0.0, 6.0]), 3, size=8)
+    found = sharded_test(own.tolist(), mixed.tolist()).gain
+    return replace(found, chance=None), MetricSource.mean("value"), _rows(own - mixed.mean(axis=1))
+
+
+def neighbours(rng: np.random.Generator) -> Made:
+    """Twelve pairs of neighbours in order and swapped, of one file."""
+    values = rng.normal(rng.choice([0.0, 8.0]), 1, size=12) * rng.choice([1.0, 3.0], size=12)
+    found = mean_of(values, ["f"] * 12, unit="nats", seed=0, kind="differences", general=False)
+    return found, MetricSource.mean("value"), _rows(values)
+
+
 def grid(rng: np.random.Generator) -> Made:
     table = rng.normal(0, 0.4, (6, 1)) + rng.normal(0, 0.4, (1, 6)) + rng.normal(0, 0.6, (6, 6))
     places = [(f"t{i}", f"p{k}") for i in range(6) for k in range(6)]
@@ -192,6 +235,10 @@ KINDS: dict[str, Kind] = {
     "differences of two groups": two_groups,
     "means over files": files,
     "means over templates and pairs": grid,
+    "scores of a method": method_means,
+    "gains of a method": method_gains,
+    "gains of shards": shards,
+    "gains of neighbours": neighbours,
     "AUC": auc,
     "average precision": average_precision,
     "TPR at 1 %": tpr,

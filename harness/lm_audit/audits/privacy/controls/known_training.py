@@ -138,7 +138,7 @@ def save_small_model(seed: int, folder: Path) -> CausalModule:
         intermediate_size=32,
         num_hidden_layers=1,
         num_attention_heads=2,
-        max_position_embeddings=256,
+        max_position_embeddings=512,
         tie_word_embeddings=True,
         pad_token_id=PAD,
         bos_token_id=BOS,
@@ -149,7 +149,7 @@ def save_small_model(seed: int, folder: Path) -> CausalModule:
         module: CausalModule = LlamaForCausalLM(config)
         module.eval()
         module.save_pretrained(folder)
-        byte_tokenizer(256).save_pretrained(folder)
+        byte_tokenizer(512).save_pretrained(folder)
     return module
 
 
