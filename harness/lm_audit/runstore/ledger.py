@@ -75,7 +75,7 @@ class LineFile:
             try:
                 os.fsync(self._handle)
                 there = os.stat(self.path).st_size
-            except FileNotFoundError as error:
+            except (FileNotFoundError, NotADirectoryError) as error:
                 raise StoreError(f"{self.path} was removed while the run wrote it: what it held is lost") from error
             except OSError as error:
                 raise StoreError(f"cannot write to {self.path}: {error.strerror or error}") from error

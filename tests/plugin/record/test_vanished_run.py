@@ -81,6 +81,17 @@ def test_a_ledger_that_was_removed_or_cut_is_noticed_when_it_is_forced_onto_the_
     ledger.close()
 
 
+def test_a_file_in_the_place_of_the_folder_is_noticed_likewise(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    ledger = Ledger(tmp_path / "ledger", "main")
+    ledger.path.unlink()
+    ledger.path.parent.rmdir()
+    ledger.path.parent.write_text("", encoding="utf-8")
+    with pytest.raises(StoreError, match="was removed"):
+        ledger.sync()
+    ledger.close()
+
+
 @contextmanager
 def no_room() -> Iterator[None]:
     """No file of this process grows beyond what the probe of a folder writes."""

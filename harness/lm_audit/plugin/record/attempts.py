@@ -166,7 +166,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         running.answers.close()
         if running.kept is not None and running.outcome != "error" and running.cause not in AGAIN:
-            running.kept.unlink(missing_ok=True)
+            with suppress(OSError):  # Of what lies there nothing is asked again; what became of the folder _end tells.
+                running.kept.unlink()
         _tell_read(item, running)
         _end(running, report)
         del item.stash[_RUNNING]

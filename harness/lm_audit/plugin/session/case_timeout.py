@@ -270,9 +270,9 @@ def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
     """Remove what the workers left."""
     if not hasattr(session.config, "workerinput"):
         folder = traces_file(audit_session(session.config), "").parent
-        for file in folder.glob("*.txt"):
-            file.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
+            for file in folder.glob("*.txt"):
+                file.unlink(missing_ok=True)
             folder.rmdir()
 
 
