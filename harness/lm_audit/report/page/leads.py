@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lm_audit.gates.gate import worst
 from lm_audit.report.comparison.direction import turn
 from lm_audit.report.page.view import CaseView, LeadView, MetricView
 from lm_audit.report.wording.numbers import is_p_value, value_text
@@ -62,9 +63,14 @@ def _why(group: Group) -> str:
 
 def _lead(group: Group, cases: int) -> LeadView:
     directed = turn(group[0][1].estimate).sign != 0
-    case, metric = max(group, key=lambda pair: at_least(pair[1].estimate)) if directed else group[0]
+    missed = [pair for pair in group if worst(pair[1].verdicts) == "missed"]
+    shown = missed or group  # A cell that says "missed" shows a number that is beyond its limit.
+    case, metric = max(shown, key=lambda pair: at_least(pair[1].estimate)) if directed else shown[0]
     if cases == 1:
         reading = ""
+    elif missed:
+        which = "the one whose gate was" if len(missed) == 1 else f"one of {len(missed)} whose gates were"
+        reading = f"of {cases} cases {which} missed: {case.label}"
     elif directed:
         reading = f"of {cases} cases the worst that is certain: {case.label}"
     else:
