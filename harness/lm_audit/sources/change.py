@@ -244,16 +244,43 @@ def _exchanged(work: _Work, evaluate: Evaluate, a: Units, b: Units, clustering: 
     numbers = np.flatnonzero(np.bincount(clustering.codes, weights=moved, minlength=clustering.count))
     sides = [Side(side[numbers], int(side.sum())) for side in sides_of(source, a, clustering)]
 
+    finer = _finer(work, evaluate, a, b)
+
     def change(exchanged: Floats) -> Floats:
         swapped = np.zeros((len(exchanged), clustering.count))
         swapped[:, numbers] = exchanged
         of_b = clustering.spread(swapped)
         of_a = 1.0 - of_b
-        return work.tested(evaluate(np.hstack([of_a, of_b])), evaluate(np.hstack([of_b, of_a])))
+        before, after = np.hstack([of_a, of_b]), np.hstack([of_b, of_a])
+        return work.tested(evaluate(before), evaluate(after)) + finer(before, after)
 
     options: dict[str, Any] = {"width": 2 * len(a), "resolution": work.resolution, "slow": work.slow}
     tested = swap_test(change, len(numbers), sides=sides, seed=work.seed, **options)
     return replace(tested, floor=max(tested.floor, _of_tier(source, a, clustering, moved)))
+
+
+STEPS = frozenset({"needle.cliff"})
+"""Statistics of few possible values, of which many exchanges give one and the same change."""
+
+
+def _finer(work: _Work, evaluate: Evaluate, a: Units, b: Units) -> Callable[[Floats, Floats], Floats]:
+    """What tells exchanges apart that change a statistic of few steps by as much: a little of the mean's change.
+
+    Only what changed as it is: without a change none is found, whatever the mean does. The power of a cliff that moves
+    two of four lengths is 38 % without.
+    """
+    score = work.source.options.get("score")
+    if work.source.statistic not in STEPS or work.target is not None or score is None:
+        return lambda before, after: np.zeros(len(before))
+    none = np.zeros((1, len(a)))
+    whole = np.hstack([none + 1, none]), np.hstack([none, none + 1])
+    observed = float(work.tested(*map(evaluate, whole))[0])
+    values = np.nan_to_num(np.concatenate([a.numbers(score), b.numbers(score)]))
+    span = float(np.ptp(values))
+    if not observed or not span:
+        return lambda before, after: np.zeros(len(before))
+    little = 1e-3 * abs(observed) / span
+    return lambda before, after: little * ((after - before) @ values) / len(a)
 
 
 def _of_tier(source: MetricSource, units: Units, clustering: Clustering, moved: Mask) -> float:
