@@ -174,4 +174,4 @@ def test_a_changed_config_reaches_the_converted_copy(tmp_path: Path, own_cache: 
 
     assert model.module.config.rope_parameters["rope_theta"] == 100.0
     assert present(llama(model.module).generation_config).eos_token_id == [2, 99]
-    assert len(os.listdir(own_cache / "converted")) == 4  # two folders and their locks
+    assert len([one for one in os.listdir(own_cache / "converted") if "." not in one]) == 2, "one copy of each folder"
