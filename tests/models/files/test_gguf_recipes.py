@@ -274,6 +274,13 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], Split | None]]
         None,
     ),
 }
+MODELS["deepseek 2, experts in groups"] = (
+    "DeepseekV2Config",
+    "deepseek2",
+    {**ROUTED, **MLA, **SECOND, "topk_method": "group_limited_greedy", "n_group": 2},
+    MODELS["deepseek 2 lite, keys and values in one"][3] | {"expert_group_count": 2},
+    None,
+)
 OLDER = ("attention.key_length_mla", "attention.value_length_mla")
 
 
@@ -292,7 +299,7 @@ def made(name: str, path: Path) -> tuple[Any, Path]:
     for key in ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"):
         if key in keys:
             keys[key] = next((getattr(module.config, eps) for eps in EPSILONS if hasattr(module.config, eps)), 1e-5)
-    if name.endswith("in one"):
+    if name.endswith(("in one", "in groups")):
         keys = {key: value for key, value in keys.items() if key not in OLDER}
     return module, export_saved(path, module, architecture, keys, split)
 
@@ -301,7 +308,7 @@ EPSILONS = ("rms_norm_eps", "norm_eps", "layer_norm_eps")
 XIELU = ("alpha_n", "alpha_p", "beta", "eps")
 
 
-QUICK = ("gpt-oss", "mixtral", "olmo3", "deepseek 3 with yarn")
+QUICK = ("gpt-oss", "mixtral", "olmo3", "deepseek 3 with yarn", "deepseek 2, experts in groups")
 """One of each way in which a file's tensors differ; ``-m slow`` has all."""
 
 
@@ -310,6 +317,19 @@ def test_it_is_the_model_that_it_was_made_of(name: str, tmp_path: Path, own_cach
     module, path = made(name, tmp_path / "made.gguf")
     loaded = load_model(path, device="cpu")
     torch.testing.assert_close(loaded.module(IDS).logits, module(IDS).logits, rtol=1e-5, atol=1e-5)
+
+
+def test_as_many_experts_as_stand_in_groups_need_the_groups(tmp_path: Path, own_cache: Path) -> None:
+    from transformers import DeepseekV3Config
+
+    settings: dict[str, Any] = {**SHAPE, **ROUTED, **MLA, "q_lora_rank": 16, "n_routed_experts": 160}
+    stated = {**STATED, **STATED_ROUTED, **STATED_MLA, "attention.q_lora_rank": 16, "expert_count": 160}
+    without = {key: value for key, value in stated.items() if key != "expert_group_count"}
+    path = export_saved(
+        tmp_path / "made.gguf", random_model(DeepseekV3Config(**settings)), "deepseek2", without, of_mla
+    )
+    with pytest.raises(ModelError, match=r"made\.gguf does not state deepseek2\.expert_group_count$"):
+        load_model(path, device="cpu")
 
 
 def test_a_tensor_of_no_place_and_one_that_lacks(tmp_path: Path, own_cache: Path) -> None:

@@ -55,8 +55,21 @@ def complete_config(config: Any, header: GgufHeader, path: Path, factors: Factor
     return config
 
 
+def _in_groups(header: GgufHeader) -> bool:
+    """Whether experts are as many as of the published DeepSeek V2 (160), V3 and R1 (256), which choose groups first.
+
+    Converters stated the groups from late 2025 on only; a file without them would be another model.
+    """
+    return header.of_model("expert_count") in (160, 256)
+
+
 def _check_needed(header: GgufHeader, path: Path) -> None:
     lacking = [f"{header.architecture}.{key}" for key in _NEEDED if header.of_model(key) is None]
+    lacking += [
+        f"{header.architecture}.{key}"
+        for key in ("expert_group_count", "expert_group_used_count")
+        if header.architecture == "deepseek2" and _in_groups(header) and header.of_model(key) is None
+    ]
     if not any(header.of_model(key) is not None for key in _EPSILONS):
         lacking.append(f"{header.architecture}.{_EPSILONS[0]}")
     if lacking:

@@ -18,6 +18,11 @@ def _is_third(header: GgufHeader) -> bool:
     return bool(header.of_model("expert_gating_func") == _SIGMOID)
 
 
+def _method(header: GgufHeader) -> str:
+    """How V2 chooses experts: where they stand in groups, within the best groups."""
+    return "group_limited_greedy" if (header.of_model("expert_group_count") or 1) > 1 else "greedy"
+
+
 def _settings(header: GgufHeader) -> Settings:
     turned = int(header.of_model("rope.dimension_count"))
     compressed = int(header.of_model("attention.kv_lora_rank"))
@@ -27,7 +32,7 @@ def _settings(header: GgufHeader) -> Settings:
     heads = header.of_model("attention.head_count")
     return {
         **routed(header),
-        **({} if _is_third(header) else {"topk_method": "greedy"}),
+        **({} if _is_third(header) else {"topk_method": _method(header)}),
         "num_key_value_heads": heads,
         "q_lora_rank": header.of_model("attention.q_lora_rank"),
         "kv_lora_rank": compressed,
