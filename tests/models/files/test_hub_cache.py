@@ -102,7 +102,7 @@ def test_unreachable_hub_is_one_line(hub_cache: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_command_lists_every_revision(two_revisions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(argparse.Namespace(spec=None)) == 0
+    assert run(argparse.Namespace(spec=None, tokenizer=None, allow_insecure=False)) == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["smollm2", "tiny", "org/small", "org/small@v1"]

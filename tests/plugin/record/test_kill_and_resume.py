@@ -284,10 +284,10 @@ def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 KiB."""
+    """A file system of 1 MiB, in which a page has room."""
     where = tmp_path / "disk"
     where.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(where)]
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(where)]
     if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode != 0:
         pytest.skip("mounting a small disk needs root")
     try:
@@ -298,7 +298,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_disk_full(tmp_path: Path, small_disk: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
-    (small_disk / "ballast").write_bytes(b"x" * 230_000)
+    (small_disk / "ballast").write_bytes(b"x" * 1_016_000)
     full = run_pytest(folder, "--reports", str(small_disk), TOY_PAUSE="0")
     assert full.code == 1, full.output
     assert "No space left on device; everything recorded before is kept" in full.output

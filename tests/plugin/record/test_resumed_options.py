@@ -28,6 +28,7 @@ OTHER_VALUE = {
     "--needle-haystack": "h.txt", "--needle-language": "zh", "--needle-template": "base", "--needle-boundary": "word",
     "--needle-windows": "shared", "--needle-folder": "folder", "--needle-scorer": "any", "--needle-threshold": "0.5",
     "--adaptive": None, "--needle-precision": "0.1", "--stages": "base=tiny", "--extraction-manifest": "m.jsonl",
+    "--bias-requests": "r.toml", "--bias-swaps": "s.toml",
     "--manifest": "m.jsonl", "--member-texts": "in.txt", "--held-out-texts": "out.txt",
 }  # fmt: skip
 """Of each option of an audit a value that is not its default."""

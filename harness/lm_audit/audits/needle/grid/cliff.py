@@ -79,4 +79,7 @@ def _reason(lengths: list[int], accuracy: Mapping[int, Estimate], threshold: flo
 
 def _describe(length: int, accuracy: Mapping[int, Estimate]) -> str:
     one = accuracy[length]
-    return f"{length} tokens, {one.value:.3f} [{one.low:.3f}, {one.high:.3f}], n = {one.n}"
+    if one.value is None:
+        return f"{length} tokens, {one.note or 'no accuracy'}"
+    within = "no interval" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"
+    return f"{length} tokens, {one.value:.3f} {within}, n = {one.n}"
