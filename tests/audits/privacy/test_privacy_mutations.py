@@ -7,7 +7,7 @@ of the bookkeeping into the table of scores; the controls then run as they are.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,30 @@ GENERATE = remembered(LanguageModel.generate)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORE)
     monkeypatch.setattr(LanguageModel, "generate", GENERATE)
+
+
+SCORED: dict[tuple[object, ...], tuple[LanguageModel, StageScores]] = {}
+
+
+def score_once(model: LanguageModel, stage: str, manifest: Manifest, *words: Any, **options: Any) -> StageScores:
+    """The sound scores of a stage, made once for all faults that lie behind them."""
+    reference = options.get("reference")
+    key = (id(model), stage, manifest, repr(words), id(reference), repr(options.get("options")))
+    if key not in SCORED:
+        SCORED[key] = model, score_stage(model, stage, manifest, *words, **options)
+    return SCORED[key][1]
+
+
+@pytest.fixture
+def scored_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(stagescores, "score_stage", score_once)
+    yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scores_of_this_module() -> Iterator[None]:
+    yield
+    SCORED.clear()
 
 
 @pytest.fixture(scope="session")
@@ -379,6 +403,7 @@ def passes(control: str, memory: PlantedMemory) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("scored_once")
 @pytest.mark.parametrize("control", CONTROLS)
 def test_sound_controls_pass(memory: PlantedMemory, control: str) -> None:
     assert CONTROLS[control](memory)
@@ -397,13 +422,14 @@ def test_faults_of_the_table_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
     def broken(*arguments: Any, **options: Any) -> StageScores:
-        scores = score_stage(*arguments, **options)
+        scores = score_once(*arguments, **options)
         return replace(scores, canaries=TABLE[fault](scores.canaries, np.random.default_rng(2)))
 
     monkeypatch.setattr(stagescores, "score_stage", broken)
     assert not passes(control, memory)
 
 
+@pytest.mark.usefixtures("scored_once")
 @pytest.mark.parametrize(("fault", "control"), [(f, c) for f in REPORTING for c in sorted(NOTICED_BY[f])])
 def test_faults_of_the_report_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
@@ -420,6 +446,7 @@ def test_faults_of_the_figures_are_noticed(
     assert not passes(control, memory)
 
 
+@pytest.mark.usefixtures("scored_once")
 @pytest.mark.parametrize("control", sorted(NOTICED_BY["threshold turned round"]))
 def test_a_threshold_that_is_turned_round_is_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, control: str
