@@ -284,11 +284,14 @@ REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
 }
 
 
-def cells(table: Mapping[str, tuple[Fault | Mixed, set[str]]]) -> list[pytest.ParameterSet]:
+def cells(table: Mapping[str, tuple[Any, set[str]]]) -> list[pytest.ParameterSet]:
+    """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
     return [
-        pytest.param(*cell, control, id=f"{name}-{control}")
-        for name, cell in table.items()
-        for control in sorted(cell[1])
+        pytest.param(
+            *cell, control, id=f"{name}-{control}", marks=[] if at == number % len(cell[1]) else [pytest.mark.slow]
+        )
+        for number, (name, cell) in enumerate(table.items())
+        for at, control in enumerate(sorted(cell[1]))
     ]
 
 
@@ -307,11 +310,15 @@ def test_a_broken_instrument_is_noticed(
     assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
 
 
-@pytest.mark.parametrize(("fault", "control"), [(f, c) for f, (_, guards) in REPORTED.items() for c in sorted(guards)])
+@pytest.mark.parametrize(("apply", "guards", "control"), cells(REPORTED))
 def test_a_report_that_is_not_of_the_rows_is_noticed(
-    fault: str, control: str, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    apply: Callable[[pytest.MonkeyPatch], None],
+    guards: set[str],
+    control: str,
+    model: LanguageModel,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    REPORTED[fault][0](monkeypatch)
+    apply(monkeypatch)
     assert not present(CONTROLS[control](model, copy_samples(SAMPLES[control], 2), seed=2).control).passed
 
 

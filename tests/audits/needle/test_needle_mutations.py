@@ -317,16 +317,24 @@ def test_a_sound_instrument_passes_at_any_seed(control: str) -> None:
     assert all(passes(control, seed) for seed in seeds)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_is_noticed_by_its_guards(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    apply, guards = FAULTS[fault]
-    assert guards
-    apply(monkeypatch)
+def guarded() -> list[pytest.ParameterSet]:
+    """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
+    return [
+        pytest.param(fault, control, marks=[] if at == number % len(guards) else [pytest.mark.slow])
+        for number, (fault, (_, guards)) in enumerate(FAULTS.items())
+        for at, control in enumerate(sorted(guards))
+    ]
 
-    assert {control for control in sorted(guards) if passes(control)} == set()
+
+@pytest.mark.parametrize(("fault", "control"), guarded())
+def test_every_fault_is_noticed_by_its_guards(fault: str, control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    FAULTS[fault][0](monkeypatch)
+
+    assert not passes(control)
 
 
 def test_every_control_guards_against_something() -> None:
+    assert all(guards for _, guards in FAULTS.values())
     assert set().union(*(guards for _, guards in FAULTS.values())) == set(CONTROLS)
 
 

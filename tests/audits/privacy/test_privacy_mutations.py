@@ -7,7 +7,7 @@ of the bookkeeping into the table of scores; the controls then run as they are.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -380,6 +380,15 @@ NOTICED_BY = {
 """Fault -> the controls that are its guards."""
 
 
+def guarded(faults: Iterable[str]) -> list[pytest.ParameterSet]:
+    """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
+    return [
+        pytest.param(fault, control, marks=[] if at == number % len(NOTICED_BY[fault]) else [pytest.mark.slow])
+        for number, fault in enumerate(faults)
+        for at, control in enumerate(sorted(NOTICED_BY[fault]))
+    ]
+
+
 def blind(memory: PlantedMemory) -> bool:
     """The base model's scores of members and twins, by the memory's unplanted canaries."""
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended]
@@ -409,7 +418,7 @@ def test_sound_controls_pass(memory: PlantedMemory, control: str) -> None:
     assert CONTROLS[control](memory)
 
 
-@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in SCORER for c in sorted(NOTICED_BY[f])])
+@pytest.mark.parametrize(("fault", "control"), guarded(SCORER))
 def test_faults_of_the_scorer_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
@@ -417,7 +426,7 @@ def test_faults_of_the_scorer_are_noticed(
     assert not CONTROLS[control](memory)
 
 
-@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in TABLE for c in sorted(NOTICED_BY[f])])
+@pytest.mark.parametrize(("fault", "control"), guarded(TABLE))
 def test_faults_of_the_table_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
@@ -430,7 +439,7 @@ def test_faults_of_the_table_are_noticed(
 
 
 @pytest.mark.usefixtures("scored_once")
-@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in REPORTING for c in sorted(NOTICED_BY[f])])
+@pytest.mark.parametrize(("fault", "control"), guarded(REPORTING))
 def test_faults_of_the_report_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
@@ -438,7 +447,7 @@ def test_faults_of_the_report_are_noticed(
     assert not CONTROLS[control](memory)
 
 
-@pytest.mark.parametrize(("fault", "control"), [(f, c) for f in FIGURES | KNOWN for c in sorted(NOTICED_BY[f])])
+@pytest.mark.parametrize(("fault", "control"), guarded(FIGURES | KNOWN))
 def test_faults_of_the_figures_are_noticed(
     memory: PlantedMemory, monkeypatch: pytest.MonkeyPatch, fault: str, control: str
 ) -> None:
