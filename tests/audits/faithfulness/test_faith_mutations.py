@@ -7,7 +7,6 @@ bookkeeping into the samples. The controls then run as they are, on as many samp
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,23 +31,9 @@ from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
+from tests.audits.faults_and_guards import in_turns, remembered
 from tests.audits.reporting_faults import CHANCES, COUNTS, WIDTHS
 from tests.present import present
-
-
-def remembered(score: Callable[..., list[TokenScores]]) -> Callable[..., list[TokenScores]]:
-    """The method, each answer of a model and its weights computed once: faults start from the same sound scores."""
-
-    def answer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
-        known = vars(self).setdefault("remembered", {})
-        weights = tuple(float(part.sum()) for part in self.module.parameters())
-        key = pickle.dumps((weights, list(requests), sorted(options.items())))
-        if key not in known:
-            known[key] = score(self, requests, **options)
-        return list(known[key])
-
-    return answer
-
 
 SCORE = remembered(LanguageModel.loglikelihood)
 WEIGHTS = Attribution.prompt_weights
@@ -287,11 +272,9 @@ REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
 def cells(table: Mapping[str, tuple[Any, set[str]]]) -> list[pytest.ParameterSet]:
     """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
     return [
-        pytest.param(
-            *cell, control, id=f"{name}-{control}", marks=[] if at == number % len(cell[1]) else [pytest.mark.slow]
-        )
+        pytest.param(*cell, control, id=f"{name}-{control}", marks=marks)
         for number, (name, cell) in enumerate(table.items())
-        for at, control in enumerate(sorted(cell[1]))
+        for control, marks in in_turns(number, cell[1])
     ]
 
 

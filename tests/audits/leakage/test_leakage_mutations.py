@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from typing import Any
@@ -30,22 +29,8 @@ from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.criterion import TrainingRecord
 from lm_audit.models.toy.tiny_model import tiny_model
 from lm_audit.stats import Estimate
+from tests.audits.faults_and_guards import remembered
 from tests.audits.reporting_faults import COUNTS, REPORTING
-
-KNOWN: dict[bytes, Any] = {}
-
-
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, each answer computed once: every fault starts from the same sound scores."""
-
-    def answer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> Any:
-        key = pickle.dumps((function.__name__, id(self), list(requests), sorted(options.items())))
-        if key not in KNOWN:
-            KNOWN[key] = function(self, requests, **options)
-        return list(KNOWN[key])
-
-    return answer
-
 
 SCORE = remembered(LanguageModel.loglikelihood)
 GENERATE = remembered(LanguageModel.generate)
@@ -109,9 +94,8 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Iterator[Trained]:
-    yield Trained()
-    KNOWN.clear()
+def trained() -> Trained:
+    return Trained()
 
 
 @pytest.fixture(autouse=True)

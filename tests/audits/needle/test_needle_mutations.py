@@ -28,6 +28,7 @@ from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.stats import Estimate
+from tests.audits.faults_and_guards import in_turns
 from tests.audits.reporting_faults import COUNTS, WIDTHS
 
 Fault = Callable[[pytest.MonkeyPatch], None]
@@ -320,9 +321,9 @@ def test_a_sound_instrument_passes_at_any_seed(control: str) -> None:
 def guarded() -> list[pytest.ParameterSet]:
     """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
     return [
-        pytest.param(fault, control, marks=[] if at == number % len(guards) else [pytest.mark.slow])
+        pytest.param(fault, control, marks=marks)
         for number, (fault, (_, guards)) in enumerate(FAULTS.items())
-        for at, control in enumerate(sorted(guards))
+        for control, marks in in_turns(number, guards)
     ]
 
 

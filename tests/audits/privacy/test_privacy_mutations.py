@@ -6,7 +6,6 @@ of the bookkeeping into the table of scores; the controls then run as they are.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,25 +35,13 @@ from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
 from lm_audit.stats import Estimate, tpr_at_fpr
+from tests.audits.faults_and_guards import in_turns, remembered
 from tests.audits.privacy.test_privacy_audit import scores_of
 from tests.audits.reporting_faults import CHANCES, COUNTS, REPORTING, WIDTHS
 from tests.present import present
 from tests.report.browser.first_screen import clean, told
 
 score_stage = stagescores.score_stage
-
-
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, each answer of a model computed once: every fault starts from the same sound scores."""
-
-    def answer(self: LanguageModel, requests: Sequence[Any], **options: Any) -> Any:
-        known = vars(self).setdefault("remembered", {})
-        key = pickle.dumps((function.__name__, list(requests), sorted(options.items())))
-        if key not in known:
-            known[key] = function(self, requests, **options)
-        return list(known[key])
-
-    return answer
 
 
 SCORE = remembered(LanguageModel.loglikelihood)
@@ -383,9 +370,9 @@ NOTICED_BY = {
 def guarded(faults: Iterable[str]) -> list[pytest.ParameterSet]:
     """Each fault with each of its guards: one of them, in turns, always; the others with ``-m slow``."""
     return [
-        pytest.param(fault, control, marks=[] if at == number % len(NOTICED_BY[fault]) else [pytest.mark.slow])
+        pytest.param(fault, control, marks=marks)
         for number, fault in enumerate(faults)
-        for at, control in enumerate(sorted(NOTICED_BY[fault]))
+        for control, marks in in_turns(number, NOTICED_BY[fault])
     ]
 
 
