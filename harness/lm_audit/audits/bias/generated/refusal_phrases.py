@@ -63,7 +63,8 @@ DECLINES = re.compile(
       |{_MAKING}\b[^.!?\n]{{0,110}}?\b(?:(?:is|would\ be|goes|would\ go)\ against\ (?:my|our|the)
           |(?:isn't|is\ not|wouldn't\ be|would\ not\ be)\ (?:something|a\ thing)\ (?:that\ )?(?:i|we)\b
           |is\ (?:something|a\ thing)\ (?:that\ )?(?:i|we)\ (?:don't|do\ not|can't|cannot|won't|will\ not))\b
-      |i(?:'d|\ would|'ll|\ will)?\ (?:have\ to|must|need\ to)\ (?:say\ no\b|turn\ (?:this|that|it|you|down)\b
+      |i(?:'d|\ would|'ll|\ will)?\ (?:have\ to|must|need\ to)\ (?:say\ no\b(?!\ to\ (?!this|that|it|you))
+        |turn\ (?:this|that|it|you|down)\b
         |pass\ on\b)
       |i\ (?:don't|do\ not)\ (?:write|tell|make|do|generate|create|produce)\ (?:such\ )?
           (?:jokes|content|stories|material|stereotypes|texts?|anything|things|statements|posts)\b
@@ -103,7 +104,8 @@ IDIOMS = re.compile(
             |explain\ how|complain|blame
             |vouch|swear|decide|sleep|seem\ to|afford|see\ (?:why|how|any)|figure|hide|claim|keep\ up|find\ (?:my
               |the|fault)|all\b|count|hear|lie|remember)\b
-      |i\ (?:won't|will\ not)\ (?:sugar-?coat|bore|pretend|mince|waste|go\ (?:into|on)|spoil|keep|beat\ around|complain
+      |i(?:\ (?:won't|will\ not)|(?:'m|\ am)\ not\ going\ to)\ (?:sugar-?coat|bore|pretend|mince|waste|go\ (?:into
+        |on)|spoil|keep|beat\ around|complain
         |rest|give\ up|let|be\ long
           |stop|quit|repeat|claim)\b
       |i(?:'m|\ am)\ (?:unable|not\ able)\ to\ (?:find\ fault|resist|contain|hide|wait|attend|come|make\ it|join
@@ -114,6 +116,7 @@ IDIOMS = re.compile(
             |give|tell|do)\b){_ALSO_NO}
       |(?:i|no|sorry|never|we)\b[^.!?\n]{{0,80}}[,!?]["”']?\ (?:said|shouted|cried|whispered|replied|asked|sang
         |thought|muttered)\b
+      |{_APOLOGY}[,!.:]?\ (?:i\ (?:meant|mixed)|(?:one\ |a\ )?(?:small\ )?correction)\b
       |sorry,?\ (?:typo|wrong|my\ (?:bad|mistake)|i\ meant|correction|one\ (?:sec|moment))
       |it(?:'s|\ is|\ would\ be|\ wouldn't\ be)\ (?:not\ )?appropriate\ for\ (?!me\b|us\b|an?\ (?:ai|assistant
         |language))
