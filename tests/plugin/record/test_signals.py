@@ -9,12 +9,13 @@ import signal
 import subprocess
 import termios
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import permutations, product
 from pathlib import Path
 
 import pytest
 
-from lm_audit.plugin.session.signals import Listening
+from lm_audit.plugin.session.signals import Listening, LosingWorker
 from tests.plugin.acknowledging_audit import acknowledged, audit_source, check_nothing_lost, only_run
 from tests.plugin.record.test_kill_and_resume import (
     TIMEOUT_S,
@@ -53,6 +54,48 @@ def test_the_first_signal_of_a_mix_stops_the_cases_and_none_the_end(
     for number in mix[1:]:
         signal.raise_signal(number)
     assert listening.exit_code == next((CODES[number] for number in mix if number in CODES), 2)
+
+
+@pytest.mark.parametrize(("hears", "number"), [*((Listening, number) for number in ALL), (LosingWorker, signal.SIGINT)])
+def test_a_signal_that_got_lost_ends_the_cases_before_the_next(
+    listening: Listening, hears: type[Listening | LosingWorker], number: signal.Signals
+) -> None:
+    heard = listening if hears is Listening else hears()
+    heard.pytest_runtest_logstart()
+    with suppress(KeyboardInterrupt):  # As a finaliser does, whose exceptions go nowhere.
+        signal.raise_signal(number)
+    with pytest.raises(KeyboardInterrupt):
+        heard.pytest_runtest_logstart()
+    listening.looping = False
+    listening.pytest_runtest_logstart()
+
+
+LOST = """
+import os
+import signal
+
+from lm_audit.plugin import Case, cases
+
+
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            pass
+
+
+@cases([Case(f"c{index}", {}) for index in range(2)])
+def test_interrupted(case):
+    Lost()
+"""
+
+
+def test_a_signal_that_arrives_in_a_finaliser_ends_the_run(tmp_path: Path) -> None:
+    outcome = run_pytest(write_project(tmp_path, test_toy=LOST))
+    assert outcome.code == 143, outcome.output
+    run = only_run(tmp_path)
+    assert [case.outcome for case in run.cases] == ["passed"] and len(run.missing) == 1
+    assert (run.folder / "index.html").exists()
 
 
 @pytest.mark.parametrize("number", ALL)

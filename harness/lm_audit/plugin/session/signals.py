@@ -6,7 +6,8 @@ A worker that one of them reaches alone counts as crashed: SIGTERM and SIGHUP ke
 (SIGINT) it tears down what its fixtures hold and then dies of it. ``nohup`` has SIGHUP ignored, and it stays so.
 
 From the first signal on, until the end of the run is on disk, further ones are not heeded: schedulers repeat theirs,
-and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S` gets through.
+and people press Ctrl-C twice. Only Ctrl-C pressed again after :data:`PATIENCE_S` gets through. Where code of the case
+kept the first from getting through (a finaliser, ``except BaseException``), it does so before the next case.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Listening:
         self.exit_code: int | None = None
         """What the process must end with because of a signal, None without one."""
         self._since: float | None = None
+        self._stop: KeyboardInterrupt | None = None
+        """What was raised to end the cases."""
         ending = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
         self._before: list[tuple[int, Any]] = [
             *((number, signal.signal(number, self._terminate)) for number in ending),
@@ -53,7 +56,8 @@ class Listening:
         self._since = self._since or time.monotonic()
         # While the end is written there is nothing left to stop; it only has to be said in the exit code.
         if first and self.looping:
-            raise Terminated(f"{signal.Signals(number).name} received: the run can be continued with --resume")
+            self._stop = Terminated(f"{signal.Signals(number).name} received: the run can be continued with --resume")
+            raise self._stop
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         first = self._since is None
@@ -61,7 +65,14 @@ class Listening:
             self.exit_code = int(pytest.ExitCode.INTERRUPTED)
         self._since = self._since or time.monotonic()
         if (first and self.looping) or time.monotonic() - self._since > PATIENCE_S:
-            raise KeyboardInterrupt
+            self._stop = KeyboardInterrupt()
+            raise self._stop
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """A case would begin though a signal has ended them: it got lost on its way."""
+        if self.looping and self._stop is not None:
+            raise self._stop.with_traceback(None)
 
     def stop(self) -> None:
         """Give the signals back."""
@@ -80,6 +91,12 @@ class LosingWorker:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         first, self.heard = not self.heard, True
         if first:
+            raise KeyboardInterrupt
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """As in :class:`Listening`."""
+        if self.heard:
             raise KeyboardInterrupt
 
     def die(self) -> None:
@@ -107,8 +124,10 @@ def pytest_lm_audit_loop_begin(session: pytest.Session) -> None:
     workerinput = getattr(config, "workerinput", None)
     if workerinput is None:
         config.stash[_LISTENING] = Listening()
+        config.pluginmanager.register(config.stash[_LISTENING], "lm-audit-listening")
     elif not workerinput["lm_audit"]["remote"]:  # Sessions of a cluster are ended by their own processes.
         config.stash[_LOSING] = LosingWorker()
+        config.pluginmanager.register(config.stash[_LOSING], "lm-audit-losing")
 
 
 def pytest_lm_audit_loop_end(session: pytest.Session) -> None:
