@@ -32,4 +32,18 @@ def hold(folder: RunFolder) -> Callable[[], None]:
     except OSError:
         os.close(descriptor)
         return lambda: None
-    return lambda: os.close(descriptor)
+    return _Held(descriptor).release
+
+
+class _Held:
+    """A lock that ends with this process: one that it has forked, and that outlives it, must not keep it."""
+
+    def __init__(self, descriptor: int):
+        self._descriptor: int | None = descriptor
+        os.register_at_fork(after_in_child=self.release)
+
+    def release(self) -> None:
+        """Close the folder; the lock is gone once no process has it open."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.errors import UsageError
+from lm_audit.plugin.session import from_options
+from lm_audit.runstore import Run, read_run
+from lm_audit.runstore.holding import hold
+from lm_audit.runstore.layout import RunFolder
 from tests.plugin.toy_audit import (
     AUDIT,
     MODEL_AUDIT,
@@ -230,3 +235,25 @@ def test_what_a_module_set_up_is_torn_down_behind_a_case_that_stands(tmp_path: P
     assert again.code == first.code == 0, again.output
     assert again.counts == {"skipped": 2, "resumed": 2}
     assert (project / "told").read_text() == told
+
+
+def test_a_run_is_held_before_it_is_read(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wrote it until then has ended: what this call takes for open is."""
+    run = RunFolder(tmp_path / "20260101-000000-0000")
+    run.create()
+    read: list[Path] = []
+
+    def reading(folder: Path) -> Run:
+        with pytest.raises(UsageError, match="is being written by another process"):
+            hold(run)
+        read.append(folder)
+        return read_run(folder)
+
+    monkeypatch.setattr(from_options, "read_run", reading)
+    monkeypatch.setattr(pytestconfig.option, "lm_audit_resume", str(run.path))
+    earlier, release = from_options._earlier(pytestconfig, tmp_path)
+    assert earlier is not None and release is not None and read == [run.path]
+    release()
+    hold(run)()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     _refuse_empty(config)
     reports = reports_folder(config)
     _refuse_emptied(config, reports)
-    earlier = _earlier(config, reports)
+    earlier, release = _earlier(config, reports)
     if earlier is not None:
         inherited(config, earlier.options)
     explicit = _named(config, "model")
@@ -57,13 +58,12 @@ def new_session(config: pytest.Config) -> AuditSession:
         attempts=earlier.attempts if earlier is not None else {},
         number=earlier.run.sessions + 1 if earlier is not None else 1,
         earlier=earlier,
+        extra={} if release is None else {"held": release},
     )
     _judging(session, config)
     before = earlier.options.get("models", {}) if earlier is not None else {}
     refuse_gates_of_absent_models(session.gates, options, str(config.getoption("lm_audit_gates")), before)
     session.reused = reused(config, reports)
-    if earlier is not None and not config.getoption("collectonly", False):
-        hold_run(config, session)
     ask_servers(session)
     return session
 
@@ -113,9 +113,16 @@ def _refuse_emptied(config: pytest.Config, reports: Path) -> None:
         raise UsageError(f"--basetemp {emptied}: pytest empties that folder, and reports are kept in it; name another")
 
 
-def _earlier(config: pytest.Config, reports: Path) -> Earlier | None:
+def _earlier(config: pytest.Config, reports: Path) -> tuple[Earlier | None, Callable[[], None] | None]:
+    """What ``--resume`` names, and what lets go of it: held before it is read, or another call may still add to it."""
     named = config.getoption("lm_audit_resume")
-    return Earlier(read_run(find_run(named, reports)), config.rootpath) if named else None
+    if not named:
+        return None, None
+    found, release = find_run(named, reports), None
+    if not config.getoption("collectonly", False):
+        release = hold(RunFolder(found))
+        config.add_cleanup(release)
+    return Earlier(read_run(found), config.rootpath), release
 
 
 def _named(config: pytest.Config, option: str) -> list[str]:
