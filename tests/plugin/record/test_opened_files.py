@@ -150,6 +150,11 @@ def test_whose_files_and_which(tmp_path: Path) -> None:
     module.read(tmp_path / "later.txt")
     assert opened.files_read_by({source}, since) == ([], since + 1)
     since += 1
+    (tmp_path / "future.txt").hardlink_to(tmp_path / "low.txt")
+    os.utime(tmp_path / "future.txt", (time.time() + 7200,) * 2)  # The clock was put back since somebody wrote it.
+    module.read(tmp_path / "future.txt")
+    assert opened.files_read_by({source}, since) == ([tmp_path / "future.txt"], since + 1)
+    since += 1
     module.read(source)
     assert opened.files_read_by({source}, since) == ([source], since + 1)
     assert opened.is_outside(Path(pytest.__file__)) and not opened.is_outside(source)

@@ -20,6 +20,8 @@ import lm_audit
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _INSTALLED = ("site-packages", "dist-packages")
+_APART_S = 10.0
+"""By how much the clocks of this machine and of a file server may differ, or one be put forward meanwhile."""
 _SYSTEM = ("/proc/", "/sys/", "/etc/", "/run/", "/usr/share/", "/usr/lib/")
 
 
@@ -28,7 +30,8 @@ class _Opened:
 
     def __init__(self) -> None:
         self.active = self.hooked = False
-        self.since = 0.0
+        self.since = self.began = 0.0
+        """When the watch began, by the clock and by the monotonic one."""
         self.read: dict[str, set[str]] = {}
         self.log: list[tuple[str, set[str]]] = []
         """What ``read`` holds, in the order in which it was seen."""
@@ -92,7 +95,7 @@ _OPENED = _Opened()
 
 def watch() -> None:
     """Note from now on what is opened; a process cannot take back its hook, only :func:`rest`."""
-    _OPENED.active, _OPENED.since = True, time.time()
+    _OPENED.active, _OPENED.since, _OPENED.began = True, time.time(), time.monotonic()
     if not _OPENED.hooked:
         _OPENED.hooked = True
         sys.addaudithook(_OPENED.hear)
@@ -127,9 +130,13 @@ def files_read_by(sources: Collection[Path], since: int = 0) -> tuple[list[Path]
 
 
 def _is_older(path: Path) -> bool:
-    """Whether a file is there and was not written since :func:`watch`."""
+    """Whether a file is there and was not written since :func:`watch`.
+
+    One that is dated later than now was not: the clock has been put back since.
+    """
+    now = _OPENED.since + (time.monotonic() - _OPENED.began)
     try:
-        return path.is_file() and path.stat().st_mtime <= _OPENED.since
+        return path.is_file() and not _OPENED.since < path.stat().st_mtime <= now + _APART_S
     except OSError:
         return False
 
