@@ -28,7 +28,6 @@ _OF_THE_LEDGER = frozenset({"v", "t", "s", "m", "c", "kind", "case_id", "attempt
 class _Open:
     """An attempt while its lines are read."""
 
-    case_id: str
     worker: str
     started: float
     number: int = 0
@@ -92,6 +91,10 @@ class _Open:
         )
 
 
+_Attempts = dict[str, dict[tuple[str, int], _Open]]
+"""By case, then by file and number: a run of many thousand cases has as many lines that ask for those of one case."""
+
+
 def fold(
     lines: Iterable[Line], unreadable: Iterable[DamagedLine] = ()
 ) -> tuple[tuple[CaseRecord, ...], list[DamagedLine]]:
@@ -99,7 +102,7 @@ def fold(
 
     An attempt that lost records, by its own count or because an ``unreadable`` line lies among its own, is incomplete.
     """
-    attempts: dict[tuple[str, str, int], _Open] = {}
+    attempts: _Attempts = {}
     damaged: list[DamagedLine] = []
     ordered = sorted(lines, key=lambda line: line.order)
     for line in ordered:
@@ -109,62 +112,65 @@ def fold(
                 _take(line, attempts)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
-    _mark_damaged(attempts.values(), [*unreadable, *damaged])
-    return tuple(_cases(attempts.values())), damaged
+    _mark_damaged((one for own in attempts.values() for one in own.values()), [*unreadable, *damaged])
+    return tuple(_case(case_id, sorted(own.values(), key=_by_order)) for case_id, own in attempts.items()), damaged
+
+
+def _by_order(attempt: _Open) -> tuple[int, float]:
+    return attempt.order
 
 
 def _mark_damaged(attempts: Iterable[_Open], damaged: Iterable[DamagedLine]) -> None:
+    places: dict[str, list[int]] = {}
     for line in damaged:
-        for attempt in attempts:
-            if attempt.file == line.file and attempt.lines[0] < line.line < attempt.lines[1]:
-                attempt.damaged = True
+        places.setdefault(line.file, []).append(line.line)
+    for attempt in attempts if places else ():
+        first, last = attempt.lines
+        attempt.damaged |= any(first < number < last for number in places.get(attempt.file, ()))
 
 
-def _take(line: Line, attempts: dict[tuple[str, str, int], _Open]) -> None:
+def _take(line: Line, attempts: _Attempts) -> None:
     record = line.record
     case_id = str(record["case_id"])
     if line.kind == "case_end" and record.get("by") == "controller":
         _end_of_dead(line, case_id, attempts)
         return
     if line.kind == "judged":
-        _judged(record, [attempt for attempt in attempts.values() if attempt.case_id == case_id])
+        _judged(record, attempts.get(case_id, {}).values())
         return
     # Attempts are counted by each writer for itself: two workers may both have made a first one.
     number = int(record["attempt"])
-    found = attempts.get((line.file, case_id, number))
+    found = attempts.get(case_id, {}).get((line.file, number))
     if found is None:
-        found = attempts[line.file, case_id, number] = _Open(
-            case_id, line.worker, line.time, number, line.order, line.session, line.file, (line.number, line.number)
+        found = attempts.setdefault(case_id, {})[line.file, number] = _Open(
+            line.worker, line.time, number, line.order, line.session, line.file, (line.number, line.number)
         )
     found.lines = (min(found.lines[0], line.number), max(found.lines[1], line.number))
     _TAKERS[line.kind](found, record)
     found.taken += line.kind != "case_end"  # The end says how many came before it.
 
 
-def _end_of_dead(line: Line, case_id: str, attempts: dict[tuple[str, str, int], _Open]) -> None:
+def _end_of_dead(line: Line, case_id: str, attempts: _Attempts) -> None:
     """Give the controller's end to the attempt that the dead worker left open, or make one that never began.
 
     A worker that died after it had written the end of the case, and before it could report it, has finished the case.
     """
     worker = str(line.record.get("worker", ""))
     # Writers are called WORKER-PID; the controller knows the worker alone, whose successor may bear its name.
-    own = [
-        attempt
-        for attempt in attempts.values()
-        if attempt.case_id == case_id and attempt.worker.rpartition("-")[0] == worker
-    ]
+    of_case = attempts.get(case_id, {}).values()
+    own = [attempt for attempt in of_case if attempt.worker.rpartition("-")[0] == worker]
     left_open = [attempt for attempt in own if attempt.end is None]
     if not left_open and line.session and any(attempt.session == line.session for attempt in own):
         return
     if not left_open:
-        made = _Open(case_id, worker, line.time, order=line.order)
-        left_open = [attempts.setdefault((line.file, case_id, -line.number), made)]
+        made = _Open(worker, line.time, order=line.order)
+        left_open = [attempts.setdefault(case_id, {}).setdefault((line.file, -line.number), made)]
     left_open[-1].end = line.record
 
 
-def _judged(record: Mapping[str, Any], attempts: list[_Open]) -> None:
+def _judged(record: Mapping[str, Any], attempts: Iterable[_Open]) -> None:
     """A resumed run held the last attempt against its own gates."""
-    last = max(attempts, key=lambda attempt: attempt.order)
+    last = max(attempts, key=_by_order)
     kept = {name: record.get(name) for name in ("outcome", "message", "cause")}
     last.end = {**(last.end or {}), **kept}
     last.verdicts.clear()
@@ -266,15 +272,6 @@ _TAKERS = {
     "verdict": _verdict,
     "case_end": _end,
 }
-
-
-def _cases(attempts: Iterable[_Open]) -> Iterable[CaseRecord]:
-    by_case: dict[str, list[_Open]] = {}
-    for attempt in attempts:
-        by_case.setdefault(attempt.case_id, []).append(attempt)
-    for case_id, found in by_case.items():
-        found.sort(key=lambda attempt: attempt.order)
-        yield _case(case_id, found)
 
 
 def _keep_failed(found: list[_Open]) -> None:
