@@ -157,7 +157,7 @@ DESIGNS = [
         for fault in ("labels shuffled", "constant", "sign reversed", "noise", "extraction never", "extraction always")
     ),
     Design("never-trained", "200 against 200 alike", True, never_trained, 2.0),
-    Design("never-trained", f"AUC {NOTICED:.3f}", False, partial(never_trained, auc=NOTICED), 0.5),
+    Design("never-trained", f"AUC {NOTICED:.2f}", False, partial(never_trained, auc=NOTICED), 0.5),
     *(
         Design("blind-baseline", f"{n} against {m} alike", True, partial(blind, members=n, twins=m), 2.0)
         for n, m in SIZES

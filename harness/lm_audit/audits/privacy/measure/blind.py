@@ -78,8 +78,9 @@ def separation_p(first: ArrayLike, second: ArrayLike) -> Estimate:
 
 
 def noticed_auc(n: int, m: int) -> float | None:
-    """The smallest AUC above 1/2 that :attr:`Separation.shown` notices with 99% in groups of n and m; None where even
-    wholly separate groups are not shown. Variance by Hanley and McNeil (1982).
+    """The smallest AUC above 1/2 that :attr:`Separation.shown` notices with 99% in groups of n and m, rounded up to a
+    hundredth as it is told; None where even wholly separate groups are not shown. Variance by Hanley and McNeil (1982):
+    an AUC is not quite normal, and the rounding takes the tenth of a percent that this costs.
     """
     if min(n, m) < 2 or 2 / math.comb(n + m, n) >= LEVEL:
         return None
@@ -92,7 +93,7 @@ def noticed_auc(n: int, m: int) -> float | None:
     def excess(auc: float) -> float:
         return auc - 0.5 - limit - float(ndtri(POWER)) * _spread(auc, n, m)
 
-    return float(brentq(excess, 0.5, 1.0)) if excess(1.0) > 0 else 1.0
+    return math.ceil(100 * brentq(excess, 0.5, 1.0)) / 100 if excess(1.0) > 0 else 1.0
 
 
 def _spread(auc: float, n: int, m: int) -> float:
