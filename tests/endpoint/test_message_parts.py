@@ -33,6 +33,7 @@ CALL = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "
         ({"content": [{"type": "output_text", "text": "fo"}, {"type": "text", "text": "ur"}]}, "four", None),
         ({"content": [THINKING, FOUR]}, "four", "two and two"),
         ({"content": [{"type": "thinking", "thinking": "two and two", "signature": "x"}, FOUR]}, "four", "two and two"),
+        ({"content": [{"text": "two and two", "thought": True}, FOUR]}, "four", "two and two"),
         ({"content": [{"type": "reasoning", "text": "two and two"}, FOUR]}, "four", "two and two"),
         ({"content": [{"type": "redacted_thinking", "data": "x"}, FOUR]}, "four", None),
         ({"content": [THINKING]}, "", "two and two"),

@@ -163,6 +163,10 @@ REPLIES: list[tuple[str, str, str, str | None, str | None]] = [
     ("cogito", "x", f"<think>\n{T}\n</think>\n\n{A}", T, A),
     ("trinity nano", "x", f"<think>{T}</think>{A}", T, A),
     ("k2-think", "<|im_start|>assistant\n", f"<think>{T}</think>\n<answer>{A}</answer>", T, A),
+    ("inner thoughts", "x", f"<inner_thoughts>{T}</inner_thoughts>{A}", T, A),
+    ("thought-process", "x", f"<thought-process>{T}</thought-process>{A}", T, A),
+    ("brackets closed", "x", f"【思考】{T}【/思考】{A}", T, A),
+    ("heading with a sign", "x", f"## 🤔 Thinking\n{T}\n## Response\n{A}", T, A),
     (
         "gpt-oss refusal",
         "<|start|>assistant",

@@ -37,12 +37,13 @@ def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
 
 
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-_TEXTS = ("text", "thinking", "reasoning", "summary", "content", "refusal")
+_TEXTS = ("text", "thinking", "thought", "reasoning", "summary", "content", "refusal")
 
 
 def _is_thought(part: Mapping[str, object]) -> bool:
-    """Whether a part of a message is a thought: by its type ("thinking", "reasoning.text"), as servers write it."""
-    return str(part.get("type", "")).startswith(("thinking", "reasoning", "redacted_thinking", "summary"))
+    """Whether a part of a message is a thought: by its type ("thinking", "reasoning.text"), or by a mark of its own."""
+    named = str(part.get("type", "")).startswith(("thinking", "thought", "reasoning", "redacted_thinking", "summary"))
+    return named or part.get("thought") is True
 
 
 def _text_in(value: object) -> str:

@@ -35,7 +35,7 @@ def _spelt(tag: str) -> str:
 
     One between bars may have the wide bars of DeepSeek's tokens.
     """
-    if not re.fullmatch(r"</?[\w:]+>", tag):
+    if not re.fullmatch(r"</?[\w:-]+>", tag):
         return re.escape(tag).replace(r"\|", "[|｜]")
     name = re.escape(tag.strip("</>"))
     if tag[1] == "/":
@@ -47,6 +47,8 @@ _OTHER_NAMES = (
     *("rationale", "cot", "chain_of_thought", "thought_process", "thinking_process", "reasoning_process"),
     *("internal_thought", "internal_thoughts", "internal_monologue", "monologue", "reasoning_content", "deepthink"),
     *("deep_think", "deep_thinking", "mm:think", "antthinking", "planning", "judge", "思考", "思考过程"),
+    *("inner_thought", "inner_thoughts", "internal_reasoning", "my_thoughts", "self_reflection", "think_faster"),
+    *("thought-process", "inner-monologue", "chain-of-thought"),
 )
 """What fine-tunes and system prompts call the tag of a thought beside the families below."""
 
@@ -64,7 +66,7 @@ _ANSWER = (
 def _titled(title: str) -> str:
     """A title over a part of a reply, or before it: bold, as a heading, or with a colon alone."""
     bold = rf"{_MARK}{title}(?:[:：]{_MARK}|{_MARK}[ ]?[:：]|{_MARK}[ \t]*(?=\n|\Z))"
-    heading = rf"#{{1,6}}[ ]+{_MARK}?{title}[:：]?{_MARK}?[:：]?[ \t]*(?:\n|\Z)"
+    heading = rf"#{{1,6}}[ ]+{_MARK}?(?:[^\w\n]{{1,3}}[ ])?{title}[:：]?{_MARK}?[:：]?[^\w\n]{{0,6}}(?:\n|\Z)"
     return rf"(?i:{bold}|{heading}|{title}[ ]?[:：])"
 
 
@@ -99,6 +101,7 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
     _tags("<|begin_thought|>", "<|end_thought|>"),
     _tags("<|start_of_thought|>", "<|end_of_thought|>"),
     _tags("<|start_thinking|>", "<|end_thinking|>"),
+    _tags("<|begin▁of▁thinking|>", "<|end▁of▁thinking|>"),
     _tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
     _tags("[unused16]", "[unused17]"),  # openPangu
     ThoughtMarkers(  # HyperCLOVA X SEED Think
@@ -167,7 +170,12 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
         whole=True,
     ),
     ThoughtMarkers(
-        "【思考】", r"\A【(?:思考|推理)(?:过程|過程)?】", rf"【{_ANSWER}】", "【思考】", "\n【回答】", whole=True
+        "【思考】",
+        r"\A【(?:思考|推理)(?:过程|過程)?】",
+        rf"【(?:{_ANSWER}|/(?:思考|推理)(?:过程|過程)?)】",
+        "【思考】",
+        "\n【回答】",
+        whole=True,
     ),
     ThoughtMarkers(
         "```thinking",

@@ -11,8 +11,9 @@ What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89`
 as a needle has.
 
 So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567
-million``, ``1234567 M``; of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by
-itself. Groups of digits between hyphens are one number too: ``555-1234567``, ``1234567-01-01``.
+million``, ``1234567 M``, ``1234567 squared``; of two numbers with as many digits as a needle has, ``1234567/7654321``,
+each stands by itself. Groups of digits between hyphens are one number too, ``555-1234567``, ``1234567-01-01``, and so
+are a telephone's with its code, ``(202) 1234567``, and digits within an address or a file's name.
 
 A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ 1234567``. It is none
 where it joins (``code-1234567``), where it stands between two numbers, behind a space before the digits
@@ -55,6 +56,9 @@ _SIGNS = r"[万萬亿億兆千百十割]|成(?![\p{L}])|分之|" + (
 )
 _TIMES = (
     rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|"
+    rf"\ (?:squared|cubed|doubled|halved|factorial|to\ the\ power|raised\ to|times|plus|divided\ by|multiplied\ by)\b|"
+    rf"\ minus\ (?:[0-9]|one\b|two\b)|的(?:平方|立方|[0-9一二两兩三四五六七八九十百]+(?:次方|倍)|一半)|"
+    rf"(?:加上?|[减減]去?|乘以?|除以)[0-9一二两兩三四五六七八九十百]|\^\{{|"
     rf"\ point\ [0-9]|\ [1-9]/[2-9]|[\u00a0\u202f ](?-i:[kKMB])(?![\p{{L}}\p{{M}}\p{{N}}'’]))"
 )
 """Ten thousand times, a million times, a hundredth: written behind digits, they are part of the number."""
@@ -62,7 +66,10 @@ _TIMES = (
 _LISTS = r"(?:[/:+]|\ [/+]\ )"
 _PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?)"
 """What makes a ratio, a time, a sum or a product of two numbers; the first of them may as well list numbers."""
-_OF = r"[\u221a-\u221c]|百分之|分之|ร้อยละ\ ?|[十百千万萬亿億兆]"
+_OF = (
+    r"[\u221a-\u221c]|\b(?:twice|double|triple|half(?:\ of)?|(?:square|cube)\ (?:root\ )?of)\ "
+    r"|百分之|分之|ร้อยละ\ ?|[十百千万萬亿億兆]"
+)
 
 _HYPHENS = r"[-\u2010\u2011\u2013]"
 _GROUPS_BEFORE = (
@@ -72,11 +79,20 @@ _GROUPS_BEFORE = (
 _GROUPS_AFTER = rf"(?!{_HYPHENS}(?![0-9]{{7}}(?![0-9]))[0-9])"
 """Groups of digits between hyphens are one number (of a telephone, a date); behind a word a hyphen only joins."""
 
-_NO_TERM_BEFORE = (
-    rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!(?:\A|\n)[^\p{{L}}\p{{N}}]*[0-9]{{1,3}}:))(?<!{_OF})"
-)
-"""No number before it of which it is a part; one to three digits and a colon at the beginning of a line count it."""
+_NO_TERM_BEFORE = rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!\p{{L}}[0-9]{{1,3}}:))(?<!{_OF})"
+"""No number before it of which it is a part."""
 _NO_TERM_AFTER = rf"(?!(?!{_LISTS}[0-9]{{7}}(?![0-9])){_PARTS}[0-9])"
+
+_NO_CODE_BEFORE = (
+    r"(?<!\([0-9]{3,4}\)\ ?)(?<!\+[0-9]{1,3}[ .-](?:\(?[0-9]{1,4}\)?[ .-]){0,3})"
+    r"(?<!(?:[a-z]{2,6}://|\bwww\.)[^\s<>\"'（）]{0,200})(?<!\b[\w-]{1,40}\.(?:com|org|net|io|co|cn|de|edu|gov)/[^\s<>\"'（）]{0,200})"
+)
+"""No code of a country or area before it, and no address of a page."""
+_NO_ADDRESS_AFTER = (
+    r"(?!@[\p{L}\p{N}])"
+    r"(?!\.(?:pdf|jpe?g|png|gif|txt|csv|docx?|xlsx?|zip|html?|mp[34]|json|xml|com|org|net)(?![\p{L}\p{N}]))"
+)
+"""Not the name of a mailbox or of a file."""
 
 _MINUS = (
     r"(?<![\p{Lu}\p{Ll}\p{Lt}\p{N}_)\]}\-\u2010-\u2015])[\-\u2011\ufe63]"
@@ -87,9 +103,12 @@ _MINUS = (
 
 _NO_PART_BEFORE = (
     rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS})"
-    rf"{_NO_TERM_BEFORE}{_GROUPS_BEFORE}"
+    rf"{_NO_TERM_BEFORE}{_GROUPS_BEFORE}{_NO_CODE_BEFORE}"
 )
-_NO_PART_AFTER = rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}{_GROUPS_AFTER}"
+_NO_PART_AFTER = (
+    rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}"
+    rf"{_GROUPS_AFTER}{_NO_ADDRESS_AFTER}"
+)
 
 _BEFORE = {
     True: rf"(?<!{_GLUES}{_ON_IT}){_NO_PART_BEFORE}",

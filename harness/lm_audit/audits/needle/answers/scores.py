@@ -23,6 +23,7 @@ def clean(prediction: str) -> str:
 
 
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^_\n]{1,200})(?<=[^\s_])\1(?!\w)")
+_COUNTED = re.compile(r"(?m)^([^\w\n]*[0-9]{1,3}):(?=[0-9])")
 _LIST_MARK = re.compile(r"(?m)^([ \t]*)[-\u2011\ufe63](?=[ \t]?[0-9])")
 
 
@@ -33,6 +34,8 @@ def _plain(text: str) -> str:
     dashes at the beginnings of lines where several have one.
     """
     text = _EMPHASIS.sub(lambda found: found[0].replace("_", "*"), _composed(text))
+    # Numbers before a colon count lines where several have one; alone it is a ratio or a time.
+    text = _COUNTED.sub(r"\1;", text) if len(_COUNTED.findall(text)) > 1 else text
     return _LIST_MARK.sub(r"\1*", text) if len(_LIST_MARK.findall(text)) > 1 else text
 
 
