@@ -91,6 +91,8 @@ def made_server(
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Or the body would wait for the acknowledgement of the headers: 40 ms of every answer.
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             if self._refused():
