@@ -55,6 +55,7 @@ def made_hub(repositories: Mapping[str, Files], home: Path, kind: Kind = "models
 def _handler(repositories: Mapping[str, Files], kind: Kind, asked: list[str]) -> type[BaseHTTPRequestHandler]:
     class Hub(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_HEAD(self) -> None:
             self.answer(body=False)
