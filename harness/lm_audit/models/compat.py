@@ -7,7 +7,9 @@ ones still have them; what is absent then is an error here, in one place, and no
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.models.causal_module import CausalModule
@@ -80,6 +82,23 @@ def sharing_copy(module: Any) -> Any:
     # A shallow copy shares the dictionary of parts; without its own one, a part replaced here would be replaced there.
     clone._modules = dict(module._modules)
     return clone
+
+
+@contextmanager
+def gguf_names_once() -> Iterator[None]:
+    """Within it, gguf makes its table of names once for an architecture and a number of layers.
+
+    transformers asks for it anew for every part of a module: a thousand times for a model of forty layers, which takes
+    longer than all else that is done with a small file.
+    """
+    import gguf
+
+    made = gguf.get_tensor_name_map
+    gguf.get_tensor_name_map = cache(made)
+    try:
+        yield
+    finally:
+        gguf.get_tensor_name_map = made
 
 
 def gguf_tensors_without_place(module: CausalModule, header: GgufHeader, kept: frozenset[str]) -> list[str]:

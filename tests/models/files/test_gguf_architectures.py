@@ -98,6 +98,26 @@ def test_it_is_the_model_that_it_was_made_of(name: str, tmp_path: Path, own_cach
     torch.testing.assert_close(found, module(IDS).logits, rtol=1e-4, atol=1e-4)
 
 
+def test_the_table_of_names_is_made_once_a_layer_count(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers asks for it anew for each of the hundreds of parts of a module."""
+    import gguf
+    from transformers import Qwen2Config
+
+    path = export_gguf(tmp_path / "made.gguf", random_model(Qwen2Config(**SHAPE)), "qwen2", STATED)
+    made, asked = gguf.get_tensor_name_map, []
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return made(*arguments)
+
+    monkeypatch.setattr(gguf, "get_tensor_name_map", counted)
+    load_model(path, device="cpu")
+    assert asked and len(asked) == len(set(asked))
+    assert gguf.get_tensor_name_map is counted
+
+
 def test_lengthened_without_factors(tmp_path: Path, own_cache: Path) -> None:
     from transformers import Phi3Config
 

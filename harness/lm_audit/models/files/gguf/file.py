@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import HarnessError, ModelError
-from lm_audit.models.compat import gguf_tensors_without_place, tied_names
+from lm_audit.models.compat import gguf_names_once, gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.gguf.known import check_known
@@ -56,7 +56,7 @@ def _convert(path: Path, folder: Path) -> None:
     header = read_header(path)
     recipe = recipe_of(header)
     try:
-        with quiet_transformers():
+        with quiet_transformers(), gguf_names_once():
             module = _module(path, header) if recipe is None else _by_recipe(path, header, recipe, folder)
             tokenizer = _tokenizer(path, header, module.config, by_transformers=recipe is None)
     except HarnessError:
