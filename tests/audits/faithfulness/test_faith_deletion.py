@@ -14,6 +14,7 @@ from lm_audit.audits.faithfulness.audit import METRICS, Settings, comparison_evi
 from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.deletion.curves import DeletionCurve, curve_from_scores
+from lm_audit.audits.faithfulness.methods.coordinates import columns_of
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import Scored, Study, prepare, reference_weights
 from lm_audit.errors import UsageError
@@ -251,6 +252,30 @@ def test_one_forward_pass_serves_all_methods_that_need_one(small: LanguageModel)
     finally:
         handle.remove()
     assert len(passes) == 1
+
+
+@pytest.mark.parametrize("points", [2, 20])
+def test_integrated_gradients_are_gradients_on_the_line_from_the_end_of_text(small: LanguageModel, points: int) -> None:
+    """The rule of the reference, by autograd: equally spaced points of weight 1/points, both ends halved."""
+    explainer, token = Explainer(small, PROMPT, ANSWER), 3
+    ids, module = torch.tensor(explainer.trace.ids), pretrained(small.module)
+    row = explainer.positions((token, token))[0]
+    embed = module.get_input_embeddings()
+    line = (embed(ids) - embed(torch.tensor([present(small.tokenizer.eos_token_id)]))).detach()
+    total, ends = torch.zeros(len(ids)), []
+    for number in range(points):
+        share = number / (points - 1)
+        here = (embed(ids).detach() + (share - 1) * line).requires_grad_()
+        value = module(inputs_embeds=here[None]).logits[0, row - 1].log_softmax(-1)[ids[row]]
+        (slope,) = torch.autograd.grad(value, here)
+        total += (slope * line).sum(-1) * (0.5 if share in (0, 1) else 1.0) / points
+        ends.append(float(value.detach()))
+    found = explainer.attribute("integrated_gradients", sink=(token, token), points=points)
+    expected = columns_of(explainer, total[None])[0]
+    np.testing.assert_allclose(present(found.vector), expected, atol=1e-4 * float(np.abs(expected).max()))
+    change = ends[-1] - ends[0]
+    assert found.details["change"][0] == pytest.approx(change, abs=1e-4)
+    assert found.details["completeness_gap"][0] == pytest.approx(abs(float(total.sum()) / change - 1), abs=1e-3)
 
 
 def test_integrated_gradients_of_a_span_take_one_pass_a_point(small: LanguageModel) -> None:

@@ -64,7 +64,9 @@ def test_input_x_gradient(case: str, objective: str, reduce: str, explainers: Ex
     assert_close(found.vector, user_and_generation(values, content), 1e-3, relative=True)
 
 
-@pytest.mark.parametrize("case", ["fact_raw", pytest.param("chat_think", marks=pytest.mark.slow)])
+# Twenty passes there and back; test_faith_deletion.py holds the same rule against autograd on a small model.
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["fact_raw", "chat_think"])
 def test_integrated_gradients(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.grad")
     endpoints = content["ig_endpoints"]
