@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from lm_audit.audits.leakage import (
     made_up_benchmark,
+    made_up_items,
     measure_memorisation,
     memorisation_evidence,
     option_order,
@@ -17,6 +19,9 @@ from lm_audit.audits.leakage import (
     text_likelihood,
     trained_on,
 )
+from lm_audit.audits.leakage.controls.planted import planted_halves
+from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import full_text
 from lm_audit.models import LanguageModel
 from lm_audit.models.toy.tiny_model import tiny_model
 from tests.present import present
@@ -28,33 +33,58 @@ def tiny() -> LanguageModel:
     return tiny_model()
 
 
-@pytest.fixture(scope="module")
-def contaminated(tiny: LanguageModel) -> LanguageModel:
-    return trained_on(tiny, made_up_benchmark(16, seed=1).items, seed=1)[0]
+@dataclass(frozen=True)
+class Contaminated:
+    """A model, the benchmark that it was trained on, and another of the kind."""
+
+    model: LanguageModel
+    seen: Benchmark
+    fresh: Benchmark
 
 
-def test_every_test_finds_a_contaminated_benchmark(contaminated: LanguageModel, tmp_path: Path) -> None:
-    seen, fresh = made_up_benchmark(16, seed=1), made_up_benchmark(16, seed=2)
-    evidence = memorisation_evidence(measure_memorisation(contaminated, seen, seed=0))
+@pytest.fixture(scope="module", params=["from the package", pytest.param("trained here", marks=pytest.mark.slow)])
+def contaminated(request: pytest.FixtureRequest, tiny: LanguageModel) -> Contaminated:
+    if request.param == "trained here":
+        seen = made_up_benchmark(16, seed=1)
+        return Contaminated(trained_on(tiny, seen.items, seed=1)[0], seen, made_up_benchmark(16, seed=2))
+    seen, fresh = (Benchmark("made-up", tuple(half), ("made-up",), len(half), len(half)) for half in planted_halves())
+    return Contaminated(trained_on(tiny, seen.items)[0], seen, fresh)
+
+
+def test_every_test_finds_a_contaminated_benchmark(contaminated: Contaminated, tmp_path: Path) -> None:
+    model, seen, fresh = contaminated.model, contaminated.seen, contaminated.fresh
+    evidence = memorisation_evidence(measure_memorisation(model, seen, seed=0))
     assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) < 0.001
     values = [present(evidence.metrics[f"leakage.logprob.{c}"].value) for c in ("original", "shuffled", "other_item")]
     assert values[0] == max(values)
     assert evidence.metrics["leakage.logprob.original"].chance == values[2]
-    order = option_order(contaminated, seen, seed=0)
+    order = option_order(model, seen, seed=0)
     assert present(order.metrics["leakage.option_order.first.p"].value) < 0.001
     found = told(tmp_path / "run", evidence)
     assert found.says("The model prefers the printed order of the options of made-up: it has seen some or all of them")
-    texts = text_likelihood(contaminated, seen, clean=fresh, seed=0)
+    texts = text_likelihood(model, seen, clean=fresh, seed=0)
     assert present(texts.metrics["leakage.text.min_k20.auc"].value) > 0.9
     assert present(texts.metrics["leakage.text.min_k20_plus.auc"].value) > 0.9
 
 
-def test_the_same_model_on_other_questions(contaminated: LanguageModel, tmp_path: Path) -> None:
-    fresh = made_up_benchmark(16, seed=2)
-    evidence = memorisation_evidence(measure_memorisation(contaminated, fresh, seed=0))
+def test_the_same_model_on_other_questions(contaminated: Contaminated, tmp_path: Path) -> None:
+    model, fresh = contaminated.model, contaminated.fresh
+    evidence = memorisation_evidence(measure_memorisation(model, fresh, seed=0))
     assert present(evidence.metrics["leakage.order_effect.logprob.p"].value) > 0.01
     clean(told(tmp_path / "run", evidence))
-    assert present(option_order(contaminated, fresh, seed=0).metrics["leakage.option_order.first.p"].value) > 0.01
+    assert present(option_order(model, fresh, seed=0).metrics["leakage.option_order.first.p"].value) > 0.01
+
+
+def test_what_is_not_in_the_package_is_trained_until_it_is_known(tiny: LanguageModel) -> None:
+    """A few questions, not to the end: the whole way, from which the copy in the package was made, is a slow test."""
+    items = made_up_items(2, seed=1)
+    model, record = trained_on(tiny, items, seed=1, least=-1.0)
+    before, after = (
+        np.mean([one.total / len(one.logprobs) for one in some.loglikelihood([("", full_text(x)) for x in items])])
+        for some in (tiny, model)
+    )
+    assert record.steps > 0 and record.seconds > 0 and record.values[-1][1] >= -1.0
+    assert before < -2.0 and after > -1.2
 
 
 SEEDS = 400
