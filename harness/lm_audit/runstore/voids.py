@@ -61,6 +61,8 @@ def _of_record(case: CaseRecord, planned: PlannedCase | None) -> VoidAudit | Non
 def _of_earlier(case: CaseRecord, planned: PlannedCase | None, run: Run) -> VoidAudit | None:
     """A control that failed in an earlier session, of which numbers still stand."""
     failed = {one.session: one.control for one in case.earlier if one.control is not None and not one.control.passed}
+    if case.audit is None or not failed:  # Nearly all: what is looked for among all cases would be looked for in each.
+        return None
     model = None if planned is not None and planned.pinned else case.model
     left = [
         other
@@ -69,7 +71,7 @@ def _of_earlier(case: CaseRecord, planned: PlannedCase | None, run: Run) -> Void
         and (model is None or other.model == model)
         and other.last.session in failed and 0 < other.last.session < case.last.session
     ]  # fmt: skip
-    if case.audit is None or not left:
+    if not left:
         return None
     control = failed[left[0].last.session]
     cases = "1 case that has" if len(left) == 1 else f"{len(left)} cases that have"
