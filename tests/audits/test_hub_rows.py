@@ -179,7 +179,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
         made_hub({}, tmp_path, "datasets") as hub,
         socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dropping) as server,
     ):
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         environment = hub.environment | {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}"}
         done = subprocess.run([sys.executable, "-c", UNREACHED], env=environment, capture_output=True, text=True)
         server.shutdown()

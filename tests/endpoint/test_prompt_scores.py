@@ -237,18 +237,18 @@ def _text_of(token: bytes) -> str | None:
 @pytest.mark.parametrize("spell", [_bytes_as_text, _replaced, _surrogates, _held_back])
 @pytest.mark.parametrize("way", ["prompt_logprobs", "echo"])
 def test_tokens_that_end_within_a_character_are_scored_however_they_are_spelt(
-    local: LanguageModel, way: Way, spell: Callable[[list[bytes]], list[str]]
+    small: LanguageModel, way: Way, spell: Callable[[list[bytes]], list[str]]
 ) -> None:
     """Tokens are told apart by their ids and places: what a server makes of half a character is of no account."""
-    scoring, letters = Scoring(local, way), _letters()
+    scoring, letters = Scoring(small, way), _letters()
 
     def answer(route: str, body: Body) -> Body:
         said = scoring.answer(route, body)
         ids, choice = body.get("prompt"), said["choices"][0]
         if isinstance(ids, list) and (choice.get("prompt_logprobs") or choice.get("logprobs")):
-            strings = local.tokenizer.convert_ids_to_tokens(ids)
+            strings = small.tokenizer.convert_ids_to_tokens(ids)
             texts = spell([bytes(letters[letter] for letter in one) for one in strings])
-            assert texts != [local.tokenizer.decode([one]) for one in ids] or spell is _replaced
+            assert texts != [small.tokenizer.decode([one]) for one in ids] or spell is _replaced
             for place, text in enumerate(texts):
                 if choice.get("logprobs"):
                     choice["logprobs"]["tokens"][place] = text
@@ -259,7 +259,7 @@ def test_tokens_that_end_within_a_character_are_scored_however_they_are_spelt(
     with made_server(answer, routes={"/tokenize": scoring.tokenize, "/detokenize": scoring.detokenize}) as made:
         model = load_model(made.spec, endpoint=QUICK)
         found = model.loglikelihood(ODD)
-    for here, there in zip(local.loglikelihood(ODD), found, strict=True):
+    for here, there in zip(small.loglikelihood(ODD), found, strict=True):
         assert there.token_ids.tolist() == here.token_ids.tolist()
         np.testing.assert_allclose(there.logprobs, here.logprobs, atol=1e-3)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from lm_audit.errors import ModelError
+
 Body = dict[str, Any]
 Answer = Callable[[str, Body], Body]
 """From route and body to what a healthy server says."""
@@ -112,7 +114,10 @@ def made_server(
             if self._refused():
                 return
             if self.path in further:
-                self._say(200, json.dumps(further[self.path](self.path, body)))
+                try:
+                    self._say(200, json.dumps(further[self.path](self.path, body)))
+                except (KeyError, ModelError) as error:  # Meant for another make of server, or a base model's chat.
+                    self._say(400, json.dumps({"error": {"message": str(error)}}))
                 return
             if not self.path.endswith("/completions") or self.path in made.routes_missing:
                 self._say(404, '{"error": {"message": "not found"}}')

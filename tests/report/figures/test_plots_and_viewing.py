@@ -59,7 +59,7 @@ def served(tmp_path: Path) -> Iterator[tuple[ReportsServer, Path]]:
     (tmp_path / "secret").write_text("outside")
     (folder / "way-out").symlink_to(tmp_path / "secret")
     server = ReportsServer(folder, 0)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield server, folder
     server.shutdown()
