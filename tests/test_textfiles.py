@@ -108,6 +108,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         (tmp_path, "is a folder"),
         (tmp_path / "pipe", "pipe or a device"),
         (Path("/dev/zero"), "pipe or a device"),
+        *([(Path("/proc/version"), "made by the kernel")] if Path("/proc/version").exists() else []),
         (tmp_path / ("n" * 5000), "cannot be read: File name too long"),
         (tmp_path / "a\0b", "no name of a file"),
         (tmp_path / "pipe" / "x", "no such file"),

@@ -16,6 +16,7 @@ from lm_audit.report.index.all_runs import write_index
 from lm_audit.runstore.normalise import DEEPEST, plain
 from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.run_record import text_of
 from tests.report.made_runs import MadeCase, chart, preference, share, write_run
 
 CASE = "t.py::test_x[m@cpu-a]"
@@ -218,3 +219,18 @@ def test_a_shard_mark_that_is_none_refuses_the_merge(tmp_path: Path, capsys: pyt
     ledger(run).write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert main(["merge", str(run), "-o", str(tmp_path / "out")]) == 2
     assert "what its plan says of shards is damaged" in capsys.readouterr().err
+
+
+def test_a_value_of_run_json_that_was_changed_is_named_and_a_lost_one_too(tmp_path: Path) -> None:
+    run, record = made(tmp_path), {"schema_version": SCHEMA_VERSION, "options": {"seed": 4}}
+    text = text_of(record)
+    (run / "run.json").write_text(text)
+    assert not read_run(run).damaged and read_run(run).metadata == record
+    (run / "run.json").write_text(text.replace('"seed": 4', '"seed": 5'))
+    assert [damage.reason for damage in read_run(run).damaged if "checksum" in damage.reason]
+    (run / "run.json").unlink()
+    assert not read_run(run).damaged  # These lines were written by no process that measured.
+    with ledger(run).open("a") as lines:
+        lines.write('{"v":1,"t":0.5,"m":0.5,"kind":"run_start","run":"r","pid":1}\n')
+    (damage,) = read_run(run).damaged
+    assert damage.file == "run.json" and "is not there" in damage.reason

@@ -5,7 +5,6 @@ The ledgers are copied, not rewritten: the merged run is read and reported like 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from lm_audit.runstore import metadata
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.run_record import text_of
 from lm_audit.runstore.same_run import Member, check_kin, copied_files, member, missing_shards
 
 
@@ -113,4 +113,4 @@ def _write_metadata(members: Sequence[Member], draft: RunFolder, run_id: str, mi
         "merged_from": [one.run.run_id for one in members],
         "missing_shards": list(missing),
     }
-    draft.run_json.write_text(json.dumps(record, indent=1) + "\n", encoding="ascii")
+    draft.run_json.write_text(text_of(record), encoding="ascii")

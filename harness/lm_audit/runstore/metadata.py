@@ -19,6 +19,7 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
+from lm_audit.runstore.run_record import text_of, without_checksum
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.reached.package_versions import versions
 from lm_audit.shared.stated_options import joined
@@ -89,13 +90,16 @@ def _read(folder: RunFolder) -> dict[str, Any] | None:
         record = parsed(folder.run_json.read_bytes())
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("sessions"), list) else None
+    if not isinstance(record, dict) or not isinstance(record.get("sessions"), list):
+        return None
+    content, fault = without_checksum(record)
+    return content if fault is None else None
 
 
 def _replace(path: Path, record: Mapping[str, object]) -> None:
     try:
         with replacing(path) as draft:
-            draft.write_text(json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+            draft.write_text(text_of(record), encoding="ascii")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 

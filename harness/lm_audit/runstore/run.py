@@ -13,6 +13,7 @@ from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import Line, parsed, read_lines, unread
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
+from lm_audit.runstore.run_record import without_checksum
 from lm_audit.shared.visible import shown as visible_in
 from lm_audit.shared.visible import visible
 
@@ -26,7 +27,7 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     where = RunFolder(Path(folder).resolve())
     lines, damaged = read_lines(where, shown=shown)
     cases, unusable = fold(lines, damaged)
-    metadata, bad_metadata = _metadata(where)
+    metadata, bad_metadata = _metadata(where, lines)
     plan, bad_plan = _plan(lines)
     # As they were planned, not as they began: who works beside whom must not change a report.
     place = {case.case_id: number for number, case in enumerate(plan)}
@@ -51,7 +52,7 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
 
 def _seconds(lines: Sequence[Line]) -> float | None:
     """What lies between the first and the last record of each session of a process that measured, added up."""
-    begun = {line.session for line in lines if line.kind == "run_start" and {"m", "pid"} <= line.record.keys()}
+    begun = _measured(lines)
     moments: dict[int, list[float]] = {}
     for line in lines:
         if line.session in begun and "m" in line.record:
@@ -59,18 +60,27 @@ def _seconds(lines: Sequence[Line]) -> float | None:
     return sum(max(of_one) - min(of_one) for of_one in moments.values()) if moments else None
 
 
-def _metadata(where: RunFolder) -> tuple[Mapping[str, Any], list[DamagedLine]]:
+def _measured(lines: Sequence[Line]) -> set[int]:
+    """The sessions of processes that measured."""
+    return {line.session for line in lines if line.kind == "run_start" and {"m", "pid"} <= line.record.keys()}
+
+
+def _metadata(where: RunFolder, lines: Sequence[Line]) -> tuple[Mapping[str, Any], list[DamagedLine]]:
     try:
         metadata = parsed(file_inside(where.path, where.run_json.name).read_bytes())
     except FileNotFoundError:
-        return {}, []
+        # A process that measured has written it before its ledger; the lines of other makers stand for themselves.
+        missing = DamagedLine("run.json", 0, "is not there: with which options and versions the run began is unknown")
+        return {}, [missing] if _measured(lines) else []
     except (OSError, ValueError, StoreError) as error:
         return {}, [DamagedLine("run.json", 1, unread(error))]
     if not isinstance(metadata, dict):
         return {}, [DamagedLine("run.json", 1, "not an object")]
+    metadata, changed = without_checksum(metadata)
     wrong = [name for name, is_right in _METADATA.items() if name in metadata and not is_right(metadata[name])]
     sound = {name: value for name, value in metadata.items() if name not in wrong}
-    return sound, [DamagedLine("run.json", 1, f"{name} is not what it must be, and is left out") for name in wrong]
+    faults = [*([changed] if changed else []), *(f"{name} is not what it must be, and is left out" for name in wrong)]
+    return sound, [DamagedLine("run.json", 1, fault) for fault in faults]
 
 
 def _is_options(value: object) -> bool:

@@ -121,7 +121,7 @@ def check_same(earlier: Earlier, options: RunOptions) -> None:
     """
     run_id, then = earlier.run.run_id, earlier.options
     before: Mapping[str, str] = then.get("models", {})
-    if not before:
+    if not before or any(damage.file == "run.json" for damage in earlier.run.damaged):
         raise UsageError(
             f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures; "
             f"start a new run without --resume"

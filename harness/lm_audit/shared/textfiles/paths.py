@@ -10,6 +10,9 @@ from pathlib import Path
 
 from lm_audit.errors import DataError
 
+_KERNEL = ("/proc/", "/sys/", "/dev/fd/")
+"""Where files look regular and may wait for ever, or be another text at every reading (``/proc/kmsg``)."""
+
 
 def is_there(path: Path) -> bool:
     """Whether a file or folder exists, False too for a name that no file can have or a folder that is closed to us."""
@@ -54,6 +57,8 @@ def readable_file(path: str | Path) -> Path:
         raise DataError("is a folder; a file is needed", file=path)
     if not stat.S_ISREG(mode):
         raise DataError("is a pipe or a device; save its content as a file", file=path)
+    if os.path.realpath(path).startswith(_KERNEL):
+        raise DataError("is made by the kernel as it is read, maybe without end; save its content as a file", file=path)
     if not os.access(path, os.R_OK):
         raise DataError("cannot be read: Permission denied", file=path)
     return path
