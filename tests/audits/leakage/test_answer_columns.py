@@ -242,3 +242,10 @@ def test_more_layouts_of_public_sets(tmp_path: Path, given: dict[str, list[Any]]
 def test_a_list_of_accepted_answers_is_no_list_of_options(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no column for options"):
         read(tmp_path, choices=[], answers=[["Paris", "the city of Paris"]] * 8)
+
+
+def test_numbers_with_a_mark_each_are_options(tmp_path: Path) -> None:
+    scores = [{"54": int(k == 0), "58": int(k == 1), "56": int(k == 2)} for k in [0, 1, 2, 0, 1, 2, 0, 1]]
+    for column in ("mc1_targets", "options"):
+        benchmark = read(tmp_path, choices=[], **{column: scores})
+        assert benchmark.items[0].options == ("54", "58", "56") and answers(benchmark) == list("ABCABCAB")

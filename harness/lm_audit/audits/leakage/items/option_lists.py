@@ -187,7 +187,8 @@ def _from_value(value: object, *, scored: bool) -> _Given:
     if value is not None and hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return _scored(value) if scored else _from_mapping(value)
+        held = any(_listed(entry) is not None for entry in value.values())
+        return _scored(value) if scored and not held else _from_mapping(value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         named = [x for x in value if isinstance(x, Mapping)]
         if value and len(named) == len(value):
@@ -244,7 +245,7 @@ def _scored(value: Mapping[object, object]) -> _Given:
     return [text_of(name) for name in value], [], list(value.values())
 
 
-SCORED = ("target_scores",)
+SCORED = ("target_scores", "mc1_targets")
 """Columns of options whose mappings hold texts and scores, whatever the texts look like."""
 
 
@@ -262,13 +263,20 @@ def _from_mapping(value: Mapping[object, object]) -> _Given:
             next((lists[name] or () for name in MARK_FIELDS if name in lists), ()),
         )
     keys = list(value)
-    if all(isinstance(mark, int | float) and mark in (0, 1) for mark in value.values()) and any(
-        len(str(key)) > 1 and not str(key).isdigit() for key in keys
-    ):  # each option's text with a mark that says whether it is right (the first release of TruthfulQA)
+    marked = all(isinstance(mark, int | float) and mark in (0, 1) for mark in value.values())
+    if marked and (any(len(str(key)) > 1 and not str(key).isdigit() for key in keys) or _are_numbers_of_one(value)):
+        # each option's text with a mark that says whether it is right (the first release of TruthfulQA)
         return _scored(value)
     ordered = _in_order([str(key) for key in keys])
     keys = [keys[place] for place in ordered]
     return [text_of(value[key]) for key in keys], [str(key).strip() for key in keys], ()
+
+
+def _are_numbers_of_one(value: Mapping[object, object]) -> bool:
+    """Whether the keys are numbers that count no options (54, 58, 63), one of them marked as right."""
+    numbers = sorted(int(str(key)) for key in value if str(key).isdecimal() and len(str(key)) < 19)
+    counted = numbers in ([*range(len(value))], [*range(1, len(value) + 1)])
+    return len(numbers) == len(value) > 2 and not counted and sum(mark == 1 for mark in value.values()) == 1
 
 
 def _in_order(names: Sequence[str]) -> list[int]:

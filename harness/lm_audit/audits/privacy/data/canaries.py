@@ -10,6 +10,7 @@ from typing import Literal
 
 from lm_audit.audits.privacy.data.families import FAMILIES, Family
 from lm_audit.audits.privacy.data.seeded_stream import Stream
+from lm_audit.audits.privacy.data.taken_secrets import Taken
 from lm_audit.errors import UsageError
 
 Role = Literal["member", "control"]
@@ -51,17 +52,16 @@ def generate_canaries(n: int, *, seed: int = 0, family: str = "code") -> list[Ca
         raise UsageError(f"the number of canaries must be at least 1, got {n}")
     if family not in FAMILIES:
         raise UsageError(f"unknown canary family {family!r}; known families: {', '.join(FAMILIES)}")
-    canaries: list[Canary] = []
-    for index in range(n):
-        canaries.append(_draw_unique(FAMILIES[family], seed, index, canaries))
-    return canaries
+    taken = Taken()
+    return [_draw_unique(FAMILIES[family], seed, index, taken) for index in range(n)]
 
 
-def _draw_unique(family: Family, seed: int, index: int, earlier: Sequence[Canary]) -> Canary:
+def _draw_unique(family: Family, seed: int, index: int, taken: Taken) -> Canary:
     for attempt in range(_TRIES):
         before, secret, after = family.draw(Stream(seed, "canary", family.name, index, attempt), index)
         text = before + secret + after
-        if not any(secret in other.text or other.secret in text for other in earlier):
+        if not taken.clashes(text, secret):
+            taken.add(text, secret)
             span = (len(before), len(before) + len(secret))
             return Canary(f"{family.name}-{index:05d}", family.name, text, secret, span)
     raise UsageError(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from lm_audit.audits.privacy.data.canaries import Canary, controls, members
 from lm_audit.audits.privacy.data.insertion import canary_ratio, check_ratio, gaps_are_even, insertion_positions
 from lm_audit.audits.privacy.data.jsonl import write_lines
 from lm_audit.audits.privacy.data.manifest import Manifest, TrainingFile, file_sha256
 from lm_audit.audits.privacy.data.seeded_stream import Stream
+from lm_audit.audits.privacy.data.taken_secrets import held_secret
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_file, json_lines
 from lm_audit.shared.visible import is_blank
@@ -66,11 +67,23 @@ def _merge(
 
 def refuse_secrets(documents: Sequence[str], canaries: Sequence[Canary]) -> None:
     """``DataError`` if any document holds a canary's secret, member or control: it would not be a secret."""
+    if len(canaries) > _MANY:
+        ids = {canary.secret: canary.id for canary in canaries}
+        if (held := held_secret(documents, ids)) is not None:
+            _refuse_document(held[0], ids[held[1]])
+        return
     whole = "\n".join(documents)
     for canary in canaries:
         if canary.secret in whole:
-            row = next((i for i, text in enumerate(documents, 1) if canary.secret in text), None)
-            raise DataError(f"this document already holds the secret of canary {canary.id}", row=row, field="documents")
+            _refuse_document(next((i for i, text in enumerate(documents, 1) if canary.secret in text), None), canary.id)
+
+
+_MANY = 1000
+"""Secrets from which on the documents are looked through once, part by part, and not once a secret."""
+
+
+def _refuse_document(row: int | None, canary_id: str) -> NoReturn:
+    raise DataError(f"this document already holds the secret of canary {canary_id}", row=row, field="documents")
 
 
 def write_corpus(corpus: Corpus, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -135,19 +135,19 @@ def canary_pairs(
     if style not in ("secret", "source"):
         raise UsageError(f"preference style must be 'secret' or 'source', got {style!r}")
     pairs: list[Pair] = []
+    taken = {canary.secret for canary in planted}
     for turn in range(pairs_per_canary):
         for index, canary in enumerate(planted):
             if style == "secret":
-                pairs.append(_secret_pair(canary, _rival(canary, planted, seed, index, turn)))
+                pairs.append(_secret_pair(canary, _rival(canary, taken, seed, index, turn)))
             else:
                 pairs.append(_source_pair(canary, documents, Stream(seed, "rejected", index), turn))
     return pairs
 
 
-def _rival(canary: Canary, planted: Sequence[Canary], seed: int, index: int, turn: int) -> str:
+def _rival(canary: Canary, taken: Collection[str], seed: int, index: int, turn: int) -> str:
     """A secret of the same family that no canary of the audit has."""
     stream = Stream(seed, "rival", index, turn)
-    taken = {other.secret for other in planted}
     while (rival := generate_canaries(1, seed=stream.below(1 << 60), family=canary.family)[0].secret) in taken:
         pass
     return rival
