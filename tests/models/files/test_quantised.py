@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.models.small_models import edit_json, save_small_llama
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [16, 16]}
 
 
-def save_fp8(folder: Path) -> Path:
+def save_fp8(folder: Path, **settings: Any) -> Path:
     """A small Llama whose linear layers are stored in 8 bits, a scale for each block of 16 x 16."""
     save_small_llama(folder, hidden_size=32, intermediate_size=48, context=128)
     path = folder / "model.safetensors"
@@ -34,7 +35,7 @@ def save_fp8(folder: Path) -> Path:
             tensors[name] = small.to(torch.float8_e4m3fn)
             tensors[f"{name}_scale_inv"] = scale
     save_file(tensors, path, metadata={"format": "pt"})
-    edit_json(folder / "config.json", quantization_config=FP8)
+    edit_json(folder / "config.json", quantization_config=FP8 | settings)
     return folder
 
 
@@ -48,6 +49,65 @@ def test_eight_bit_weights_are_read_as_their_config_says(tmp_path: Path) -> None
     found, wanted = (model.loglikelihood(requests)[0].logprobs for model in (small, plain))
     np.testing.assert_allclose(found, wanted, atol=0.05)
     assert np.abs(found - wanted).max() > 1e-6, "they are 8 bits, not the weights of before"
+
+
+@pytest.fixture(scope="module")
+def eight_bits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that tests copy."""
+    return save_fp8(tmp_path_factory.mktemp("eight-bits") / "fp8")
+
+
+@pytest.mark.parametrize("settings", [{}, {"quant_method": "mxfp8"}], ids=str)
+@pytest.mark.parametrize("cut", ["rows", "columns", "all"])
+def test_other_scales_than_there_are_blocks(
+    eight_bits: Path, tmp_path: Path, settings: dict[str, Any], cut: str
+) -> None:
+    """transformers would spread those that there are over the weights, and take 1 where there is none."""
+    folder = shutil.copytree(eight_bits, tmp_path / "fp8")
+    path = folder / "model.safetensors"
+    keep: dict[str, Any] = {"rows": slice(0, 1), "columns": (slice(None), slice(0, 1))}
+    tensors = load_file(path)
+    scales = {name: value for name, value in tensors.items() if name.endswith("scale_inv")}
+    other = {} if cut == "all" else {name: value[keep[cut]].contiguous() for name, value in scales.items()}
+    save_file({name: value for name, value in tensors.items() if name not in scales} | other, path, {"format": "pt"})
+    edit_json(folder / "config.json", quantization_config=FP8 | settings)
+
+    says = "in FP8 without their scales: " if cut == "all" else r"for each block of 16 x 16 weights, .* others: "
+    for refuse in (check_spec, load_model):
+        with pytest.raises(ModelError, match=rf"{says}model\.layers\.0\.mlp\.down_proj\.weight"):
+            refuse(folder)
+
+
+def test_a_scale_under_the_names_of_other_makes(eight_bits: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(eight_bits, tmp_path / "fp8")
+    path = folder / "model.safetensors"
+    want = load_model(eight_bits, device="cpu").module(torch.arange(3, 40)[None]).logits
+    for ending in (".scale", ".qscale_weight"):
+        renamed = {
+            name.replace(".weight_scale_inv", ending): value
+            for name, value in load_file(eight_bits / path.name).items()
+        }
+        save_file(renamed, path, {"format": "pt"})
+        assert torch.equal(load_model(folder, device="cpu").module(torch.arange(3, 40)[None]).logits, want)
+
+
+def test_blocks_that_do_not_fill_their_weights(tmp_path: Path) -> None:
+    """De-quantised by transformers, 48 rows in blocks of 32 would be two blocks of 24."""
+    folder = save_fp8(tmp_path / "fp8", weight_block_size=[32, 32])
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    scales = {
+        f"{name}_scale_inv": torch.rand(-(-value.shape[0] // 32), -(-value.shape[1] // 32))
+        for name, value in tensors.items()
+        if "proj" in name and name.endswith("weight")
+    }
+    save_file(tensors | scales, path, {"format": "pt"})
+
+    check_spec(folder)  # a GPU reads them as they are meant
+    with pytest.raises(
+        ModelError, match=r"blocks of \[32, 32\] do not fill model\.layers\.0\.mlp\.down_proj\.weight \[32, 48\]"
+    ):
+        load_model(folder, device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from transformers import AutoConfig
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
+from lm_audit.models.checks.tokenizer_reads import tell_class
 from lm_audit.models.checks.unread_settings import tell_unread
+from tests.models.scoring.small_models import small_tokenizer
 from tests.models.small_models import edit_json
 
 
@@ -73,6 +75,7 @@ def test_ends_of_another_model(folder: Path, file: str, ends: Any, says: str) ->
     [
         ({"sliding_window": 4}, "states sliding_window = 4, which LlamaForCausalLM does not know"),
         ({"logit_scale": 0.1, "final_logit_softcapping": 5.0}, "logit_scale = 0.1, final_logit_softcapping = 5.0"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention = True, which LlamaForCausalLM does not"),
         ({"rms_norm_epsilon": 1e-2, "rms_norm_eps": None}, "'rms_norm_epsilon', .*; rms_norm_eps is not stated"),
         ({"attention_biass": True, "attention_bias": None}, "'attention_biass', .*; attention_bias is not stated"),
     ],
@@ -284,6 +287,25 @@ def test_text_that_is_spelt_otherwise(folder: Path) -> None:
 
     with pytest.warns(UserWarning, match=r"spells what it read of .* as 'O"):
         load_model(folder, device="cpu")
+
+
+def test_a_class_that_splits_text_otherwise_than_its_file(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """transformers takes Qwen's class for each Qwen 2, whatever its tokenizer.json says."""
+    from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
+
+    untyped: Any = small_tokenizer()
+    untyped.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    tell_class(tokenizer_class.from_pretrained(tmp_path), tmp_path, "m")
+    assert not recwarn.list
+
+    tokenizer_class = Qwen2Tokenizer
+    edit_tokenizer(tmp_path, lambda content: content.update(pre_tokenizer=BYTES))
+    with pytest.warns(UserWarning, match=r"tokenizer\.json reads .* as .*; Qwen2Tokenizer, which transformers takes"):
+        tell_class(tokenizer_class.from_pretrained(tmp_path), tmp_path, "m")
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 
 
 def test_two_chat_templates(folder: Path) -> None:

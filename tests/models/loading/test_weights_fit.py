@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
+from lm_audit.models.checks.weights_fit import check_finite
 from tests.models.pretrained import llama
 from tests.models.small_models import edit_json, save_small_llama
 from tests.present import present
@@ -63,6 +65,31 @@ def test_another_number_of_layers(folder: Path, layers: int, named: str) -> None
 
     with pytest.raises(ModelError, match=named):
         load_model(folder, device="cpu")
+
+
+@pytest.mark.parametrize(("drafts", "good"), [((), False), (("model.layers.78.eh_proj.weight",), True)])
+def test_a_layer_that_its_class_passes_over_by_its_number(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, drafts: tuple[str, ...], good: bool
+) -> None:
+    """As GLM's and DeepSeek's do with the number behind the last: their published models draft with it."""
+    from transformers import LlamaForCausalLM
+
+    monkeypatch.setattr(LlamaForCausalLM, "_keys_to_ignore_on_load_unexpected", [r"model\.layers\.78.*"])
+    left = ["model.layers.78.mlp.up_proj.weight", *drafts]
+    rewrite(folder, lambda tensors: tensors | {name: torch.zeros(24, 16) + 1 for name in left})
+
+    with nullcontext() if good else pytest.raises(ModelError, match=r"not part of the model: model\.layers\.78\.mlp"):
+        load_model(folder, device="cpu")
+
+
+def test_bounds_that_are_infinite_are_none() -> None:
+    """Gemma 4 clips what its layers for sound read and write, where it has bounds at all."""
+    module: Any = torch.nn.Module()
+    module.register_buffer("input_max", torch.tensor(float("inf")))
+    check_finite(module, ["input_max"], "m")
+    module.register_buffer("output_min", torch.tensor(float("nan")))
+    with pytest.raises(ModelError, match="NaN or Inf in the weights output_min"):
+        check_finite(module, ["output_min"], "m")
 
 
 def test_the_library_s_silence_hides_nothing(folder: Path) -> None:

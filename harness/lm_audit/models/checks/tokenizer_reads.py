@@ -58,6 +58,37 @@ def tell_losses(tokenizer: Tokenizer, name: str) -> None:
         )
 
 
+def tell_class(tokenizer: Tokenizer, folder: Path, name: str) -> None:
+    """Warn where the class of a tokenizer reads text otherwise than the ``tokenizer.json`` that it was made of.
+
+    transformers takes a class by the model's architecture, and some split text by an expression of their own.
+    """
+    from tokenizers import Tokenizer as Backend
+    from transformers import PreTrainedTokenizerFast
+
+    path, own = folder / "tokenizer.json", type(tokenizer).__name__
+    if own == PreTrainedTokenizerFast.__name__ or not is_file(path):
+        return
+    stated: Any = Backend.from_file(str(path))
+    stated.no_padding()
+    stated.no_truncation()
+    if getattr(stated.model, "dropout", None):
+        stated.model.dropout = None
+    for text in _SPLIT:
+        wanted = stated.encode(text, add_special_tokens=False)
+        found = list(tokenizer(text, add_special_tokens=False)["input_ids"])
+        if wanted.ids != found:
+            warnings.warn(
+                f"model {name}: {path} reads {text!r} as {wanted.tokens!r:.120}; {own}, which transformers"
+                f" takes, reads it as {tokenizer.convert_ids_to_tokens(found)!r:.120}",
+                stacklevel=2,
+            )
+            return
+
+
+_SPLIT = (PROBE, "box.\n\n It's", "  12345", "naïve 東京", "DON'T (x)", "a\tb  c ")
+
+
 def _plain(text: str) -> str:
     """Without white space and case, which many tokenizers do not keep."""
     return "".join(text.split()).casefold()

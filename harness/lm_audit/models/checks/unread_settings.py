@@ -34,6 +34,8 @@ _OF_EFFECT: dict[str, tuple[object, ...]] = {
     "attention_chunk_size": (0,),
     "parallel_attn": (False,),
     "use_parallel_residual": (False,),
+    "use_bidirectional_attention": (False,),
+    "add_cross_attention": (False,),
 }
 """Settings that change every answer of the makes that know them, and the values at which they change none."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.files.adapter_folder import CONFIG, Adapter, read_adapter
 from lm_audit.models.files.config_file import check_plausible, check_remote_code, read_config
+from lm_audit.models.files.fp8_scales import check_scales
 from lm_audit.models.files.hub import find_snapshot
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.quantised import check_quantised
@@ -111,7 +112,7 @@ def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ..
     transformers would take packed or rounded numbers (FP8, FP4) for the weights themselves.
     """
     if config.get("quantization_config"):
-        _check_scales(config, entries, folder)
+        check_scales(config, entries, folder)
         return
     odd = [
         f"{e.name} ({e.dtype})"
@@ -124,23 +125,3 @@ def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ..
             f" quantization_config that says"
             f" what they stand for: {listed(odd)}"
         )
-
-
-def _check_scales(config: Mapping[str, object], entries: tuple[TensorEntry, ...], folder: Path) -> None:
-    """``ModelError`` for weights of the method "fp8" without their scale: transformers would take a scale of 1."""
-    settings = config.get("quantization_config")
-    if not isinstance(settings, Mapping) or settings.get("quant_method") != "fp8":
-        return
-    names = {entry.name for entry in entries}
-    lacking = [
-        entry.name
-        for entry in entries
-        if entry.dtype.startswith("F8") and "scale" not in entry.name and not _scales_of(entry.name) & names
-    ]
-    if lacking:
-        raise ModelError(f"{folder}: weights in FP8 without their scales: {listed(lacking)}")
-
-
-def _scales_of(name: str) -> set[str]:
-    stems = {name, name.removesuffix(".weight")}
-    return {f"{stem}{joint}{ending}" for stem in stems for joint in "._" for ending in ("scale_inv", "scale")}
