@@ -56,13 +56,22 @@ def random_model(config: Any) -> Any:
 
 
 def export_gguf(
-    path: Path, module: Any, architecture: str, stated: Mapping[str, Any], stored: Stored | None = None
+    path: Path,
+    module: Any,
+    architecture: str,
+    stated: Mapping[str, Any],
+    stored: Stored | None = None,
+    *,
+    byte_level: bool | None = None,
 ) -> Path:
-    """``module`` as a file of ``architecture`` that states ``stated``; ``stored`` changes tensors by name."""
+    """``module`` as a file of ``architecture`` that states ``stated``; ``stored`` changes tensors by name.
+
+    Its tokens are bytes, or pieces where it is one of Gemma's, unless ``byte_level`` says otherwise.
+    """
     from gguf import MODEL_ARCH_NAMES, GGUFWriter, get_tensor_name_map
 
     writer: Any = GGUFWriter(path, architecture)
-    if architecture.startswith("gemma"):
+    if not (byte_level if byte_level is not None else not architecture.startswith("gemma")):
         add_sentencepiece(writer)
     else:
         add_tokenizer(writer, "gpt-2")

@@ -71,10 +71,13 @@ def write_gguf(
     kind: Any = None,
     architecture: str = "llama",
     sentencepiece: bool = False,
+    whole: Mapping[str, int] | None = None,
+    bos: int = 0,
 ) -> Path:
     """``module`` as a GGUF file, with further metadata and tensors; matrices as ``kind``.
 
-    Of another ``architecture`` it is one by name only; ``sentencepiece`` gives it other tokens.
+    Of another ``architecture`` it is one by name only; ``sentencepiece`` gives it other tokens. ``whole``: the last
+    tokens of a byte-level vocabulary and their types; ``bos``: which token begins a text.
     """
     from gguf import GGUFWriter, quants
 
@@ -92,7 +95,7 @@ def write_gguf(
     if sentencepiece:
         add_sentencepiece(writer)
     else:
-        add_tokenizer(writer, pre)
+        add_tokenizer(writer, pre, whole, bos)
     for key, value in (more or {}).items():
         add: dict[type, Any] = {
             bool: writer.add_bool,
@@ -117,20 +120,24 @@ def write_gguf(
     return path
 
 
-def add_tokenizer(writer: Any, pre: str | None) -> None:
-    """A small byte-level BPE."""
+def add_tokenizer(writer: Any, pre: str | None, whole: Mapping[str, int] | None = None, bos: int = 0) -> None:
+    """A small byte-level BPE, whose last tokens may be others: their text and type."""
     import json
 
     tokenizer = small_tokenizer()
     rules = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     tokens = [tokenizer.convert_ids_to_tokens(number) for number in range(VOCABULARY)]
+    given = dict(whole or {})
+    first = VOCABULARY - len(given)
+    gone = set(tokens[first:])
+    merges = [pair for pair in rules["merges"] if not {*pair, "".join(pair)} & gone]
     writer.add_tokenizer_model("gpt2")
     if pre is not None:
         writer.add_tokenizer_pre(pre)
-    writer.add_token_list(tokens)
-    writer.add_token_types([3, 3, *[1] * (VOCABULARY - 2)])
-    writer.add_token_merges([" ".join(pair) for pair in rules["merges"]])
-    writer.add_bos_token_id(0)
+    writer.add_token_list([*tokens[:first], *given])
+    writer.add_token_types([3, 3, *[1] * (first - 2), *given.values()])
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(bos)
     writer.add_eos_token_id(1)
 
 

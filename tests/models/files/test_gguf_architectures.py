@@ -118,6 +118,19 @@ def test_the_table_of_names_is_made_once_a_layer_count(
     assert gguf.get_tensor_name_map is counted
 
 
+def test_gemma_with_bytes_for_tokens(tmp_path: Path, own_cache: Path) -> None:
+    """Its class asks for tokens that such a file has not."""
+    from transformers import Gemma2Config
+
+    _, architecture, settings, stated, stored = MODELS["gemma2"]
+    module = random_model(Gemma2Config(**{**SHAPE, **settings}))
+    path = export_gguf(tmp_path / "made.gguf", module, architecture, {**STATED, **stated}, stored, byte_level=True)
+
+    model = load_model(path, device="cpu")
+    torch.testing.assert_close(model.module(IDS).logits, module(IDS).logits, rtol=1e-4, atol=1e-4)
+    assert model.tokenizer.decode(model.tokenizer("a box").input_ids) == "a box"
+
+
 def test_lengthened_without_factors(tmp_path: Path, own_cache: Path) -> None:
     from transformers import Phi3Config
 

@@ -21,6 +21,7 @@ from lm_audit.models.files.gguf.kept import check_every_key
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
 from lm_audit.models.generation.stopping import end_ids
 from tests.models.files.small_gguf import CONTEXT, SHAPE, llama3_factors, random_llama, write_gguf
+from tests.models.pretrained import pretrained_tokenizer
 from tests.models.scoring.small_models import VOCABULARY
 
 IDS = torch.arange(3, 50)[None]
@@ -154,6 +155,15 @@ def test_one_window_for_all_layers(tmp_path: Path, own_cache: Path, window: int 
     ("more", "tensors", "says"),
     [
         ({"llama.rope.scaling.type": "spiral", "llama.rope.scaling.factor": 2.0}, {}, "scales rotary positions by"),
+        ({"llama.rope.scaling.attn_factor": 0.5}, {}, r"cannot keep: llama\.rope\.scaling\.attn_factor = 0\.5"),
+        (
+            {
+                "llama.rope.scaling.type": "linear",
+                "llama.rope.scaling.factor": 2.0,
+                "llama.rope.scaling.attn_factor": 2.0,
+            },
+            *({}, r"cannot keep: llama\.rope\.scaling\.attn_factor = 2\.0"),
+        ),
         ({"llama.logit_scale": 0.5}, {}, r"cannot keep: llama\.logit_scale = 0\.5"),
         ({"llama.attention.sliding_window": 16}, {}, "sliding_window"),
         ({}, {"blk.0.attn_q_norm.weight": np.ones(8, dtype=np.float32)}, "cannot keep: blk.0.attn_q_norm.weight"),
@@ -285,6 +295,39 @@ def test_bos_as_the_file_says(tmp_path: Path, own_cache: Path, pre: str, more: d
     tokenizer = load_model(path, device="cpu").tokenizer
 
     assert (tokenizer("door").input_ids[:1] == [0]) == begins
+
+
+WHOLE = {"<｜User｜>": 3, "<a b>": 3, "<東>": 4, "    ": 4, "<plain>": 4, "<｜begin▁of▁sentence｜>": 3}
+
+
+def test_tokens_that_a_byte_level_file_marks_are_one_piece_of_a_text(tmp_path: Path, own_cache: Path) -> None:
+    """As llama.cpp's own tokenizer reads these texts; DeepSeek's files have such, also to begin a text."""
+    first = VOCABULARY - len(WHOLE)
+    bos = VOCABULARY - 1
+    more = {"tokenizer.ggml.add_bos_token": True, "tokenizer.chat_template": "{{ messages }}"}
+    path = write_gguf(tmp_path / "whole.gguf", random_llama(), whole=WHOLE, bos=bos, more=more)
+
+    tokenizer = load_model(path, device="cpu").tokenizer
+
+    for number, (text, kind) in enumerate(WHOLE.items(), first):
+        ids = tokenizer(f"x{text}y").input_ids
+        assert ids == [bos, *tokenizer("x").input_ids[1:], number, *tokenizer("y").input_ids[1:]]
+        assert tokenizer.decode(ids[1:], skip_special_tokens=True) == ("xy" if kind == 3 else f"x{text}y")
+    assert tokenizer.bos_token_id == bos and tokenizer.eos_token_id == 1
+    assert tokenizer("        y").input_ids[1:3] == [first + 3] * 2
+    assert pretrained_tokenizer(tokenizer).chat_template == "{{ messages }}"
+
+
+@pytest.mark.parametrize("architecture", ["qwen2", "llama"])
+def test_text_is_split_as_the_file_says_whatever_the_class_of_its_architecture(
+    tmp_path: Path, own_cache: Path, architecture: str
+) -> None:
+    """Qwen's would keep line breaks with the full stop before them."""
+    path = write_gguf(tmp_path / "split.gguf", random_llama(), pre="gpt-2", architecture=architecture)
+
+    tokenizer = load_tokenizer(path)
+
+    assert tokenizer.convert_ids_to_tokens(tokenizer("box.\n\n").input_ids)[-3:] == [".", "Ċ", "Ċ"]
 
 
 def cut(content: bytes) -> bytes:

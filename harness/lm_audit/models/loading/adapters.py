@@ -53,12 +53,23 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
     return merged
 
 
-def _attached(module: Any, adapter: Adapter) -> Any:
+def attached(module: CausalModule, adapter: Adapter) -> Any:
+    """``module`` with ``adapter`` beside its own weights, to be trained on; the embeddings fit, nothing is missing or
+    left over, or ``ModelError`` says what.
+    """
+    entries = read_entries(adapter.weights)
+    _resize(module, adapter, entries)
+    _check_biases(module, adapter, entries)
+    return _attached(module, adapter, trainable=True)
+
+
+def _attached(module: Any, adapter: Adapter, *, trainable: bool = False) -> Any:
     from peft import PeftModel
 
+    how: dict[str, Any] = {"use_safetensors": True, "torch_device": "cpu", "is_trainable": trainable}
     try:
-        wrapped: Any = PeftModel.from_pretrained(module, adapter.folder, use_safetensors=True, torch_device="cpu")
-        report = wrapped.load_adapter(adapter.folder, "default", use_safetensors=True, torch_device="cpu")
+        wrapped: Any = PeftModel.from_pretrained(module, adapter.folder, **how)
+        report = wrapped.load_adapter(adapter.folder, "default", **how)
     except KeyError as error:
         raise ModelError(f"{adapter.weights} lacks {error}, which its settings promise") from error
     missing = sorted(_without_other_names(wrapped, report.missing_keys))

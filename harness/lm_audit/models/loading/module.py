@@ -17,15 +17,17 @@ from lm_audit.models.checks.added_tokens import check_added, tell_words
 from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.make import tell_make
 from lm_audit.models.checks.plain_english import tell_nonsense
-from lm_audit.models.checks.tokenizer_reads import evaluate, tell_dates, tell_losses, tell_templates
+from lm_audit.models.checks.tokenizer_reads import evaluate, tell_class, tell_dates, tell_losses, tell_templates
 from lm_audit.models.checks.unread_settings import tell_unfollowed, tell_unread
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
-from lm_audit.models.checks.weights_fit import check_finite, check_fit
+from lm_audit.models.checks.weights_fit import check_finite, check_fit, check_layers
 from lm_audit.models.compat import unread_rotations
 from lm_audit.models.context import text_config
 from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
 from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.class_names import unknown_classes
+from lm_audit.models.files.fp8_scales import torn_blocks
+from lm_audit.models.files.gguf.byte_level import is_as_stated
 from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.devices import torch_dtype
@@ -87,6 +89,8 @@ def load_module(
     module = module.eval().requires_grad_(False)
     _count_decoder_layers(module)
     check_fit(report, _where(name, checkpoint.folder))
+    check_layers((entry.name for entry in checkpoint.entries), module.state_dict(), _where(name, checkpoint.folder))
+    _check_blocks(module, checkpoint)
     _check_rotation(module, checkpoint)
     heard.tell_of_numbers(name)
     if stray := unknown_classes(checkpoint.config):
@@ -116,11 +120,11 @@ def load_module(
 
 def load_tokenizer_from(folder: Path, trust_remote_code: bool) -> Tokenizer:
     """The tokenizer in a folder; ``ModelError`` where transformers cannot load it."""
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     try:
         with quiet_transformers(), _without_adapter(folder) as plain:
-            untyped: Any = AutoTokenizer
+            untyped: Any = PreTrainedTokenizerFast if is_as_stated(folder) else AutoTokenizer
             found: Tokenizer = untyped.from_pretrained(
                 plain, local_files_only=True, trust_remote_code=trust_remote_code
             )
@@ -173,6 +177,7 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
     tell_make(module, source.checkpoint.config, source.checkpoint.folder, source.tokenizer_folder)
     tell_nonsense(module, tokenizer, source.spec.text)
     tell_losses(tokenizer, source.spec.text)
+    tell_class(tokenizer, source.tokenizer_folder, source.spec.text)
     tell_words(tokenizer, source.spec.text)
     tell_templates(source.tokenizer_folder)
     tell_dates(tokenizer, source.spec.text)
@@ -224,6 +229,17 @@ def _read(
                 what += f"; config.json has it as {listed(named)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
+
+
+def _check_blocks(module: CausalModule, checkpoint: Checkpoint) -> None:
+    """``ModelError`` where weights in FP8 were de-quantised whose blocks do not fill them: see ``torn_blocks``."""
+    torn = torn_blocks(checkpoint.config, checkpoint.entries)
+    if torn and all(value.element_size() > 1 for value in module.parameters() if value.is_floating_point()):
+        raise ModelError(
+            f"{checkpoint.folder}: blocks of {checkpoint.config['quantization_config']['weight_block_size']} do not"
+            f" fill {listed(torn)}; transformers spreads their scales evenly when it de-quantises them, which gives"
+            " other weights: use a GPU that computes in FP8, or de-quantise the model yourself"
+        )
 
 
 def _check_rotation(module: CausalModule, checkpoint: Checkpoint) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.errors import HarnessError, ModelError
 from lm_audit.models.compat import gguf_names_once, gguf_tensors_without_place, tied_names
 from lm_audit.models.files.disk_cache import build_once, cache_dir
+from lm_audit.models.files.gguf.byte_level import as_stated, mark_as_stated
 from lm_audit.models.files.gguf.header import GgufHeader, read_header
 from lm_audit.models.files.gguf.known import check_known
 from lm_audit.models.files.gguf.pre_tokenizer import begins_with_bos, check_pre, pre_tokenizer
@@ -69,6 +70,8 @@ def _convert(path: Path, folder: Path) -> None:
     _end_where_stated(module, header, path)
     _write_config(module, folder)
     tokenizer.save_pretrained(folder)
+    if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
+        mark_as_stated(folder)
 
 
 def _by_recipe(path: Path, header: GgufHeader, recipe: Recipe, folder: Path) -> PreTrainedModel:
@@ -172,6 +175,8 @@ def _tokenizer(path: Path, header: GgufHeader, config: object, *, by_transformer
     # The automatic class asks for a configuration that transformers made of the file.
     reader: Any = AutoTokenizer if by_transformers else PreTrainedTokenizerFast
     tokenizer = reader.from_pretrained(path.parent, gguf_file=path.name)
+    if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
+        tokenizer = as_stated(tokenizer, path)
     tokenizer.model_max_length = context_window(config) or tokenizer.model_max_length
     if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
         pre = check_pre(header.metadata.get("tokenizer.ggml.pre"), path)

@@ -169,6 +169,12 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
         raise ModelError(f"{path} scales rotary positions by {scale!r:.40}; a positive number is expected")
     held = [name for name in ROPE_TENSORS if name in header.tensors]
     plain = kind in (None, "none") and scale == 1.0
+    share = header.of_model("rope.scaling.attn_factor")
+    if not held and kind != "yarn" and share not in (None, 1.0):  # llama.cpp multiplies by it, whatever the kind
+        raise ModelError(
+            f"{path} states what the conversion cannot keep: {header.architecture}.rope.scaling.attn_factor ="
+            f" {share!r:.20}, without YaRN or factors"
+        )
     if not held and plain:
         _refuse_lost_factors(header, path)
         return None
