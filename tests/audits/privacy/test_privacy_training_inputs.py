@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lm_audit.audits.privacy.data.corpus import read_texts
@@ -24,11 +26,12 @@ from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
-from lm_audit.errors import ContextError, DataError, ModelError, UsageError
+from lm_audit.audits.privacy.training.trl_stages import disk_told
+from lm_audit.errors import ContextError, DataError, ModelError, StoreError, UsageError
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
-from tests.models.small_models import save_small_llama
+from tests.models.small_models import edit_json, save_small_llama
 
 SHORT = {"prompt": "p", "chosen": "yes", "rejected": "no"}
 SMALL = {"vocab_size": 259, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -179,6 +182,29 @@ def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path: Path) -> No
         trainable_model(str(tmp_path), "cpu")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_base_with_an_adapter_is_read_as_elsewhere(tmp_path: Path) -> None:
+    """Half of an adapter was trained on as a whole one, and one left in a whole model's folder in its stead."""
+    from peft import LoraConfig, get_peft_model
+
+    base, folder = save_small_llama(tmp_path / "base"), tmp_path / "adapter"
+    plain: Any = trainable_model(str(base), "cpu").module
+    get_peft_model(plain, LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM")).save_pretrained(str(folder))
+    edit_json(folder / "adapter_config.json", base_model_name_or_path="../base")
+    module = trainable_model(str(folder), "cpu").module
+    trained = {name for name, value in module.named_parameters() if value.requires_grad}
+    assert len(trained) == 4 and all("lora_" in name for name in trained)
+
+    weights = folder / "adapter_model.safetensors"
+    save_file({name: value for name, value in load_file(weights).items() if "layers.1" not in name}, weights)
+    with pytest.raises(ModelError, match=r"does not fit its base .*; missing: .*layers\.1"):
+        trainable_model(str(folder), "cpu")
+
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(base / name, folder / name)
+    assert not hasattr(trainable_model(str(folder), "cpu").module, "peft_config")
+
+
 def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
     from lm_audit.audits.privacy.training.trl_stages import last_checkpoint
@@ -196,6 +222,30 @@ def test_a_checkpoint_that_a_kill_cut_short_is_not_resumed_from(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-9"]
     (tmp_path / "checkpoint-9" / "optimizer.pt").write_bytes(b"PK")
     assert last_checkpoint(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: save_file({"a": torch.zeros(4096)}, folder / "model.safetensors"),
+        lambda folder: torch.save({"a": torch.zeros(4096)}, folder / "optimizer.pt"),
+        lambda folder: (folder / "trainer_state.json").write_text("{}" * 999),
+    ],
+    ids=["weights", "optimiser", "state"],
+)
+def test_a_disk_that_refuses_a_checkpoint_of_trl(tmp_path: Path, write: Callable[[Path], object]) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    says = r"stage sft: cannot write a checkpoint into .*; free some disk space"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
+    try:
+        with pytest.raises(StoreError, match=says), disk_told("sft", tmp_path):
+            write(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with pytest.raises(ModelError, match="no disk"), disk_told("sft", tmp_path):
+        raise ModelError("no disk is at fault")
 
 
 def test_a_trl_stage_that_was_killed_while_saving_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

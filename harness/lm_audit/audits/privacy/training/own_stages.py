@@ -24,6 +24,7 @@ from lm_audit.models.toy.training import one_thread
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
+    from lm_audit.models.files.source import Source
 
 
 def own_sft(config: StagesConfig, texts: Sequence[str], spec: str, target: Path, checkpoint: Path) -> dict[str, Any]:
@@ -83,9 +84,9 @@ def trainable_model(spec: str, device: str) -> LanguageModel:
     """A model whose weights may change: in float32, no longer mapped from the file, an adapter left unmerged."""
     from lm_audit.models import load_model
 
-    adapter = Path(spec) / "adapter_config.json"
-    if adapter.is_file():
-        return _with_adapter(Path(spec), device)
+    source = _adapter_source(spec)
+    if source is not None and source.adapter is not None:
+        return _with_adapter(source, device)
     model = load_model(spec, device=device, dtype="float32")
     for parameter in model.module.parameters():
         parameter.data = parameter.data.clone()
@@ -93,14 +94,20 @@ def trainable_model(spec: str, device: str) -> LanguageModel:
     return model
 
 
-def _with_adapter(folder: Path, device: str) -> LanguageModel:
-    from peft import PeftConfig, PeftModel
+def _adapter_source(spec: str) -> Source | None:
+    """The checked files of a folder with an adapter: one that lies beside a whole model is left out, as elsewhere."""
+    from lm_audit.models.files.source import find_source
 
-    base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
-    model = trainable_model(str(base), device)
+    return find_source(spec) if (Path(spec) / "adapter_config.json").is_file() else None
+
+
+def _with_adapter(source: Source, device: str) -> LanguageModel:
+    from lm_audit.models.loading.adapters import attached
+
+    assert source.adapter is not None
+    model = trainable_model(source.adapter.base, device)
     model.module.requires_grad_(False)
-    base_module: Any = model.module
-    model.module = PeftModel.from_pretrained(base_module, str(folder), is_trainable=True)
+    model.module = attached(model.module, source.adapter)
     return model
 
 

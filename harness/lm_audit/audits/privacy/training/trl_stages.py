@@ -6,7 +6,8 @@ import copy
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from lm_audit.audits.privacy.training.own_stages import (
     trainable_model,
     weights_probe,
 )
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import ModelError, StoreError, UsageError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
+from lm_audit.models.files.json_file import one_line
 from lm_audit.models.text.tokenizer import Tokenizer
 
 
@@ -172,8 +174,9 @@ def _finish(trainer: Any, stage: str, tokenizer: Tokenizer, folder: Path, target
     trainer.remove_callback(PrinterCallback)
     started = time.perf_counter()
     keep = ("lora_",) if stage == "sft" and has_adapter(trainer.model) else ()
-    with without_dropout(trainer.model, keep=keep):
-        trainer.train(resume_from_checkpoint=last_checkpoint(trl_folder(folder, stage)))
+    checkpoints = trl_folder(folder, stage)
+    with without_dropout(trainer.model, keep=keep), disk_told(stage, checkpoints):
+        trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     require_change(before, weights_probe(trainer.model), stage)
     module = trainer.accelerator.unwrap_model(trainer.model)
     _drop_reference(module)
@@ -181,6 +184,25 @@ def _finish(trainer: Any, stage: str, tokenizer: Tokenizer, folder: Path, target
     save_stage(module, tokenizer, target)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return summary(Progress(stage, trainer.state.global_step, losses), rows, time.perf_counter() - started)
+
+
+@contextmanager
+def disk_told(stage: str, folder: Path) -> Iterator[None]:
+    """``StoreError`` for a checkpoint that the disk refuses; what was written of it is removed on the next start."""
+    try:
+        yield
+    except Exception as error:
+        # safetensors has a class of its own, and torch raises what it raises for anything else.
+        refused = isinstance(error, OSError) or any(word in f"{type(error).__name__} {error}" for word in _OF_A_DISK)
+        if not refused:
+            raise
+        raise StoreError(
+            f"stage {stage}: cannot write a checkpoint into {folder} ({one_line(error)}); free some disk space and run"
+            " again"
+        ) from error
+
+
+_OF_A_DISK = ("SafetensorError", "PytorchStreamWriter", "inline_container")
 
 
 def trl_folder(folder: Path, stage: str) -> Path:
