@@ -221,6 +221,18 @@ def test_what_frames_a_text_of_sentencepiece(
     assert tokenizer.decode(ids, skip_special_tokens=True) == "ab"
 
 
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_white_space_that_pieces_put_before_a_text(tmp_path: Path, own_cache: Path, architecture: str) -> None:
+    """As llama.cpp's own tokenizer does: before one that begins with white space too, and behind a special token."""
+    path = write_gguf(tmp_path / "pieces.gguf", random_llama(), sentencepiece=True, architecture=architecture)
+
+    tokenizer = load_tokenizer(path)
+
+    for text, spelt in {"  ab": ["▁", "▁", "▁ab"], "ab</s>a b": ["▁ab", "</s>", "▁a", "▁", "b"], "": []}.items():
+        assert tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids) == ["<s>", *spelt]
+    assert tokenizer.decode(tokenizer("  ab", add_special_tokens=False).input_ids) == "  ab"
+
+
 def test_every_stated_end_of_a_turn_ends_a_continuation(tmp_path: Path, own_cache: Path) -> None:
     path = write_gguf(tmp_path / "turns.gguf", random_llama(), more={"tokenizer.ggml.eot_token_id": 5})
 

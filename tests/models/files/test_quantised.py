@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
-from lm_audit.models.files import quantised
-from lm_audit.models.files.quantised import quantised_by
+from lm_audit.models.files.quantised import methods as quantised
+from lm_audit.models.files.quantised.methods import quantised_by
 from tests.models.small_models import edit_json, save_small_llama
 
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [16, 16]}

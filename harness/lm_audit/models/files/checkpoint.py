@@ -10,10 +10,10 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.models.files.adapter_folder import CONFIG, Adapter, read_adapter
 from lm_audit.models.files.config_file import check_plausible, check_remote_code, read_config
-from lm_audit.models.files.fp8_scales import check_scales
 from lm_audit.models.files.hub import find_snapshot
 from lm_audit.models.files.json_file import listed
-from lm_audit.models.files.quantised import check_quantised
+from lm_audit.models.files.quantised.fp8_scales import check_scales
+from lm_audit.models.files.quantised.methods import check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import has_tokenizer, left_out, refuse_dead_entries, stale_shards, weight_files

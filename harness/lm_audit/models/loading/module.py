@@ -26,9 +26,9 @@ from lm_audit.models.context import text_config
 from lm_audit.models.files.adapter_folder import CONFIG, WEIGHTS
 from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.class_names import unknown_classes
-from lm_audit.models.files.fp8_scales import torn_blocks
 from lm_audit.models.files.gguf.byte_level import is_as_stated
 from lm_audit.models.files.json_file import listed, one_line
+from lm_audit.models.files.quantised.fp8_scales import torn_blocks
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.devices import torch_dtype
 from lm_audit.models.loading.identity.digests import (
@@ -161,7 +161,7 @@ def _blame_config(folder: Path, trust_remote_code: bool) -> None:
 
 def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> LanguageModel:
     """Module and tokenizer as a model with the fingerprint of everything that it was made from."""
-    from lm_audit.models.files.quantised import quantised_by
+    from lm_audit.models.files.quantised.methods import quantised_by
     from lm_audit.models.generation.stopping import end_ids
     from lm_audit.models.language_model import LanguageModel
     from lm_audit.models.loading.identity.fingerprint import combine_fingerprint, settings_digest, tokenizer_digest

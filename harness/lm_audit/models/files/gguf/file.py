@@ -32,6 +32,9 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "sentencepiec
 _BYTE_LEVEL = "gpt2"
 """``tokenizer.ggml.model`` of byte-level BPE, the only kind that is split by ``tokenizer.ggml.pre``."""
 
+_PIECES = "llama"
+"""``tokenizer.ggml.model`` of SentencePiece's byte-pair encoding."""
+
 
 @once_unchanged
 def check_gguf(path: Path) -> None:
@@ -70,8 +73,7 @@ def _convert(path: Path, folder: Path) -> None:
     _end_where_stated(module, header, path)
     _write_config(module, folder)
     tokenizer.save_pretrained(folder)
-    if header.metadata.get("tokenizer.ggml.model") == _BYTE_LEVEL:
-        mark_as_stated(folder)
+    mark_as_stated(folder)
 
 
 def _by_recipe(path: Path, header: GgufHeader, recipe: Recipe, folder: Path) -> PreTrainedModel:
@@ -184,7 +186,21 @@ def _tokenizer(path: Path, header: GgufHeader, config: object, *, by_transformer
         _frame(tokenizer, header, begins_with_bos(pre))
     elif header.metadata.get("tokenizer.ggml.add_space_prefix") is False:
         _without_space_prefix(tokenizer, path)
+    elif header.metadata.get("tokenizer.ggml.model") == _PIECES:
+        _with_space_prefix(tokenizer)
     return tokenizer
+
+
+def _with_space_prefix(tokenizer: Any) -> None:
+    """White space before a text, be there some already, and behind each special token, as llama.cpp puts it."""
+    from tokenizers import decoders, normalizers
+
+    backend = tokenizer.backend_tokenizer
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    backend.pre_tokenizer = None
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
 
 
 def _without_space_prefix(tokenizer: Any, path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Checkpoints whose weights are packed: by which method, with what, and whether all of it is there."""
