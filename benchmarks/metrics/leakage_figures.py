@@ -11,6 +11,7 @@ from figure import Design, Told
 from scipy.special import ndtr
 
 from lm_audit.audits.leakage.averages import file_mean, mean_of, of_these_files
+from lm_audit.audits.leakage.half_option.single_files import single_files
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.orders.evidence import _share
@@ -45,7 +46,16 @@ def many_files(
     like = mean_of(values, names, unit="", seed=seed, kind="differences", unseen=(0.0, 0.7))
     own = of_these_files(values, names, whole, unit="", seed=seed, kind="differences")
     assert own is not None
-    return {
+    alone = single_files(values, names, lambda mask: None, unit="")
+    largest = {}
+    if alone is not None:
+        truth = float(shift.max())
+        largest = {
+            "leakage.order_effect.{measure}.largest_file": Told(
+                alone.largest, truth, 0.0 if not spread else None, "above"
+            )
+        }
+    return largest | {
         "leakage.order_effect.{measure}": Told(like, effect, 0.0, "above"),
         "leakage.order_effect.{measure}.these_files": Told(
             own, float(shift.mean()), 0.0 if not spread else None, "above"
@@ -94,7 +104,7 @@ def designs() -> Iterator[Design]:
                 partial(one_file, kind=kind, n=n),
                 discrete=kind == "hits",
             )
-    for files, each in ((6, 4), (12, 5), (57, 4)):
+    for files, each in ((6, 4), (12, 5), (57, 4), (12, 12), (57, 40)):
         for spread in (0.0, 0.1):
             yield Design(
                 "mean_of: clustered_mean and Gaffke's; t for these files",

@@ -38,6 +38,7 @@ SAME: Mapping[str, str] = {
     r"leakage\.(completion\.\{measure\}\.above_baseline|option_order(_unsorted)?\.place"
     r"|order_effect_unsorted\.\{measure\})\.these_files":
         "leakage.order_effect.{measure}.these_files",
+    r"leakage\.order_effect_unsorted\.\{measure\}\.largest_file": "leakage.order_effect.{measure}.largest_file",
     r"leakage\.completion\.\{measure\}\.baseline": "leakage.completion.{measure}",
     r"leakage\.hits\.original": "leakage.hits.{condition}",
     r"leakage\.logprob\.original": "leakage.logprob.{condition}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of, record_these_files
-from lm_audit.audits.leakage.evidence.conclusions import order_findings
+from lm_audit.audits.leakage.evidence.conclusions import file_findings, order_findings
 from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
 from lm_audit.audits.leakage.evidence.memory_figures import memorisation_figures
 from lm_audit.audits.leakage.half_option.conditions import (
@@ -23,6 +23,7 @@ from lm_audit.audits.leakage.half_option.conditions import (
 from lm_audit.audits.leakage.half_option.cuts import Cut
 from lm_audit.audits.leakage.half_option.passes import OnRows, measure_conditions, usable_items
 from lm_audit.audits.leakage.half_option.scores import mitigation_share
+from lm_audit.audits.leakage.half_option.single_files import LARGEST_FILE
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.style import StyleShare, sorted_items, style_shares, too_many_sorted
@@ -142,6 +143,9 @@ def memorisation_evidence(result: Memorisation) -> Evidence:
     _record_mitigation(evidence, result, clusters)
     describe(evidence, result.benchmark, result.excluded, result.parameters)
     evidence.finding(*order_findings(evidence, result.benchmark.name, by_style=result.by_style))
+    evidence.finding(
+        *file_findings(evidence, result.telling_effects["logprob"], result.benchmark.name, result.by_style)
+    )
     _note_coverage(evidence, result)
     note_unreachable(evidence)
     evidence.figures += memorisation_figures(result)
@@ -195,6 +199,9 @@ def _there(result: Memorisation, conditions: Sequence[str]) -> list[str]:
 def _record_effect(evidence: Evidence, name: str, effect: Effect, source: MetricSource | None) -> None:
     evidence.metric(name, effect.mean, source)
     record_these_files(evidence, name, effect.these_files, source)
+    if effect.single_files is not None:
+        largest = None if source is None else as_statistic("leakage.largest_file", replace(source, clusters=()))
+        evidence.metric(f"{name}.{LARGEST_FILE}", effect.single_files.largest, largest)
     if effect.placed is not None:
         evidence.metric(f"{name}.p", effect.placed)
     evidence.metric(f"{name}.p_sign_flip", effect.sign_flip)

@@ -27,6 +27,12 @@ METRICS = (
           "The same on the questions whose options do not stand in a natural order such as by size.", range=limits)
         for measure, limits in (("hits", SIGNED), ("{measure}", ANY))
     ),
+    *(
+        M(f"leakage.{kind}.{{measure}}.largest_file", f"Preference for the printed order, {{measure}}, {what}", "",
+          "lower", "The largest of the means of single files that have questions enough; the interval holds whichever "
+          "file is the largest in truth.", range=ANY)
+        for kind, what in (("order_effect", "one file"), ("order_effect_unsorted", "one file, unsorted options"))
+    ),
     M("leakage.order_effect.{measure}.p", "p-value of the order effect, {measure}", "p", None, _P),
     M("leakage.order_effect_unsorted.{measure}.p", "p-value of the order effect, unsorted, {measure}", "p", None, _P),
     M("leakage.order_effect.{measure}.p_sign_flip", "p-value of the order effect, {measure}, sign flips", "p",

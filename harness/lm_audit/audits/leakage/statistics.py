@@ -73,11 +73,33 @@ def weighted_detectable(units: Units, options: Mapping[str, Any]) -> Evaluate:
     return evaluate
 
 
+def largest_of_rows(rows: Rows, options: Mapping[str, Any]) -> float | None:
+    """The largest mean of a file, of those with questions enough; ``None`` where there is none."""
+    from lm_audit.audits.leakage.half_option.single_files import codes_of, largest_of_files
+
+    units = units_of(MetricSource.from_json(options["of"]), RowTable(rows))
+    if not len(units):
+        return None
+    found = float(largest_of_files(units.values[None], codes_of(list(units.column("file"))))[0])
+    return found if np.isfinite(found) else None
+
+
+def weighted_largest(units: Units, options: Mapping[str, Any]) -> Evaluate:
+    """:func:`largest_of_rows` of weights."""
+    from lm_audit.audits.leakage.half_option.single_files import codes_of, largest_of_files
+
+    made = weighted_units(MetricSource.from_json(options["of"]), units)
+    codes = codes_of([units.rows[row].get("file") for row in made.first])
+    return lambda weights: largest_of_files(made.of(weights), codes)
+
+
 STATISTICS: Mapping[str, RowFunction] = {
+    "leakage.largest_file": largest_of_rows,
     "leakage.mitigation_share": share_of_rows,
     "leakage.detectable": detectable_of_rows,
 }
 WEIGHTED: Mapping[str, Prepare] = {
+    "leakage.largest_file": weighted_largest,
     "leakage.mitigation_share": weighted_share,
     "leakage.detectable": weighted_detectable,
 }

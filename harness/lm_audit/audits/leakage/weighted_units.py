@@ -14,7 +14,7 @@ import numpy as np
 
 from lm_audit.errors import DataError
 from lm_audit.sources.record import MetricSource, Term
-from lm_audit.sources.units import Floats, RowTable, Units, transformed, unit_codes
+from lm_audit.sources.units import Floats, Integers, RowTable, Units, transformed, unit_codes
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,12 @@ class UnitValues:
     """``of`` takes weights of rows (B, rows) and gives values of units (B, units), NaN where a unit has none.
 
     A row of weight 0 is not there. Each unit counts once, however often its rows do. ``own``: the weight (units) that
-    the source's option ``weight`` gives a unit, 1 without it.
+    the source's option ``weight`` gives a unit, 1 without it. ``first``: the place of each unit's first row.
     """
 
     of: Callable[[Floats], Floats]
     own: Floats
+    first: Integers
 
 
 def weighted_units(source: MetricSource, units: Units) -> UnitValues:
@@ -52,7 +53,8 @@ def weighted_units(source: MetricSource, units: Units) -> UnitValues:
             found += weight * np.where(count > 0, value, np.nan)
         return transformed(found, source.transform)
 
-    return UnitValues(values, _own(source.options, table, np.flatnonzero(chosen)[first]))
+    first = np.flatnonzero(chosen)[first]
+    return UnitValues(values, _own(source.options, table, first), first)
 
 
 def weighted_mean(source: MetricSource, units: Units) -> Callable[[Floats], Floats]:

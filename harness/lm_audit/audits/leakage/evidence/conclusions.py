@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lm_audit.audits.leakage.averages import THESE_FILES
+from lm_audit.audits.leakage.half_option.single_files import LARGEST_FILE
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding, claim_above, more_of_hundred, of_hundred, times_text
+from lm_audit.findings import Finding, claim, claim_above, more_of_hundred, of_hundred, times_text
 from lm_audit.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from lm_audit.audits.leakage.half_option.conditions import Effect
 
 NATS_A_BYTE = 0.05
 """A smaller preference for the printed order does not matter: half an option of 20 bytes, 2.7 times as likely."""
@@ -52,6 +57,47 @@ def order_findings(evidence: Evidence, benchmark: str, *, by_style: bool = False
             f"{SORTED_ASIDE if by_style else ''}",
             counted="questions whose options are not sorted" if by_style else "questions",
             look="the questions with the largest difference between orders (items); then option order and completion",
+            page=_PAGE,
+        )
+    ]
+
+
+NAMED = 5
+"""So many remembered files are named, the surest first."""
+
+
+def file_findings(evidence: Evidence, effect: Effect, benchmark: str, by_style: bool) -> list[Finding]:
+    """Are single files of the benchmark remembered? Nothing where fewer than two have questions enough to tell.
+
+    Of many files one that was seen whole hardly moves the mean. ``effect`` is the one by which memory is judged.
+    """
+    alone = effect.single_files
+    if alone is None:
+        return []
+    kind = "order_effect_unsorted" if by_style else "order_effect"
+    name = f"leakage.{kind}.logprob.{LARGEST_FILE}"
+    more = len(alone.remembered) - NAMED
+    which = ", ".join(alone.remembered[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    of = f"{len(alone.remembered)} of {alone.files} files of {benchmark}"
+    few = f"; {alone.few} files with too few questions aside" if alone.few else ""
+    factor = times_text(BYTES * (alone.largest.value or 0.0))
+    return [
+        claim(
+            f"leakage.files.{benchmark}",
+            evidence.metrics[name],
+            metric=name,
+            side="above",
+            found=f"The model prefers the printed order of the options of single files, {of}: {which}",
+            absent=f"In none of {alone.files} files of {benchmark} by itself does the model prefer the printed order",
+            unknown=f"Whether the model prefers the printed order of single files of {benchmark} cannot be told",
+            null=0.0,
+            margin=NATS_A_BYTE,
+            p=alone.p,
+            size=f"in the file that shows most {BYTES} bytes of an option are {factor} times as likely in the printed "
+            f"order as in others{few}",
+            counted="questions in each file",
+            look="the table of files, and the questions of these files with the largest difference between orders "
+            "(items)",
             page=_PAGE,
         )
     ]

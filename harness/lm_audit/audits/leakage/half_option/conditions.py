@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.leakage.averages import Floats, mean_of, of_these_files
+from lm_audit.audits.leakage.half_option.single_files import SingleFiles, single_files
 from lm_audit.audits.leakage.half_option.variants import ORIGINAL, SHUFFLED
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
@@ -84,7 +85,7 @@ class Effect:
 
     ``detectable``: the smallest true mean difference that this many questions, with this spread, would show with 80%
     power at 5% (two-sided t). ``these_files``: the mean with an interval for the benchmark's own files, where that of
-    ``mean`` is for files in general.
+    ``mean`` is for files in general. ``single_files``: what each file shows by itself, where two and more can.
     """
 
     mean: Estimate
@@ -92,6 +93,7 @@ class Effect:
     placed: Estimate | None
     detectable: Estimate
     these_files: Estimate | None = None
+    single_files: SingleFiles | None = None
 
     @property
     def judged(self) -> Estimate:
@@ -121,7 +123,16 @@ def order_effect(
     if benchmark is None:
         return effect
     own = of_these_files(differences, files, benchmark, **_fields(measure, seed))
-    return replace(effect, these_files=own)
+    if measure != "logprob":
+        return replace(effect, these_files=own)
+    rows = scores.by_orders(measure, kept.tolist())
+
+    def p_of(mask: Sequence[bool]) -> float | None:
+        some = [row for row, here in zip(rows, mask, strict=True) if here]
+        return published_place_test(some, n_resamples=max(9999, 100 * len(set(files))), seed=seed).value
+
+    alone = single_files(differences, files, p_of, unit=UNITS[measure])
+    return replace(effect, these_files=own, single_files=alone)
 
 
 def baseline_effect(scores: QuestionScores, measure: str, baseline: str, *, seed: int) -> Effect:
