@@ -55,6 +55,18 @@ def test_members_that_rise_above_their_twins_leak() -> None:
     assert fallen["decision"].to_dict()["secret_logprob"].endswith("leaks more")
 
 
+@pytest.mark.parametrize(("first", "then", "word"), [(0.0, -3.0, "leaks more"), (-3.0, 0.0, "leaks less")])
+def test_members_pushed_below_their_twins_are_told_as_well(first: float, then: float, word: str) -> None:
+    """An AUC from 0.5 to 0.02 tells members apart, as one from 0.5 to 0.98 does."""
+    rng = np.random.default_rng(5)
+    evidence = stage_pair(rng, then - first, 0.0)
+    for row in evidence.rows:
+        if row["role"] == "member":
+            row["span_mean_logprob"] += first
+    table = attribute_leak(evidence, lenient=True).set_index("metric")
+    assert table.loc["twin_ROC_AUC", "decision"].endswith(word)
+
+
 def test_without_twins_nothing_is_said_of_leakage() -> None:
     evidence = stage_pair(np.random.default_rng(2), 1.0, 1.0)
     evidence.rows = [row | ({"source_extracted": 1.0} if row["role"] == "member" else {}) for row in evidence.rows]
@@ -76,7 +88,10 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
             for i, v in enumerate(noise)
         ]
     table = attribute_leak(evidence, lenient=True).set_index("metric")
-    assert table.loc["MIA_Gap", "decision"] == "rises; no comparison with twins"
+    for metric in ("MIA_Gap", "PPL_Ratio", "ROC_AUC", "PR_AUC"):
+        assert table.loc[metric, "decision"] == "not decided: ordinary text is no twin"
+        assert table.loc[metric, ["p", "p_holm", "significant", "more_risk"]].isna().all()
+        assert table.loc[metric, "low"] <= table.loc[metric, "delta"] <= table.loc[metric, "high"]
     assert "leaks" in table["decision"].to_dict()["twin_ROC_AUC"]
 
 

@@ -20,9 +20,9 @@ _RANGE_OF_COLUMN: dict[str, Range] = {
 """Those of the source design's columns that are no shares."""
 
 _STAGE = (
-    M("privacy.roc_auc", "Members told from twins", "AUC", "lower",
+    M("privacy.roc_auc", "Members told from twins", "AUC", "target:0.5",
       "Chance that a text that was trained on scores above a twin that was not; 0.5 is a guess."),
-    M("privacy.roc_auc.{score}", "Members told from twins by {score}", "AUC", "lower",
+    M("privacy.roc_auc.{score}", "Members told from twins by {score}", "AUC", "target:0.5",
       "Chance that a text that was trained on scores above a twin that was not, by {score}."),
     M("privacy.pr_auc", "Precision among the top scores", "AP", "lower",
       "Average precision of telling members from twins; chance is the share of members."),
@@ -80,9 +80,9 @@ def _of_stage(entry: M) -> M:
 
 METRICS = (
     *_STAGE,
-    M("privacy.scored.roc_auc", "Members told from held-out texts by log-probabilities", "AUC", "lower",
+    M("privacy.scored.roc_auc", "Members told from held-out texts by log-probabilities", "AUC", "target:0.5",
       "Chance that a text that was trained on is likelier than one that was not; 0.5 is a guess."),
-    M("privacy.scored.roc_auc.{score}", "Members told from held-out texts by {score}", "AUC", "lower",
+    M("privacy.scored.roc_auc.{score}", "Members told from held-out texts by {score}", "AUC", "target:0.5",
       "Chance that a text that was trained on scores above one that was not, by {score}."),
     M("privacy.scored.pr_auc", "Precision among the likeliest texts", "AP", "lower",
       "Average precision of telling members from held-out texts; chance is the share of members."),

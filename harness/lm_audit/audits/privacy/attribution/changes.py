@@ -163,14 +163,20 @@ def _grouped_row(metric: str, before: Frames, after: Frames, options: Resampling
     def sides(frames: Frames) -> tuple[Floats, Floats]:
         return _column(frames.members, "mean_logprob"), _column(frames.documents, "mean_logprob")
 
-    return _resampled_row(metric, GROUP_STATISTICS[metric], sides(before), sides(after), options)
+    # Against ordinary text an interval of few canaries lies beyond 0 in up to 13.5 % where nothing changed: no test.
+    untested = dict.fromkeys(("p", "significant", "practical", "more_risk"))
+    return _resampled_row(metric, GROUP_STATISTICS[metric], sides(before), sides(after), options) | untested
 
 
 def _auc_row(before: Frames, after: Frames, options: Resampling) -> dict[str, Any]:
     def sides(frames: Frames) -> tuple[Floats, Floats]:
         return _column(frames.members, "span_mean_logprob"), _column(frames.twins, "span_mean_logprob")
 
-    return _resampled_row("twin_ROC_AUC", GROUP_STATISTICS["ROC_AUC"], sides(before), sides(after), options)
+    row = _resampled_row("twin_ROC_AUC", GROUP_STATISTICS["ROC_AUC"], sides(before), sides(after), options)
+    if row["more_risk"] is not None:
+        # Members that training pushed below their twins are told as well as those above.
+        row["more_risk"] = abs(row["after"] - 0.5) > abs(row["before"] - 0.5)
+    return row
 
 
 def _resampled_row(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.privacy.attribution.changes import PRIMARY, Frames, Resampling, transition_rows
+from lm_audit.audits.privacy.measure.source_columns import GROUPED
 from lm_audit.audits.privacy.stages.stage_names import PRIMARY_TRANSITION, STAGES, TRANSITIONS
 from lm_audit.errors import DataError
 from lm_audit.stats import holm
@@ -30,10 +31,10 @@ def attribute_leak(evidence: Evidence, *, lenient: bool = False, n_resamples: in
     primary figure: members' change minus twins' change, with those two as ``before`` and ``after``).
     ``against_twins`` with ``against_low``/``against_high`` is the members' change minus the twins', by which the row is
     judged: ``effect`` (Cohen's d of both groups' changes), ``p`` (bootstrap-t) and ``decision`` belong to it. Where
-    twins have no value, and for the source's comparisons with ordinary text (``judged`` false), the decision says
-    "rises" or "falls" and nothing of leakage. ``source_d`` is the source design's formula, ``p_holm`` adjusts over the
-    secondary metrics of the transition, ``consistent`` is the 70% rule. Raises ``DataError`` for a missing stage unless
-    ``lenient``, which leaves out its transitions.
+    twins have no value (``judged`` false) the decision says "rises" or "falls" and nothing of leakage; the source's
+    comparisons with ordinary text have no test and no decision. ``source_d`` is the source design's formula, ``p_holm``
+    adjusts over the secondary metrics of the transition, ``consistent`` is the 70% rule. Raises ``DataError`` for a
+    missing stage unless ``lenient``, which leaves out its transitions.
     """
     import pandas as pd
 
@@ -81,6 +82,8 @@ def _finished(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _words(row: dict[str, Any]) -> str:
+    if row["metric"] in GROUPED:
+        return "not decided: ordinary text is no twin"
     if row["delta"] is None or row["significant"] is None or row["p_holm"] is None:
         return "not estimable"
     if not row["significant"] or row["p_holm"] >= ALPHA:

@@ -70,7 +70,8 @@ def membership(scores: StageScores, *, seed: int, n_resamples: int = 1999) -> di
 def auc_estimate(members: Floats, twins: Floats) -> Estimate:
     """ROC AUC; where the groups are wholly apart DeLong has no interval, and the bootstrap's is of zero width: none."""
     found = roc_auc(members, twins)
-    return _directed(found, "lower")
+    # Secrets that training pushed below their twins can be told as well.
+    return _directed(found, "target:0.5")
 
 
 def pr_estimate(members: Floats, twins: Floats, seed: int, n_resamples: int = 1999) -> Estimate:
