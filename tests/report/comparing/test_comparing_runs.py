@@ -76,7 +76,7 @@ def test_direction_follows_what_is_better(tmp_path: Path, better: str | None, di
 def test_a_target_is_compared_by_distance_also_across_it(tmp_path: Path) -> None:
     a = case(hits(0.40), better="target:50", scale=100.0)
     near = only(compared(tmp_path / "1", [a], [case(hits(0.61), better="target:50", scale=100.0)]))
-    assert near.difference.value == pytest.approx(21) and near.direction == "not shown"
+    assert near.difference.value == pytest.approx(21) and near.direction == "reversed"
     far = only(compared(tmp_path / "2", [a], [case(hits(0.85), better="target:50", scale=100.0)]))
     assert far.direction == "worse" and far.basis == "paired"
 

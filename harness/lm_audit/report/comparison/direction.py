@@ -48,6 +48,26 @@ def directions(a: Estimate, b: Estimate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(better for better in (a.better, b.better) if better not in (None, "neither")))
 
 
+def reversed_about(a: Estimate, b: Estimate) -> float | None:
+    """The target from which both runs' intervals lie apart, on opposite sides of it; ``None`` where there is none.
+
+    As far from the target as before on its other side is no better and no worse, and another finding all the same.
+    """
+    ways = directions(a, b)
+    if len(ways) != 1 or not ways[0].startswith("target:"):
+        return None
+    target = float(ways[0].partition(":")[2])
+    sides = [_side(estimate, target) for estimate in (a, b)]
+    return target if sides[0] * sides[1] < 0 else None
+
+
+def _side(estimate: Estimate, target: float) -> int:
+    """1 where the whole interval lies above ``target``, -1 below; 0 where it does not, or there is none."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return 0
+    return 1 if estimate.low > target else -1 if estimate.high < target else 0
+
+
 def contradictory(a: Estimate, b: Estimate) -> bool:
     """Whether both runs say which way the metric gets worse, and not the same."""
     return None not in (a.better, b.better) and a.better != b.better

@@ -32,6 +32,11 @@ class FindingChange:
         """Whether the verdict is another one."""
         return self.a.verdict != self.b.verdict
 
+    @property
+    def told(self) -> bool:
+        """Whether it says something else now: another verdict, or the same of the other side."""
+        return self.moved or self.direction == "reversed"
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         return {
@@ -50,7 +55,7 @@ class FindingChange:
 def finding_changes(
     cases: Iterable[tuple[CaseRecord, CaseRecord, bool]], changes: Sequence[MetricChange]
 ) -> list[FindingChange]:
-    """The claims of matched cases (with whether they are void) by key, those that moved first."""
+    """The claims of matched cases (with whether they are void) by key, those that say something else first."""
     directions: Mapping[tuple[str, str], Outcome] = {(c.case_id, c.metric): c.direction for c in changes}
     found = []
     for before, after, void in cases:
@@ -63,4 +68,4 @@ def finding_changes(
                         before.audit, before.case_id, after.case_id, finding, later[finding.key], direction, void
                     )
                 )
-    return sorted(found, key=lambda change: (not change.moved, not change.a.headline))
+    return sorted(found, key=lambda change: (not change.told, not change.a.headline))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_audit.audits.metric_info import RANGE_OF_UNIT, metric_info
 from lm_audit.errors import DataError
-from lm_audit.report.comparison.direction import directions, worse_by_either
+from lm_audit.report.comparison.direction import directions, reversed_about, worse_by_either
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.report.comparison.margins import margin_of
 from lm_audit.runstore.records import CaseRecord
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Basis = Literal["paired", "two samples", "intervals", "none"]
 
-Outcome = Literal["worse", "better", "changed", "same", "not shown", "not comparable"]
-"""``same``: identical, or shown to differ by less than the margin. ``not shown``: neither a change nor sameness was.
+Outcome = Literal["worse", "better", "changed", "reversed", "same", "not shown", "not comparable"]
+"""``reversed``: not shown to be further from its target or nearer, and on its other side: both runs' intervals exclude
+it. ``same``: identical, or shown to differ by less than the margin. ``not shown``: neither a change nor sameness was.
 ``not comparable``: a value is missing, or nothing is known of its spread."""
 
 LEVEL = 0.05
@@ -82,7 +83,14 @@ class MetricChange:
             return "changed" if worse is None else "worse" if worse else "better"
         if self.equivalent:
             return "same"
+        if self.reversed_about is not None:
+            return "reversed"
         return "not comparable" if self.basis == "none" else "not shown"
+
+    @property
+    def reversed_about(self) -> float | None:
+        """The target that the metric has crossed, shown by both runs' intervals; ``None`` where none."""
+        return reversed_about(self.a, self.b)
 
     @property
     def regression(self) -> bool:

@@ -33,7 +33,7 @@ def told_comparisons(comparisons: Iterable[RunComparison]) -> list[dict[str, Any
         {
             "a": comparison.a,
             "b": comparison.b,
-            "changes": [_told(c) for c in comparison.changes if c.decided or (c.significant and not c.void)],
+            "changes": [_told(c) for c in comparison.changes if c.decided or _telling(c)],
             "findings": [change.to_json() for change in comparison.findings],
             "lost": [{"audit": lost.audit, "reasons": list(lost.reasons)} for lost in comparison.lost],
             "unmeasured": [
@@ -44,6 +44,10 @@ def told_comparisons(comparisons: Iterable[RunComparison]) -> list[dict[str, Any
         }
         for comparison in comparisons
     ]
+
+
+def _telling(change: MetricChange) -> bool:
+    return not change.void and (change.significant or change.direction == "reversed")
 
 
 def _of_model(run: Run, model: str) -> Run:

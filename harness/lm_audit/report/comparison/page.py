@@ -29,7 +29,7 @@ def render_comparison(comparison: RunComparison) -> str:
             ],
             counts=counts_text(comparison),
             undecidable=undecidable(comparison),
-            findings=[change for change in comparison.findings if change.moved],
+            findings=[change for change in comparison.findings if change.told],
             lost=[f"{'Skipped' if one.skipped else 'Void'} now: {lost_text(one)}" for one in comparison.lost],
             css=Markup(resource("static/page.css")),
             js=Markup(script),

@@ -15,6 +15,7 @@ TONES = {
     "worse": "missed",
     "better": "met",
     "changed": "undecided",
+    "reversed": "undecided",
     "same": "reported",
     "not shown": "reported",
     "not comparable": "skipped",

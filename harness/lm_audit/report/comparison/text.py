@@ -16,6 +16,7 @@ MARKS = {
     "worse": "\u2193 worse",
     "better": "\u2191 better",
     "changed": "\u2260 changed",
+    "reversed": "\u21c4 reversed",
     "same": "= same",
     "not shown": "\u00b7 not shown",
     "not comparable": "? not comparable",
@@ -24,11 +25,12 @@ STYLES = {
     "worse": "bold red",
     "better": "blue",
     "changed": "yellow",
+    "reversed": "yellow",
     "same": "dim",
     "not shown": "dim",
     "not comparable": "dim",
 }
-ORDER = ("worse", "changed", "better", "not comparable", "not shown", "same")
+ORDER = ("worse", "changed", "reversed", "better", "not comparable", "not shown", "same")
 SHOWN = 40
 
 
@@ -53,8 +55,8 @@ def comparison_lines(comparison: RunComparison, *, width: int = 100, color: bool
 
 
 def finding_lines(comparison: RunComparison) -> list[str]:
-    """The findings whose verdict is another one, with what the comparison shows of their metric."""
-    moved = [change for change in comparison.findings if change.moved and not change.void]
+    """The findings that say something else now, with what the comparison shows of their metric."""
+    moved = [change for change in comparison.findings if change.told and not change.void]
     lines = [
         f"finding: {visible(change.b.statement)} ({change.a.verdict} \u2192 {change.b.verdict}; "
         f"the change itself: {change.direction or 'not compared'})"
@@ -68,6 +70,10 @@ def change_text(change: MetricChange) -> str:
     if change.identical:
         return f"{change.pairs} pairs, all the same" if change.pairs else "the same value and interval"
     texts = []
+    if (target := change.reversed_about) is not None:
+        above = change.a.value is not None and change.a.value > target
+        sides = ("above", "below") if above else ("below", "above")
+        texts.append(f"the direction reversed: {sides[0]} {target:g} in A, {sides[1]} it in B")
     if change.basis == "paired":
         texts.append(f"{change.pairs} pairs")
         if change.clusters < change.pairs:

@@ -12,7 +12,7 @@ from lm_audit.report.wording.names import anchor, tail
 
 
 def compared_views(comparisons: Sequence[RunComparison]) -> tuple[ComparedModels, ...]:
-    """One view a comparison: headlines in the order of what changed, and the findings whose verdict is another one."""
+    """One view a comparison: headlines in the order of what changed, and the findings that say something else."""
     return tuple(_view(comparison) for comparison in comparisons)
 
 
@@ -25,13 +25,13 @@ def _view(comparison: RunComparison) -> ComparedModels:
         row_of(change) | {"anchor": anchor("case", change.case_id_b), "case": _label(change.case_id_b)}
         for change in headlines
     ]
-    telling = [row for row in rows if row["word"] in ("worse", "changed", "better")]
+    telling = [row for row in rows if row["word"] in ("worse", "changed", "reversed", "better")]
     return ComparedModels(
         comparison=comparison,
         counts=tuple(counts_text(comparison)),
         telling=tuple(telling),
         rest=tuple(row for row in rows if row not in telling),
-        moved=tuple(change for change in comparison.findings if change.moved and not change.void),
+        moved=tuple(change for change in comparison.findings if change.told and not change.void),
     )
 
 
