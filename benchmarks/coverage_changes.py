@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -43,11 +44,17 @@ Make = Callable[[np.random.Generator, float], tuple[Rows, Rows]]
 register_statistic("bench.trimmed", lambda rows, options: float(np.mean(sorted(row["v"] for row in rows)[1:-1])))
 
 
-def items(n: int, groups: int = 1, binary: bool = False) -> Make:
-    """``n`` items of each group; the effect is on the first group only where there are several."""
+def items(n: int, groups: int = 1, binary: bool = False, centred: bool = False) -> Make:
+    """``n`` items of each group; the effect is on the first group only where there are several.
+
+    ``centred``: the items at hand lie at 0 on average, each group's, so that the first run is at its target but for
+    noise, and the effect is the distance from it.
+    """
 
     def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
         base = rng.normal(size=n * groups)
+        if centred:
+            base -= np.repeat(base.reshape(groups, n).mean(axis=1), n)
         runs = []
         for shift in (0.0, effect):
             values = base + NOISE * rng.normal(size=len(base))
@@ -96,14 +103,19 @@ def nested(sizes: Callable[[np.random.Generator], np.ndarray], sd: float, binary
 
 
 def crossed(rows: int, columns: int, sd: float, groups: int = 1) -> Make:
-    """Templates x pairs whose change has parts of ``sd`` of each; the effect is on the first group."""
+    """Templates x pairs whose change has parts of ``sd`` of each; the effect is on the first group.
+
+    Beside these parts a cell changes by the noise of two runs, as everywhere here.
+    """
 
     def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
         shape = (groups, rows, columns)
         base = rng.normal(size=shape)
         runs: tuple[Rows, Rows] = ([], [])
         change = sd * (rng.normal(size=(groups, rows, 1)) + rng.normal(size=(groups, 1, columns)))
-        change = change + rng.normal(size=shape) + effect * (np.arange(groups) == 0)[:, None, None]
+        change = (
+            change + math.sqrt(2) * NOISE * rng.normal(size=shape) + effect * (np.arange(groups) == 0)[:, None, None]
+        )
         for (g, r, c), value in np.ndenumerate(base):
             row = {"item": f"{g}/{r}/{c}", "g": f"g{g}", "r": r, "c": c}
             runs[0].append({**row, "v": float(value)})
@@ -122,6 +134,16 @@ def others(make: Make) -> Make:
         return a, [{**row, "item": f"new-{row['item']}"} for row in b]
 
     return apart
+
+
+def turned(make: Make, by: float) -> Make:
+    """The first run ``by`` above the target of 0, the second as far below it, and the effect further."""
+
+    def other_side(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        a, b = make(rng, -effect)
+        return [{**row, "v": row["v"] + by} for row in a], [{**row, "v": row["v"] - by} for row in b]
+
+    return other_side
 
 
 def orders(questions: int, files: int | None = None) -> Make:
@@ -148,7 +170,8 @@ def orders(questions: int, files: int | None = None) -> Make:
 def asked(requests: int, groups: int, draws: int, *, more: float = 0.0) -> Make:
     """Requests that name each of several groups; a draw is refused or not. The effect is on the first group.
 
-    ``more``: by how much the second run refuses all groups more often, in standard deviations of an item.
+    An item is a request that names a group: its standard deviation is that of both parts together, 1.12, and so is the
+    effect. ``more``: by how much the second run refuses all groups more often.
     """
 
     def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
@@ -156,7 +179,7 @@ def asked(requests: int, groups: int, draws: int, *, more: float = 0.0) -> Make:
         runs = []
         for shift, all_of_them in ((0.0, 0.0), (effect, more)):
             latent = base + NOISE * rng.normal(size=(requests, groups, draws)) + all_of_them - 1.0
-            latent[:, 0] += shift
+            latent[:, 0] += math.hypot(1.0, 0.5) * shift
             runs.append(
                 [
                     {"item": f"{r}/{g}/{d}", "request": f"r{r}", "g": f"g{g}", "v": float(value > 0)}
@@ -243,12 +266,12 @@ def areas(n: int, name: str) -> Make:
     return make
 
 
-def tiers(in_tier: int, controls: int) -> Make:
+def tiers(in_tier: int, controls: int, centred: bool = False) -> Make:
     """Members of three tiers and their twins; the effect is on all members."""
 
     def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
-        a, b = items(3 * in_tier)(rng, effect)
-        c, d = items(controls)(rng, 0.0)
+        a, b = items(3 * in_tier, centred=centred)(rng, effect)
+        c, d = items(controls, centred=centred)(rng, 0.0)
         for rows, role in ((a, "member"), (b, "member"), (c, "control"), (d, "control")):
             for k, row in enumerate(rows):
                 row |= {"item": f"{role}{k}", "role": role, "times": 4 ** (k % 3) if role == "member" else 0}
@@ -265,6 +288,8 @@ class Kind:
     setting: str
     source: MetricSource | None
     make: Make
+    target: float | None = None
+    """Where the distance from it is what gets worse."""
 
 
 def members(statistic: str, **options: Any) -> MetricSource:
@@ -322,12 +347,29 @@ def kinds() -> Iterator[Kind]:
         yield Kind(
             "crossed max_min", f"{groups} groups, 12 x 13, cluster SD 0.5", disparity, crossed(12, 13, 0.5, groups)
         )
+    yield from about_targets(mean, two_way)
     yield from of_the_audits()
     yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):
         yield Kind("from intervals (BCa)", f"{n} and {n} values", None, others(items(n)))
     yield Kind("from intervals (default)", "12 and 12 values", None, others(items(12)))
+
+
+def about_targets(mean: MetricSource, two_way: MetricSource) -> Iterator[Kind]:
+    """Metrics of which the distance from a target is what gets worse; the first run is at it, or on its other side."""
+    for n in (8, 12):
+        yield Kind("mean about a target", f"{n} items", mean, items(n, centred=True), 0.0)
+        yield Kind("mean about a target, turned", f"{n} items", mean, turned(items(n, centred=True), 1.0), 0.0)
+    yield Kind("share about a half", "60 items", mean, items(60, binary=True, centred=True), 0.5)
+    yield Kind("crossed mean about a target", "12 x 13, cluster SD 0.5", two_way, crossed(12, 13, 0.5), 0.0)
+    yield Kind("crossed mean about a target, turned", "12 x 13, cluster SD 0.5", two_way,
+               turned(crossed(12, 13, 0.5), 1.0), 0.0)  # fmt: skip
+    by_request = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}, scale=100, clusters=("request",))
+    yield Kind("refusals, difference about 0", "2 groups, 24 requests x 3 draws", by_request, asked(24, 2, 3), 0.0)
+    yield Kind("auc about a half", "12 members, 12 controls", members("auc"), items(12, 2, centred=True), 0.5)
+    area = MetricSource.members("auc", "v", {"role": "member"}, {"role": "control"})
+    yield Kind("auc about a half", "15 members, 200 controls", area, tiers(5, 200, centred=True), 0.5)
 
 
 def of_the_audits() -> Iterator[Kind]:
@@ -376,19 +418,25 @@ def p_value(kind: Kind, effect: float, run: int) -> float:
         first, second = (make(values) for values in sides)
         p = difference_of(first, second)[1]
         return 1.0 if p is None else p
-    change = change_between(kind.source, RowTable(a), RowTable(b), seed=run, resolution=0.01)
+    change = change_between(kind.source, RowTable(a), RowTable(b), target=kind.target, seed=run, resolution=0.01)
     assert isinstance(change, Change), change
     return 1.0 if change.p is None else change.p
 
 
-def rates(task: tuple[int, int, int]) -> tuple[float, float]:
-    """Of one kind the shares of p <= 5 % in so many runs without the effect, and in so many with it."""
-    number, without, with_effect = task
+def rates(task: tuple[int, int, int, float]) -> tuple[Row, Row]:
+    """Of one kind the shares of p <= 5 % in so many runs without the effect, and in so many with it.
+
+    The runs with the effect take at most so many CPU seconds, those without twice as many: fewer runs then, but 20.
+    """
+    number, without, with_effect, seconds = task
     kind = list(kinds())[number]
-    return tuple(  # type: ignore[return-value]
-        float(np.mean([p_value(kind, effect, run) <= 0.05 for run in range(runs)]))
-        for effect, runs in ((0.0, without), (1.0, with_effect))
-    )
+    found = []
+    for effect, runs, most in ((0.0, without, 2 * seconds), (1.0, with_effect, seconds)):
+        begin, small = time.process_time(), list[bool]()
+        while len(small) < runs and (len(small) < 20 or time.process_time() - begin < most):
+            small.append(p_value(kind, effect, len(small)) <= 0.05)
+        found.append(Row(kind.name, kind.setting, 0.05, float(np.mean(small)), len(small)))
+    return found[0], found[1]
 
 
 def known_law(task: tuple[int, int]) -> tuple[float, float]:
@@ -428,17 +476,19 @@ def law_table(runs: int, jobs: int, only: str) -> str:
     return "\n".join(lines)
 
 
-def table(runs: int, power_runs: int, jobs: int, only: str) -> str:
+def table(runs: int, power_runs: int, jobs: int, only: str, seconds: float = math.inf) -> str:
     """The Markdown table of all kinds, or of those whose name or design holds ``only``."""
     found = [(n, kind) for n, kind in enumerate(kinds()) if only in f"{kind.name}, {kind.setting}"]
     with ProcessPoolExecutor(jobs) as pool:
-        measured = list(pool.map(rates, [(number, runs, power_runs) for number, _ in found]))
+        measured = list(pool.map(rates, [(number, runs, power_runs, seconds) for number, _ in found]))
     lines = ["| statistic | design | false positives at 5% | power at one item SD |", "| --- | --- | --- | --- |"]
-    for (_, kind), shares in zip(found, measured, strict=True):
-        rows = [Row("", "", 0.05, x, n) for x, n in zip(shares, (runs, power_runs), strict=True)]
-        texts = [f"{100 * row.rate:.1f}% ± {100 * row.error:.1f}" for row in rows]
+    for (_, kind), rows in zip(found, measured, strict=True):
+        texts = [
+            f"{100 * row.rate:.1f}% ± {100 * row.error:.1f}" + ("" if row.runs == asked_for else f" ({row.runs:,})")
+            for row, asked_for in zip(rows, (runs, power_runs), strict=True)
+        ]
         lines.append(f"| {kind.name} | {kind.setting} | {texts[0]} | {texts[1]} |")
-    told = f"Seed {SEED}, {runs:,} comparisons without an effect and {power_runs:,} with one"
+    told = f"Seed {SEED}, {runs:,} comparisons without an effect and {power_runs:,} with one, in brackets where fewer"
     return f"{told}; ± is the standard error of the simulation.\n\n" + "\n".join(lines)
 
 
@@ -448,6 +498,8 @@ def main() -> None:
     parser.add_argument("--power-runs", type=int, help="comparisons a cell with one (default: as many)")
     parser.add_argument("--only", default="", help="only statistics or designs that hold this")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    limited = "CPU seconds at most a row with an effect, twice as many without (default: no limit)"
+    parser.add_argument("--seconds", type=float, default=math.inf, help=limited)
     parser.add_argument("--write", action="store_true", help="put the table into docs/statistics.md")
     parser.add_argument("--known-law", action="store_true", help="the power of a test that knows the law instead")
     options = parser.parse_args()
@@ -456,7 +508,7 @@ def main() -> None:
         return
     if options.write and options.only:
         parser.error("--write puts all rows into the page; leave out --only")
-    text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only)
+    text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only, options.seconds)
     print(text)
     if options.write:
         write_between(PAGE, BEGIN, END, text)
