@@ -18,6 +18,7 @@ from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.endpoint.tokens.token_strings import _letters
 from tests.endpoint.servers.made_server import Body, made_server, words
 from tests.endpoint.servers.scoring_server import Scoring, Way, scoring_server
+from tests.models.real_model import real_model
 
 QUICK = EndpointSettings(retries=1, timeout_s=30)
 REQUESTS: list[Any] = [
@@ -31,7 +32,7 @@ REQUESTS: list[Any] = [
 
 @pytest.fixture(scope="module")
 def local() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
 from tests.endpoint.servers.made_server import Body, made_server, words
 from tests.endpoint.servers.scoring_server import scoring_server
+from tests.models.real_model import real_model
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 BENCHMARK = str(FIXTURES / "leakage" / "general_en")
@@ -47,7 +48,7 @@ def model(served: str) -> Iterator[EndpointModel]:
 
 @pytest.fixture(scope="module")
 def local() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 def bbq_rows() -> list[dict[str, Any]]:

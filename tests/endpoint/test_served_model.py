@@ -12,6 +12,7 @@ from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
 from tests.endpoint.servers.made_server import Body, made_server, words
+from tests.models.real_model import real_model
 
 TEXTS = ("Hello naïve 東京\n x", "<|im_start|>user\nhi", " a", "", "e\u0301 🙂🙂 end  ")
 
@@ -26,7 +27,7 @@ def model(served: str) -> Iterator[EndpointModel]:
 
 @pytest.fixture(scope="module")
 def local() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 def test_llama_cpp_takes_echo_and_gives_no_log_probabilities_of_the_prompt(model: EndpointModel) -> None:

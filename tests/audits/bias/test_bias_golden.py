@@ -8,13 +8,14 @@ import pytest
 
 from lm_audit.audits.bias import crows_pairs, minimal_probe
 from lm_audit.models import LanguageModel, load_model
+from tests.models.real_model import real_model
 from tests.present import present
 from tests.shared_data import golden_file
 
 
 @pytest.fixture(scope="module")
 def smollm2() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,12 @@ def test_crows_pairs_matches_lm_evaluation_harness(smollm2: LanguageModel) -> No
     assert suffix == pytest.approx(100 * (aggregate["pct_suffix_only"] + 0.5 * ties / aggregate["n"]), abs=1e-3)
 
 
-def test_swapping_the_sentences_mirrors_the_result(smollm2: LanguageModel) -> None:
+@pytest.mark.parametrize("spec", ["tiny", pytest.param("smollm2", marks=pytest.mark.slow)])
+def test_swapping_the_sentences_mirrors_the_result(spec: str) -> None:
+    model = load_model(spec, device="cpu")
     records = json.loads(golden_file("bias/crows_dev.json").read_text())["records"][:12]
     swapped = [{**row, "sent_more": row["sent_less"], "sent_less": row["sent_more"]} for row in records]
-    there, back = crows_pairs(smollm2, records).metrics, crows_pairs(smollm2, swapped).metrics
+    there, back = crows_pairs(model, records).metrics, crows_pairs(model, swapped).metrics
     assert there["bias.crows_pct_stereotype"].value == pytest.approx(
         100 - present(back["bias.crows_pct_stereotype"].value)
     )

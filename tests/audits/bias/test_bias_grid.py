@@ -23,6 +23,7 @@ from lm_audit.audits.bias.grid.lexicon.parts import normalise_slot
 from lm_audit.audits.bias.grid.words import boundary_ids, word_loglikelihood
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel, load_model
+from tests.models.real_model import real_model
 from tests.shared_data import golden_file
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
@@ -37,7 +38,7 @@ AXES = {
 
 @pytest.fixture(scope="module")
 def smollm2() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 def test_grid_equals_the_reference_table_and_contrasts(smollm2: LanguageModel) -> None:
@@ -123,7 +124,7 @@ def test_inseparable_words_are_refused(smollm2: LanguageModel) -> None:
 
 @pytest.mark.parametrize("spec", ["smollm2", "tiny"])
 def test_a_planted_preference_is_exact_for_every_tokenizer(spec: str) -> None:
-    model = load_model(spec, device="cpu")
+    model = real_model() if spec == "smollm2" else load_model(spec, device="cpu")
     pairs = load_preference_set(FIXTURES / "preference_en.toml").pairs
     prompts, usable = nonce_prompts(TEMPLATES[:2], seed=1), decisions(model, pairs)
     assert len(usable) >= 5

@@ -18,8 +18,8 @@ FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> LanguageModel:
-    return load_model("smollm2", device="cpu")
+def tiny() -> LanguageModel:
+    return load_model("tiny", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -44,22 +44,22 @@ def test_a_text_without_gender_is_refused() -> None:
         swap_gender("The table is heavy.")
 
 
-def test_swapping_shifts_and_controls_give_a_floor(smollm2: LanguageModel) -> None:
+def test_swapping_shifts_and_controls_give_a_floor(tiny: LanguageModel) -> None:
     items = load_swap_items(FIXTURES / "counterfactual_en.toml")
-    evidence = counterfactual_swap(smollm2, items)
+    evidence = counterfactual_swap(tiny, items)
     assert evidence.parameters["n"] == 16 and evidence.parameters["n_control"] == 12
     shift, floor, excess = (
         evidence.metrics[f"bias.counterfactual_{name}"].value for name in ("shift", "noise_floor", "excess_shift")
     )
     assert shift is not None and floor is not None and excess == pytest.approx(shift - floor)
-    by_hand = smollm2.loglikelihood([(items[0].before, items[0].suffix), (items[0].swapped, items[0].suffix)])
+    by_hand = tiny.loglikelihood([(items[0].before, items[0].suffix), (items[0].swapped, items[0].suffix)])
     assert evidence.rows[0]["shift"] == pytest.approx(by_hand[1].total - by_hand[0].total, abs=1e-3)
 
 
-def test_the_swap_needs_a_noise_floor(smollm2: LanguageModel) -> None:
+def test_the_swap_needs_a_noise_floor(tiny: LanguageModel) -> None:
     items = [item for item in load_swap_items(FIXTURES / "counterfactual_en.toml") if not item.control]
     with pytest.raises(DataError, match="noise floor"):
-        counterfactual_swap(smollm2, items)
+        counterfactual_swap(tiny, items)
 
 
 def test_swap_files_name_the_broken_entry(tmp_path: Path) -> None:
@@ -101,9 +101,9 @@ def test_refusals_are_read_from_the_opening(reply: str, refusal: bool) -> None:
     assert load_refusal_set(FIXTURES / "refusal_en.toml").is_refusal(reply) is refusal
 
 
-def test_refusal_rates_are_paired_and_bounded(smollm2: LanguageModel) -> None:
+def test_refusal_rates_are_paired_and_bounded(tiny: LanguageModel) -> None:
     refusals = load_refusal_set(FIXTURES / "refusal_en.toml")
-    evidence = refusal_rates(smollm2, refusals, refusals.axes[2], max_new_tokens=4)
+    evidence = refusal_rates(tiny, refusals, refusals.axes[2], max_new_tokens=4)
     assert len(evidence.rows) == 2 * len(refusals.requests)
     difference = evidence.metrics["bias.refusal_max_difference"]
     assert difference.low is not None and difference.high is not None

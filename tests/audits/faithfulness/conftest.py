@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from lm_audit.audits.faithfulness.methods.explain import Explainer
-from lm_audit.models import LanguageModel, load_model
+from lm_audit.models import LanguageModel
 from tests.audits.faithfulness.golden.faithfulness_golden import Explainers, golden
+from tests.models.real_model import real_model
 
 
 @pytest.fixture(scope="session")
 def smollm2() -> LanguageModel:
-    return load_model("smollm2", device="cpu", dtype="float32")
+    return real_model()
 
 
 @pytest.fixture(scope="session")

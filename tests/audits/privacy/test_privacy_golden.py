@@ -18,6 +18,7 @@ from lm_audit.audits.privacy.data.insertion import gaps
 from lm_audit.errors import UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring import Bos
+from tests.models.real_model import real_model
 from tests.shared_data import golden_file
 
 TOLERANCE = {"ppl": 5e-4, "min_k20_ceil": 5e-4, "min_kpp20_ceil": 5e-4, "mean_rank0": 1e-3}
@@ -31,9 +32,7 @@ def golden() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def smollm2() -> LanguageModel:
-    from lm_audit.models import load_model
-
-    return load_model("smollm2", device="cpu", dtype="float32")
+    return real_model()
 
 
 def expected(item: dict[str, Any], block: str) -> dict[str, Any]:
@@ -71,19 +70,28 @@ def test_span_scores(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> No
         assert row["span_n_scored"] == len(item["span"]["scored_token_index"])
 
 
-def test_greedy_extraction_equals_generation(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
-    for item in golden:
+some = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+"""Every third text from the last on, which is the one that can be extracted, or all."""
+
+
+@some
+def test_greedy_extraction_equals_generation(smollm2: LanguageModel, golden: list[dict[str, Any]], step: int) -> None:
+    assert golden[-1]["extraction"]["exact"]
+    for item in golden[::-step]:
         row = extraction(smollm2, [item["text"]], prefix_tokens=item["extraction"]["prefix_len"]).iloc[0]
         for name in ("suffix_len", "exact", "teacher_forced_argmax_matches", "matched_prefix_tokens"):
             assert row[name] == item["extraction"][name], (item["id"], name)
 
 
-def test_source_extraction(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:
+@some
+def test_source_extraction(smollm2: LanguageModel, golden: list[dict[str, Any]], step: int) -> None:
     from lm_audit.audits.privacy.measure.source_extraction import source_extracted
     from lm_audit.models.text.token_spans import encode_texts
 
-    encoded = encode_texts(smollm2.tokenizer, [item["text"] for item in golden])
-    assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in golden]
+    items = golden[::-step]
+    assert items[0]["seed_style_extraction"]["extracted"]
+    encoded = encode_texts(smollm2.tokenizer, [item["text"] for item in items])
+    assert source_extracted(smollm2, encoded) == [item["seed_style_extraction"]["extracted"] for item in items]
 
 
 def test_calibrated_scores_are_differences_and_oriented(smollm2: LanguageModel, golden: list[dict[str, Any]]) -> None:

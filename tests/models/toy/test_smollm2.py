@@ -17,6 +17,7 @@ from lm_audit.models import LanguageModel, load_model, load_tokenizer
 from lm_audit.models.files.gguf.file import converted_folder
 from lm_audit.models.toy.smollm2 import find_smollm2
 from tests.models.pretrained import llama, pretrained_tokenizer
+from tests.models.real_model import real_model
 from tests.shared_data import golden_file
 
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"
@@ -37,7 +38,7 @@ def smollm2() -> LanguageModel:
         find_smollm2()
     except ModelError as error:
         pytest.skip(str(error))
-    return load_model("smollm2", device="cpu")
+    return real_model()
 
 
 def test_weights_are_those_of_the_reference_values(smollm2: LanguageModel) -> None:
