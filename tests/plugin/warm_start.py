@@ -5,11 +5,16 @@ calls. The layers of this package beneath its plugins are loaded, too, unless a 
 the page's templates compiled; nothing of them is called before, so that each call reads its options, its environment
 and its files itself. What is about a process's own start (threads, devices, signals, what is imported) calls pytest in
 a fresh one.
+
+The libraries are loaded once for all processes of a run of the tests (``xdist``): the first that needs a warm process
+starts it, and it is forked for each of the others that asks.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import errno
 import gc
 import importlib
 import json
@@ -30,6 +35,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "harness" / "lm_audit"
 MODEL = PACKAGE / "models" / "toy" / "embedded" / "tiny"
 LONGEST = 1 << 20
+STARTING_S = 300.0
+HERE = b"here"
 LOADED = (
     "findings", "gates", "models.files", "models.generation", "models.loading", "models.scoring", "models.text",
     "report.charts", "report.comparison", "report.conclusions", "report.index", "report.page", "report.tables",
@@ -44,14 +51,8 @@ class WarmStarter:
     """
 
     def __init__(self, *, package: bool = True) -> None:
-        self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._near = _connected(package)
         self._near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
-        kept.pop("PYTHONDONTWRITEBYTECODE", None)
-        kept |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-        with far:
-            words = [sys.executable, __file__, str(far.fileno()), *(["package"] if package else [])]
-            self._process = subprocess.Popen(words, pass_fds=[far.fileno()], env=kept)
 
     def run(self, words: list[str], folder: Path, variables: dict[str, str], timeout: float) -> tuple[int, str]:
         """Call pytest with ``words``: exit code, and what it wrote to standard output and then to standard error.
@@ -78,8 +79,57 @@ class WarmStarter:
         self._near.settimeout(timeout)
         told = self._near.recv(64)
         if not told:
-            raise RuntimeError(f"the warm process has ended with {self._process.wait()}; its error stands above")
+            raise RuntimeError("the warm process has ended; its error stands above, or where the tests were called")
         return int(told)
+
+
+def _connected(package: bool) -> socket.socket:
+    """A socket to a process of one's own, forked from the warm one of this run of the tests; that may have to start."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    places = [f"\0lm-audit-tests-{run}-{kind}" for kind in ("libraries", "package")]
+    until = time.monotonic() + STARTING_S
+    while True:
+        near = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        near.settimeout(STARTING_S)
+        with contextlib.suppress(ConnectionError):  # Nobody is there, or another is about to be, or has just left.
+            near.connect(places[package])
+            if near.recv(len(HERE)) == HERE:
+                return near
+        near.close()
+        if LIVING and (code := LIVING[-1][0].poll()) is not None:
+            raise RuntimeError(f"the warm process has ended with {code}; its error stands above")
+        if not _start(places):
+            assert time.monotonic() < until, "the warm process does not start; its error stands above"
+            time.sleep(0.05)
+
+
+def _start(places: list[str]) -> bool:
+    """Start the warm process with sockets at these names, unless another has; it ends when this one does."""
+    listening = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in places]
+    try:
+        for one, place in zip(listening, places, strict=True):
+            one.bind(place)
+            one.listen(64)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        kept |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        tether, theirs = socket.socketpair()
+        with theirs:
+            passed = [one.fileno() for one in (theirs, *listening)]
+            words = [sys.executable, __file__, *map(str, passed)]
+            LIVING.append((subprocess.Popen(words, pass_fds=passed, env=kept), tether))
+        return True
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    finally:
+        for one in listening:
+            one.close()
+
+
+LIVING: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
+"""The warm process that this one has started, and what tells it that this one has ended."""
 
 
 def _text(output: int) -> str:
@@ -260,14 +310,38 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def _accepted(listening: socket.socket, tether: socket.socket) -> socket.socket:
+    """In a process forked for each that connects, its socket; ends this one when the tether does."""
+    while True:
+        ready, _, _ = select.select([listening, tether], [], [])
+        if tether in ready:
+            os._exit(0)
+        orders, _ = listening.accept()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        if os.fork() == 0:
+            listening.close()
+            tether.close()
+            orders.send(HERE)
+            return orders
+        orders.close()
+
+
 def main() -> NoReturn:
     """The warm process, and every process forked from it."""
-    orders = socket.socket(fileno=int(sys.argv[1]))
-    orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+    tether, bare, packaged = (socket.socket(fileno=int(word)) for word in sys.argv[1:])
     _load()
-    if sys.argv[2:] == ["package"]:
-        _load_package()
     _settle()
+    if os.fork() == 0:
+        packaged.close()
+        orders = _accepted(bare, tether)
+    else:
+        bare.close()
+        _load_package()
+        _settle()
+        orders = _accepted(packaged, tether)
+    orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
     words = _serve_calls(orders)
     if "-n" in words:
         _warm_workers()
