@@ -34,6 +34,7 @@ from lm_audit.stats import Estimate, crossed_contrast
 from lm_audit.stats.bootstrap import clustered
 from lm_audit.stats.means import crossed, two_way
 from lm_audit.stats.means import disparity as disparity_test
+from tests.audits.faults_and_guards import in_turns
 from tests.audits.reporting_faults import CHANCES, COUNTS, WIDTHS
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "bias"
@@ -154,8 +155,14 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("control", CONTROLS)
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    ("fault", "control"),
+    [
+        pytest.param(fault, control, id=f"{fault.__name__}-{control}", marks=marks)
+        for number, fault in enumerate(FAULTS)
+        for control, marks in in_turns(number, CONTROLS)
+    ],
+)
 def test_every_control_fails_under_every_fault_of_the_scorer(
     control: str, fault: Callable[..., Any], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

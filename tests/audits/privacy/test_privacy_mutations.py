@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
 from lm_audit.stats import Estimate, tpr_at_fpr
-from tests.audits.faults_and_guards import in_turns, remembered
+from tests.audits.faults_and_guards import in_turns, put_once, remembered
 from tests.audits.privacy.test_privacy_audit import scores_of
 from tests.audits.reporting_faults import CHANCES, COUNTS, REPORTING, WIDTHS
 from tests.present import present
@@ -48,10 +49,16 @@ SCORE = remembered(LanguageModel.loglikelihood)
 GENERATE = remembered(LanguageModel.generate)
 
 
+untouched = cache(tiny_model)
+"""The model before training, read once for each seed: training copies it."""
+
+
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORE)
     monkeypatch.setattr(LanguageModel, "generate", GENERATE)
+    monkeypatch.setattr("lm_audit.models.toy.tiny_model.tiny_model", untouched)
+    put_once(monkeypatch, (membership, "pr_interval"))
 
 
 SCORED: dict[tuple[object, ...], tuple[LanguageModel, StageScores]] = {}
@@ -151,7 +158,7 @@ def without_bos(self: LanguageModel, requests: Sequence[Any], **options: Any) ->
 
 def of_another_model(self: LanguageModel, requests: Sequence[Any], **options: Any) -> list[TokenScores]:
     """A cache that forgot which model it is of."""
-    found: list[TokenScores] = SCORE(tiny_model(0), requests, **options)
+    found: list[TokenScores] = SCORE(untouched(0), requests, **options)
     return found
 
 
@@ -463,7 +470,7 @@ def test_the_known_model_is_a_formula_in_any_seed() -> None:
     assert not np.allclose(other, bigram_model(2).loglikelihood([("", "a text")])[0].logprobs)
 
 
-@pytest.mark.parametrize("audits", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [100, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("members", "twins"), [(8, 200), (15, 200), (50, 1000), (200, 200)])
 def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, twins: int, audits: int) -> None:
     """At most one in a thousand sound audits is refused; the AUC that the control names is noticed in 99 of 100."""
@@ -472,9 +479,9 @@ def test_blind_groups_pass_and_groups_that_are_apart_are_noticed(members: int, t
     for _ in range(audits):
         refused += separation(rng.normal(size=members), rng.normal(size=twins)).shown
         seen += separation(rng.normal(shift, 1, members), rng.normal(size=twins)).shown
-    # At one in a thousand, more than 2 of 200 or than 5 of 1,000 are refused about once in a thousand.
-    assert refused <= {200: 2, 1000: 5}[audits]
-    assert seen >= {200: 0.965, 1000: 0.985}[audits] * audits
+    # At one in a thousand, more than 2 of 100 or than 5 of 1,000 are refused about once in a thousand.
+    assert refused <= {100: 2, 1000: 5}[audits]
+    assert seen >= {100: 0.95, 1000: 0.985}[audits] * audits
 
 
 def norm_quantile(share: float | None) -> np.float64:
@@ -489,8 +496,8 @@ def test_an_auc_of_069_is_noticed_from_80_members_on() -> None:
     """
     rng, shift = np.random.default_rng(1), float(np.sqrt(2) * norm_quantile(0.69))
     assert present(noticed_auc(50, 1000)) > 0.69 >= present(noticed_auc(80, 1000))
-    found = [separation(rng.normal(shift, 1, 80), rng.normal(size=1000)).shown for _ in range(400)]
-    assert np.mean(found) >= 0.99
+    found = [separation(rng.normal(shift, 1, 80), rng.normal(size=1000)).shown for _ in range(200)]
+    assert np.mean(found) >= 0.985
     found = [
         blind_baseline(scores_of(rng.normal(shift, 1, 50), rng.normal(size=1000))).verdict != "ok" for _ in range(100)
     ]
@@ -511,7 +518,7 @@ def test_memorised_secrets_are_said_to_be_and_others_are_not(memory: PlantedMemo
     """The whole way from canaries to the first screen, the terminal and summary.json."""
     options = stagescores.ScoringOptions(source_extraction=False, stress=False)
     pretended = [replace(canary, role="member", repetitions=1) for canary in memory.pretended[:40]]
-    stages, reports = {"base": tiny_model(0), "sft": memory.model}, []
+    stages, reports = {"base": untouched(0), "sft": memory.model}, []
     for name, members in (("planted", memory.planted), ("clean", pretended)):
         manifest = Manifest((*members, *memory.twins[:60]), seed=0)
         found = evidence_of(score_stages(stages, manifest, [], device="cpu", options=options), manifest, options)
