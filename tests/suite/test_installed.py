@@ -71,12 +71,31 @@ def test_case_ids_are_those_of_a_checkout(environment: Path) -> None:
     assert ids(installed) == ids(checkout) and len(ids(installed)) > 50
 
 
-def test_the_bias_audit_runs_where_no_checkout_is(environment: Path) -> None:
-    elsewhere = environment / "elsewhere"
+def test_all_that_audits_read_is_installed(environment: Path) -> None:
+    """Every file of the package, the cases and their data, as it lies in the checkout."""
+    (installed,) = (environment / "env").rglob("lm_audit/__init__.py")
+    source, missing, seen = environment / "source", [], 0
+    for name, place in (("harness/lm_audit", "."), ("evals", "evals"), ("fixtures", "fixtures")):
+        for path in sorted(file for file in (source / name).rglob("*") if file.is_file() and file.suffix != ".pyc"):
+            there = installed.parent / place / path.relative_to(source / name)
+            seen += path.suffix != ".py"
+            if not there.is_file() or there.read_bytes() != path.read_bytes():
+                missing.append(str(path.relative_to(source)))
+    assert seen > 20 and not missing
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [("-k", "en-gender or minimal_probe"), pytest.param((), marks=pytest.mark.slow)],
+    ids=["few", "all"],
+)
+def test_the_bias_audit_runs_where_no_checkout_is(environment: Path, chosen: tuple[str, ...], tmp_path: Path) -> None:
+    """Fast: a probe and a grid; what all others read is held above."""
+    elsewhere = tmp_path
     command = environment / "env" / "bin" / "python"
     where = call(command, "-c", "import lm_audit; print(lm_audit.__file__)", cwd=elsewhere).strip()
     assert Path(where).is_relative_to(environment / "env")
-    words = ("-m", "bias", "--model", "tiny", "--limit", "8", "-q", "-p", "no:cacheprovider")
+    words = ("-m", "bias", "--model", "tiny", "--limit", "8", "-q", "-p", "no:cacheprovider", *chosen)
     call(command, "-m", "lm_audit.cli", "run", *words, cwd=elsewhere, OMP_NUM_THREADS="1")
     run = next((elsewhere / "reports").glob("*/ledger")).parent
     page = (run / "index.html").read_text(encoding="utf-8")
