@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -60,14 +61,6 @@ def load(specs: Sequence[str], environment: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_an_uncached_model_is_fetched_once(hub: dict[str, str]) -> None:
-    first = load(["org/small"], hub)
-
-    assert first[0].startswith("small ")
-    assert load(["org/small"], hub | {"HF_HUB_OFFLINE": "1"}) == first
-    assert not list(Path(hub["HF_HOME"]).rglob("*.bin"))
-
-
 REFUSED = {
     "org/absent": "the hub has no such model",
     "org/small@v9": "the hub has no revision 'v9'",
@@ -75,15 +68,34 @@ REFUSED = {
 }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What one process says of a model and of what is refused, a later one, offline, of the model; and their home."""
+
+    first: str
+    refusals: dict[str, str]
+    again: str
+    home: Path
+
+
 @pytest.fixture(scope="module")
-def refusals(files: dict[str, dict[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    with serving(files, tmp_path_factory.mktemp("refused")) as environment:
-        return dict(zip(REFUSED, load(list(REFUSED), environment), strict=True))
+def asked(files: dict[str, dict[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Two processes for all of these tests: each takes seconds to import what loads a model."""
+    with serving(files, tmp_path_factory.mktemp("asked")) as environment:
+        first, *refusals = load(["org/small", *REFUSED], environment)
+        (again,) = load(["org/small"], environment | {"HF_HUB_OFFLINE": "1"})
+        return Asked(first, dict(zip(REFUSED, refusals, strict=True)), again, Path(environment["HF_HOME"]))
+
+
+def test_an_uncached_model_is_fetched_once(asked: Asked) -> None:
+    assert asked.first.startswith("small ")
+    assert asked.again == asked.first
+    assert list(asked.home.rglob("*.safetensors")) and not list(asked.home.rglob("*.bin"))
 
 
 @pytest.mark.parametrize(("spec", "says"), REFUSED.items())
-def test_what_cannot_be_fetched_is_one_line(refusals: dict[str, str], spec: str, says: str) -> None:
-    assert refusals[spec].startswith("ModelError") and says in refusals[spec]
+def test_what_cannot_be_fetched_is_one_line(asked: Asked, spec: str, says: str) -> None:
+    assert asked.refusals[spec].startswith("ModelError") and says in asked.refusals[spec]
 
 
 LONG = """
