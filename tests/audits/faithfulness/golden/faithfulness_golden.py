@@ -19,13 +19,14 @@ Explainers = Callable[[str], Explainer]
 
 CASES = ("fact_raw", "needle_raw", "chat_think", "think_math")
 
-MOST_SLOW = [
-    "fact_raw",
-    "chat_think",
-    pytest.param("needle_raw", marks=pytest.mark.slow),
-    pytest.param("think_math", marks=pytest.mark.slow),
-]
-"""The same where a test takes seconds: with and without template and thinking by default, the rest marked slow."""
+
+def mostly_slow(quick: str) -> list[Any]:
+    """All cases for a test that takes seconds in each: ``quick`` in every run, the others marked slow."""
+    return [case if case == quick else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+
+
+RAW, THINKING = mostly_slow("fact_raw"), mostly_slow("chat_think")
+"""Without a template in every run, or with one and a thought: tests of a kind take them by turns."""
 
 
 @cache

@@ -8,7 +8,8 @@ import pytest
 from lm_audit.audits.faithfulness import Explainer
 from tests.audits.faithfulness.golden.faithfulness_golden import (
     CASES,
-    MOST_SLOW,
+    RAW,
+    THINKING,
     Explainers,
     assert_close,
     golden,
@@ -28,7 +29,7 @@ def test_sentences_and_masks(case: str, explainers: Explainers) -> None:
         assert [list(group) for group in units.tokens] == [list(np.flatnonzero(mask)) for mask in masks]
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", RAW)
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_logloss_trim"), ("segments:5", "segments_k5_log_loss_trim")]
 )
@@ -37,7 +38,7 @@ def test_log_probability(case: str, variant: str, name: str, explainers: Explain
     assert_close(found.matrix, golden(f"{case}.ablation")[name], 2e-3)
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", THINKING)
 @pytest.mark.parametrize(
     ("variant", "name"), [("sentences", "sentence_ablation_KL_CLP_trim"), ("segments:5", "segments_k5_KL_trim")]
 )
@@ -49,7 +50,7 @@ def test_clp(case: str, variant: str, name: str, explainers: Explainers) -> None
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.nanmax(np.abs(expected)))
 
 
-@pytest.mark.parametrize("case", ["fact_raw", "chat_think"])
+@pytest.mark.parametrize("case", ["fact_raw", pytest.param("chat_think", marks=pytest.mark.slow)])
 def test_leave_one_out(case: str, explainers: Explainers) -> None:
     content = golden(f"{case}.ablation")
     found = explainers(case).attribute("leave_one_out")

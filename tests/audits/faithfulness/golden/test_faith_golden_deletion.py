@@ -14,7 +14,8 @@ from lm_audit.errors import DataError
 from lm_audit.models import LanguageModel
 from tests.audits.faithfulness.golden.faithfulness_golden import (
     CASES,
-    MOST_SLOW,
+    RAW,
+    THINKING,
     Explainers,
     assert_close,
     golden,
@@ -107,7 +108,7 @@ def test_sentence_view(case: str, explainers: Explainers) -> None:
         assert_close(rec_view(sums, explained), view["rec"], 2e-6)
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", RAW)
 def test_token_deletion_end_to_end(case: str, explainers: Explainers, smollm2: LanguageModel) -> None:
     content = golden(f"{case}.faith")
     by_steps = {run["k"] for run in content["runs"]}
@@ -124,7 +125,7 @@ def test_token_deletion_end_to_end(case: str, explainers: Explainers, smollm2: L
             )
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", THINKING)
 def test_sentence_deletion_end_to_end(case: str, explainers: Explainers, smollm2: LanguageModel) -> None:
     content, explainer = golden(f"{case}.sentence"), explainers(case)
     features = len(content["prompt_sentences"])

@@ -7,7 +7,8 @@ import pytest
 
 from tests.audits.faithfulness.golden.faithfulness_golden import (
     CASES,
-    MOST_SLOW,
+    RAW,
+    THINKING,
     Explainers,
     assert_close,
     golden,
@@ -17,13 +18,13 @@ from tests.audits.faithfulness.golden.faithfulness_golden import (
 from tests.present import present
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", RAW)
 def test_attnlrp_matrix(case: str, explainers: Explainers) -> None:
     found = explainers(case).attribute("attnlrp")
     assert_close(found.matrix, golden(f"{case}.lrp")["attnlrp_matrix_trim"], 1e-4, relative=True)
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", RAW)
 @pytest.mark.parametrize(
     ("mode", "name"), [("generated", "attnlrp_span_sink_full"), ("max", "attnlrp_span_sink_max_full")]
 )
@@ -33,7 +34,7 @@ def test_attnlrp_span(case: str, mode: str, name: str, explainers: Explainers) -
     assert_close(found.vector, user_and_generation(content[name], content), 1e-4, relative=True)
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", THINKING)
 @pytest.mark.parametrize("name", ["ft_attnlrp_drop_norm_h3", "ft_attnlrp_abs_norm_h1", "ft_attnlrp_drop_nonorm_h1"])
 def test_ft_attnlrp(case: str, name: str, explainers: Explainers) -> None:
     expected = golden(f"{case}.lrp")[name]
@@ -51,7 +52,7 @@ def test_ft_attnlrp(case: str, name: str, explainers: Explainers) -> None:
     np.testing.assert_allclose(found.details["ratios"], expected["ratios"], atol=1e-4)
 
 
-@pytest.mark.parametrize("case", MOST_SLOW)
+@pytest.mark.parametrize("case", RAW)
 @pytest.mark.parametrize("objective", ["logit", "logprob"])
 @pytest.mark.parametrize("reduce", ["sum", "l2"])
 def test_input_x_gradient(case: str, objective: str, reduce: str, explainers: Explainers) -> None:
