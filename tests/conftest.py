@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from lm_audit.plugin.parallel.threads import usable_cores
 from tests.hypothesis_profile import load_profile
+from tests.rewritten import rewrite_all
 from tests.shared_data import ABSENT
 
 load_profile()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have what all workers import made once, before they start."""
+    workers = getattr(config.option, "numprocesses", None)
+    if workers and not hasattr(config, "workerinput"):
+        root = Path(__file__).resolve().parents[1]
+        rewrite_all(config, [root / "tests", root / "properties"], min(workers, usable_cores()))
 
 
 @pytest.fixture
