@@ -23,7 +23,7 @@ from lm_audit.errors import DataError, UsageError
 
 families = st.sampled_from(sorted(FAMILIES))
 seeds = st.integers(0, 2**63)
-COMMON = settings(max_examples=100, deadline=None)
+COMMON = settings(deadline=None)
 
 
 @COMMON

@@ -21,7 +21,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.stats import bootstrap_ci, decide, paired_effect
 from tests.present import present
 
-COMMON = settings(max_examples=100, deadline=None)
+COMMON = settings(deadline=None)
 HEAVY = settings(max_examples=30, deadline=None)
 """For what takes a tenth of a second an example (files, resampling)."""
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)

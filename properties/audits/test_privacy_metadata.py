@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lm_audit.audits.privacy.stages.run_metadata import KINDS, RESERVED, append_metadata, payload, read_metadata
 from lm_audit.errors import UsageError
 
-COMMON = settings(max_examples=100, deadline=None)
+COMMON = settings(deadline=None)
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), st.text()
 )

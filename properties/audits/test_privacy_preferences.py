@@ -14,7 +14,7 @@ from lm_audit.audits.privacy.data.preferences import Style, build_preferences, s
 from lm_audit.models.toy.tiny_text import seeded_text
 
 TEXTS = seeded_text(600, 5)
-COMMON = settings(max_examples=100, deadline=None)
+COMMON = settings(deadline=None)
 seeds = st.integers(0, 2**40)
 families = st.sampled_from(sorted(FAMILIES))
 STYLES: tuple[Style, ...] = ("secret", "source")
