@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.plugin.warm_start import WarmStarter
+from tests.plugin.warm_start import WarmProcess, WarmStarter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HARNESS = str(REPOSITORY / "harness")
@@ -73,6 +73,13 @@ def run_pytest(
     words = command(*arguments, plugins=plugins)[3:]
     ours = environment(**variables)["PYTHONPATH"].split(os.pathsep)[0] == HARNESS
     return Outcome(*warm_starter(package=ours).run(words, folder, environment(**variables), timeout))
+
+
+def start_pytest(folder: Path, *arguments: str, **variables: str) -> WarmProcess:
+    """``run_pytest`` in a process group of its own, which is not waited for; ``variables`` are read by calls alone."""
+    assert not any(name.startswith(READ_AT_IMPORT) for name in variables), variables
+    words = command(*arguments)[3:]
+    return warm_starter(package=True).start(words, folder, environment(**variables))
 
 
 @cache

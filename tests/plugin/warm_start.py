@@ -75,12 +75,71 @@ class WarmStarter:
             for output in outputs:
                 os.close(output)
 
+    def start(self, words: list[str], folder: Path, variables: dict[str, str]) -> WarmProcess:
+        """Call pytest with ``words`` in a process group of its own, and return at once."""
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        reading, writing = os.pipe()
+        order = {"words": words, "folder": str(folder), "variables": variables}
+        with far:
+            socket.send_fds(self._near, [json.dumps(order).encode()], [writing, writing, far.fileno()])
+        os.close(writing)
+        return WarmProcess(words, near, reading)
+
     def _answer(self, timeout: float | None) -> int:
         self._near.settimeout(timeout)
         told = self._near.recv(64)
         if not told:
             raise RuntimeError("the warm process has ended; its error stands above, or where the tests were called")
         return int(told)
+
+
+class WarmProcess:
+    """In place of the ``Popen`` of a call: its output and its errors are one text."""
+
+    def __init__(self, words: list[str], told: socket.socket, output: int) -> None:
+        self.args, self._told, self._output = words, told, output
+        self.pid = int(told.recv(64))
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code; ``subprocess.TimeoutExpired`` where it has not ended by then."""
+        if self.returncode is None:
+            ready, _, _ = select.select([self._told], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            self.returncode = int(self._told.recv(64))
+            self._told.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The exit code, ``None`` before the end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self.returncode
+
+    def communicate(self, timeout: float) -> tuple[str, None]:
+        """What was written by the time that the last of its group has closed the output, and nothing of the errors."""
+        until, parts = time.monotonic() + timeout, []
+        while self._output >= 0:
+            if not select.select([self._output], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            parts.append(os.read(self._output, 1 << 16))
+            if not parts[-1]:
+                os.close(self._output)
+                self._output = -1
+        self.wait(max(0.0, until - time.monotonic()))
+        return b"".join(parts).decode("utf-8", "replace"), None
+
+    def send_signal(self, number: int) -> None:
+        """Send it, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def _connected(package: bool) -> socket.socket:
@@ -215,7 +274,7 @@ def _load_package() -> None:
 
 
 def _receive(orders: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    told, files, _, _ = socket.recv_fds(orders, LONGEST, 2)
+    told, files, _, _ = socket.recv_fds(orders, LONGEST, 3)
     return (json.loads(told), list(files)) if told else None
 
 
@@ -227,25 +286,52 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _serve_calls(orders: socket.socket) -> list[str]:
-    """Fork a process for every call and tell how it ended; returns in the forked ones, with their words."""
+    """Fork a process for every call and tell how it ended; returns in the forked ones, with their words.
+
+    Where a socket for that comes along the process has a group of its own, and nobody waits for it but one beside it.
+    """
     while (received := _receive(orders)) is not None:
-        order, outputs = received
-        pid = os.fork()
-        if pid == 0:
-            orders.close()
-            _become(order)
-            for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
-                os.dup2(file, number)
-                os.close(file)
-            paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-            sys.path[:] = [os.getcwd(), *filter(None, paths), *sys.path[1:]]
-            return list(order["words"])
+        order, outputs = received[0], received[1][:2]
+        apart = received[1][2] if len(received[1]) > 2 else None
+        telling = orders if apart is None else socket.socket(fileno=apart)
+        beside = 0 if apart is None else os.fork()
+        if beside == 0:
+            pid = os.fork()
+            if pid == 0:
+                orders.close()
+                telling.close()
+                if apart is not None:
+                    os.setpgid(0, 0)
+                return _begun(order, outputs)
         for file in outputs:
             os.close(file)
-        orders.send(str(pid).encode())
-        _, status = os.waitpid(pid, 0)
-        orders.send(str(os.waitstatus_to_exitcode(status)).encode())
+        if beside == 0:
+            if apart is not None:  # Whichever of the two is first.
+                with contextlib.suppress(OSError):
+                    os.setpgid(pid, pid)
+            telling.send(str(pid).encode())
+            _, status = os.waitpid(pid, 0)
+            with contextlib.suppress(BrokenPipeError):
+                telling.send(str(os.waitstatus_to_exitcode(status)).encode())
+            if apart is not None:
+                os._exit(0)
+        else:
+            telling.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
     os._exit(0)
+
+
+def _begun(order: dict[str, Any], outputs: list[int]) -> list[str]:
+    """In a forked process: its folder, environment and outputs; the words that it was called with."""
+    _become(order)
+    for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
+        os.dup2(file, number)
+        os.close(file)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [os.getcwd(), *filter(None, paths), *sys.path[1:]]
+    return list(order["words"])
 
 
 def _serve_workers(orders: socket.socket) -> str:

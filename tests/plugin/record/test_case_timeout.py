@@ -8,7 +8,7 @@ import pytest
 
 from lm_audit.plugin.session import case_timeout
 from tests.plugin.toy_audit import audit_project, last_run, outcomes
-from tests.plugin.toy_run import run_fresh
+from tests.plugin.toy_run import run_fresh, run_pytest
 
 HANGING = """
 import ctypes, os, signal, subprocess, threading, time
@@ -81,7 +81,7 @@ def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: st
     assert "ran longer than --case-timeout 0.5 s" in hung.last.message and hung.last.cause == "timeout"
     assert hung.last.metrics, "what it had measured is kept"
     assert any(note.startswith("left behind when its time was up, and ended: sleep (") for note in hung.last.notes)
-    again = run_fresh(tmp_path, "--resume", run.run_id)
+    again = run_pytest(tmp_path, "--resume", run.run_id)
     assert again.counts == {"passed": 1, "resumed": 3}
 
 
@@ -96,7 +96,7 @@ def test_a_worker_that_hangs_in_native_code_is_replaced(tmp_path: Path) -> None:
     assert "in native" in hung.last.message and hung.last.cause == "timeout"
     assert "--case-timeout 0.5 s" in done.output
     assert run.finished and not (run.folder / "hangs").exists()
-    assert run_fresh(tmp_path, "--resume", run.run_id).counts == {"passed": 1, "resumed": 3}
+    assert run_pytest(tmp_path, "--resume", run.run_id).counts == {"passed": 1, "resumed": 3}
 
 
 def test_without_workers_a_hang_in_native_code_ends_the_run_with_a_page_and_advice(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_without_workers_a_hang_in_native_code_ends_the_run_with_a_page_and_advi
     assert f"--resume {run.run_id} -n 1" in done.output
     assert outcomes(run) == {"a": "passed", "hang": "crashed"}
     assert (run.folder / "index.html").exists() and not run.finished
-    assert run_fresh(tmp_path, "--resume", run.run_id).counts == {"passed": 3, "resumed": 1}
+    assert run_pytest(tmp_path, "--resume", run.run_id).counts == {"passed": 3, "resumed": 1}
 
 
 def test_a_case_that_was_told_has_time_to_fail(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,7 +13,8 @@ import pytest
 
 from lm_audit.runstore import read_run
 from tests.plugin.toy_audit import AUDIT, ONLY_A, audit_project, last_run, measured, outcomes, run_pytest, runs
-from tests.plugin.toy_run import command, environment
+from tests.plugin.toy_run import start_pytest
+from tests.plugin.warm_start import WarmProcess
 
 STEPS = '''
 import json, os, time
@@ -51,14 +51,7 @@ def test_steps(case, evidence):
 '''
 
 
-def start(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command("-q", *arguments), cwd=folder, env=environment(**variables),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-
-
-def wait_for(condition: object, process: subprocess.Popen[bytes], limit: float = 300) -> None:
+def wait_for(condition: object, process: WarmProcess, limit: float = 300) -> None:
     end = time.monotonic() + limit
     while time.monotonic() < end and process.poll() is None and not condition():  # type: ignore[operator]
         time.sleep(0.01)
@@ -83,7 +76,7 @@ def finished_by_resuming(folder: Path, kill: object, kills: int, *arguments: str
     """Kill the run, and each resumption of it, at random moments; then let one finish."""
     rng = random.Random(20)
     leashes = [str(44 * (k + 1) // kills) for k in range(kills)]  # Of 48 lines that a whole run writes.
-    process = start(folder, *arguments, LEASH=leashes[0])
+    process = start_pytest(folder, "-q", *arguments, LEASH=leashes[0])
     for following in (*leashes[1:], "9999"):
         done = len(list((folder / "reports").glob("*/ledger/*.jsonl")))
         wait_for(lambda done=done: len(list((folder / "reports").glob("*/ledger/*.jsonl"))) > done, process)
@@ -93,12 +86,12 @@ def finished_by_resuming(folder: Path, kill: object, kills: int, *arguments: str
         if (folder / "truth.jsonl").exists():
             check_nothing_lost(folder)
         resume = ("--resume", str(runs(folder)[-1])) if runs(folder) else ()
-        process = start(folder, *arguments, *resume, LEASH=following)
+        process = start_pytest(folder, "-q", *arguments, *resume, LEASH=following)
     output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output.decode()
+    assert process.returncode == 0, output
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: WarmProcess) -> None:
     os.killpg(process.pid, signal.SIGKILL)
 
 

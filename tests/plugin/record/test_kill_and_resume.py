@@ -22,7 +22,8 @@ from tests.plugin.acknowledging_audit import (
     evidence_of,
     only_run,
 )
-from tests.plugin.toy_run import command, environment, run_pytest, write_project
+from tests.plugin.toy_run import command, environment, run_pytest, start_pytest, write_project
+from tests.plugin.warm_start import WarmProcess
 
 CASES = 14
 MODEL_CASES = 3
@@ -47,21 +48,25 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return evidence_of(only_run(folder))
 
 
+Process = subprocess.Popen[str] | WarmProcess
+
+
 @contextmanager
-def running(folder: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def running(folder: Path, *arguments: str, fresh: bool = False, **variables: str) -> Iterator[Process]:
     """A pytest that runs in a process group of its own; whatever is left of it is killed at the end.
 
-    It does not come to its end before ``release(folder)``: a test that ends it may take its time.
+    It does not come to its end before ``release(folder)``: a test that ends it may take its time. ``fresh``: in a new
+    interpreter, as a user calls it.
     """
-    process = subprocess.Popen(
-        command(*arguments),
-        cwd=folder,
-        env=environment(TOY_RELEASE=str(folder / "release"), **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    variables["TOY_RELEASE"] = str(folder / "release")
+    process: Process
+    if fresh:
+        process = subprocess.Popen(
+            command(*arguments), cwd=folder, env=environment(**variables),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+    else:
+        process = start_pytest(folder, *arguments, **variables)
     try:
         yield process
     finally:
@@ -103,7 +108,7 @@ def wait_for_records(folder: Path, count: int) -> list[dict[str, Any]]:
     return wait_for(enough, f"{count} records")
 
 
-def end_of(process: subprocess.Popen[str]) -> str:
+def end_of(process: Process) -> str:
     """The output of a process once it and all of its group have gone."""
     output, _ = process.communicate(timeout=TIMEOUT_S)
     wait_for(lambda: not group_lives(process.pid), "the workers to leave")
@@ -211,7 +216,7 @@ def test_a_run_that_still_goes_on_is_not_continued(tmp_path: Path, undisturbed: 
 
 def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
     folder = project_in(tmp_path)
-    with running(folder, "-n", "2", TOY_PAUSE="0.05") as process:
+    with running(folder, "-n", "2", fresh=True, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
         os.killpg(process.pid, signal.SIGINT)
         release(folder)
@@ -227,7 +232,7 @@ def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
 @pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
 def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, workers: str, to_all: bool) -> None:
     folder = project_in(tmp_path)
-    with running(folder, "-n", workers, TOY_PAUSE="0.05") as process:
+    with running(folder, "-n", workers, fresh=True, TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
         # Batch systems differ: some tell the first process only, some all of them.
         os.killpg(process.pid, signal.SIGTERM) if to_all else process.terminate()
