@@ -62,7 +62,10 @@ def test_what_lm_eval_gets_wrong(smollm2: LanguageModel, lmeval: Any) -> None:
         assert score.total == pytest.approx(case["joint"]["ref_float64"][0], abs=1e-3)
 
 
-@pytest.mark.parametrize(("key", "bos"), [("no_bos", "none"), ("with_bos", 1), ("no_bos", "default")])
+# By default this model has no BOS: the audit's own test of these texts takes that way.
+@pytest.mark.parametrize(
+    ("key", "bos"), [("no_bos", "none"), ("with_bos", 1), pytest.param("no_bos", "default", marks=pytest.mark.slow)]
+)
 def test_privacy_scores(smollm2: LanguageModel, key: str, bos: Any) -> None:
     items = json.loads(golden_file("privacy/scores_smollm2.json").read_text())["items"]
     scores = smollm2.loglikelihood([("", item["text"]) for item in items], bos=bos, stats=True)
