@@ -1,6 +1,6 @@
 """Why no wider interval of few values holds a mean whose far part was not drawn.
 
-    python benchmarks/coverage_hidden.py --runs 20000          # a minute of one core
+    python benchmarks/coverage_hidden.py --runs 20000          # seconds
 
 A t interval grows towards the longer tail with the skewness of the values at hand, as the audits' do
 (``lm_audit.stats.means.skewed``). For each shape: how often it holds the true mean; of the samples that miss it, how
