@@ -108,6 +108,7 @@ GROUPS = {
         (
             "tests/runstore/test_ledger_fold.py",
             "tests/runstore/test_fold_attempts.py",
+            "tests/runstore/test_earlier_sessions.py",
             "tests/runstore/test_ledger_order.py",
             "tests/runstore/test_damaged_runs.py",
             "tests/report/conclusions/test_shared_controls.py",
@@ -117,6 +118,7 @@ GROUPS = {
         ("gates/gate.py", "plugin/record/gating.py", "stats/covering.py"),
         (
             "tests/plugin/gates/test_gates_rules.py",
+            "tests/plugin/gates/test_gates_refused.py",
             "tests/plugin/gates/test_gating_in_process.py",
             "tests/report/conclusions/test_states.py",
         ),

@@ -301,6 +301,14 @@ def test_cells_with_hardly_a_degree_of_freedom_are_held_by_no_tail_of_a_t() -> N
         assert verdict._wrong_interval(max_min_disparity(table, seed=seed).estimate, table, seed) == []
 
 
+@pytest.mark.parametrize("templates", [5, 6])
+def test_templates_are_moved_by_four_spreads_either_way(templates: int) -> None:
+    table = np.random.default_rng(2).normal(0, [[[0.3]], [[3.0]]], size=(2, templates, 7))
+    before, moved = table[0] - table[1], verdict.moved_apart(table)
+    steps = (moved[0] - moved[1] - before).mean(axis=1)
+    assert np.diff(steps) == pytest.approx(8 * before.std() / (templates - 1))
+
+
 def test_the_grids_own_interval_is_held_where_the_sides_are_moved_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """By two and a half half widths, whatever they differed by; there it is at most as wide as the second opinion."""
     honest, asked, times = max_min_disparity, [], [1.0]
@@ -325,7 +333,8 @@ def test_the_grids_own_interval_is_held_where_the_sides_are_moved_apart(monkeypa
         assert seed == again == 9 and first is table and np.array_equal(moved[1], table[1])
         apart = moved[0] - moved[1]
         assert apart.mean() == pytest.approx(APART * verdict._half_apart(apart))
-    for nothing in (np.full((2, 6, 6), 0.5), np.where(np.arange(72).reshape(2, 6, 6) == 3, np.nan, table)):
+    alike = np.stack([table[0], table[0] + 0.5])
+    for nothing in (np.full((2, 6, 6), 0.5), alike, np.where(np.arange(72).reshape(2, 6, 6) == 3, np.nan, table)):
         asked.clear()
         with np.errstate(all="raise"):
             verdict._wrong_interval(Estimate(0.0), nothing, 0)
