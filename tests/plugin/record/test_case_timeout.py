@@ -26,6 +26,10 @@ def sleep():
     except Exception as error:  # What a training loop does.
         raise ValueError("swallowed") from error
 
+def linger():
+    time.sleep(60)
+    open("waited", "w").close()
+
 def native():
     # Holds the interpreter's lock.
     ctypes.PyDLL(None).sleep(120)
@@ -37,6 +41,8 @@ def unlocked():
 @cases([Case("a"), Case("hang"), Case("c"), Case("d")])
 def test_gap(case, evidence, request):
     evidence.metric("bias.gap", Estimate(0.5, 0.4, 0.6, n=100))
+    if case.id == "hang" and os.environ.get("LEAVE"):
+        threading.Thread(target=linger).start()
     if case.id == "hang" and os.environ.get("HANG"):
         from lm_audit.plugin.session.case_timeout import _WATCH
         watch = request.config.stash[_WATCH]
@@ -51,10 +57,11 @@ HELD = """
 import os
 
 def pytest_collection_finish():
+    import threading
     from lm_audit.plugin.session import case_timeout
 
     def noted(watch, item):
-        watch.item = item
+        watch.item, watch._threads = item, set(threading.enumerate())
 
     watch = case_timeout._Watch
     watch.begin, watch.begin_now = noted, watch.begin
@@ -108,6 +115,12 @@ def test_without_workers_a_hang_in_native_code_ends_the_run_with_a_page_and_advi
     assert outcomes(run) == {"a": "passed", "hang": "crashed"}
     assert (run.folder / "index.html").exists() and not run.finished
     assert run_pytest(tmp_path, "--resume", run.run_id).counts == {"passed": 3, "resumed": 1}
+
+
+def test_a_thread_that_a_case_left_has_the_time_of_a_case(tmp_path: Path) -> None:
+    done = run_pytest(hanging_project(tmp_path), "--case-timeout", "0.2", LEAVE="1")
+    assert (done.code, done.counts) == (0, {"passed": 4}), done.output
+    assert not (tmp_path / "waited").exists(), "Python has waited for it"
 
 
 def test_a_case_that_was_told_has_time_to_fail(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:

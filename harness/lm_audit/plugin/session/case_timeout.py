@@ -26,6 +26,7 @@ from lm_audit.errors import StoreError
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.record.attempts import running_attempt
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.session import left_behind
 from lm_audit.plugin.session.left_behind import Children, end_without_threads
 
 GRACE_S = 3.0
@@ -59,8 +60,8 @@ class _Watch:
         """From the first fixture on that is the case's own."""
         self.ended: list[str] = []
         """Processes that the case left behind and that were ended."""
-        self.lasting: set[threading.Thread] = set()
-        """Threads of cases whose time was up, for which Python will wait."""
+        self.lasting: dict[threading.Thread, bool] = {}
+        """Threads that cases left, for which Python will wait, and whether the time of their case was up."""
         self.exit_code = 0
         """What the process will end with."""
         self._threads: set[threading.Thread] = set()
@@ -98,6 +99,8 @@ class _Watch:
             self._helper.cancel()
             self._helper.join()
             self._helper = None
+        new = set(threading.enumerate()) - self._threads
+        self.lasting |= {one: self.told for one in new if not one.daemon}
         if self.told:
             self._clear_up()
         self.item, self.late = None, False
@@ -151,7 +154,6 @@ class _Watch:
 
     def _clear_up(self) -> None:
         self._end_children()
-        self.lasting |= {one for one in set(threading.enumerate()) - self._threads if not one.daemon}
         running = running_attempt(self.item) if self.item is not None else None
         if running is not None and self.ended:
             with contextlib.suppress(StoreError):
@@ -242,10 +244,11 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Threads of cases whose time was up may never end: the process does."""
+    """Threads that cases left may never end: the process does. What no case was waiting for has the time of one."""
     watch = config.stash.get(_WATCH, None)
-    if watch is not None and any(thread.is_alive() for thread in watch.lasting):
-        end_without_threads(watch.exit_code)
+    alive = [late for thread, late in watch.lasting.items() if thread.is_alive()] if watch is not None else []
+    if watch is not None and alive:
+        end_without_threads(watch.exit_code, left_behind.THREADS_S if all(alive) else watch.limit)
 
 
 def traces_of(audit: AuditSession, worker: str) -> str | None:

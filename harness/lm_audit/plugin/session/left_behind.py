@@ -19,7 +19,7 @@ PATIENCE_S = 2.0
 """How long a process may take to end by itself once it is told."""
 
 THREADS_S = 5.0
-"""How long threads may take to end once all else has."""
+"""How long threads of cases whose time was up may take to end once all else has."""
 
 _PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Started by whatever needs them first, and kept by the interpreter for all that come after."""
@@ -93,12 +93,14 @@ def _is_pythons(process: psutil.Process) -> bool:
     return any(name in command for name in _PYTHONS_OWN)
 
 
-def end_without_threads(exit_code: int) -> None:
-    """Have this process end with ``exit_code`` though threads of it do not: Python would wait for them for ever."""
-    threading.Thread(target=_end_without_threads, args=(exit_code,), daemon=True).start()
+def end_without_threads(exit_code: int, seconds: float) -> None:
+    """Have this process end with ``exit_code`` so many seconds after all else of it has, though threads of it do not:
+    Python would wait for them for ever.
+    """
+    threading.Thread(target=_end_without_threads, args=(exit_code, seconds), daemon=True).start()
 
 
-def _end_without_threads(exit_code: int) -> None:
+def _end_without_threads(exit_code: int, seconds: float) -> None:
     threading.main_thread().join()
-    time.sleep(THREADS_S)
+    time.sleep(seconds)
     os._exit(exit_code)
