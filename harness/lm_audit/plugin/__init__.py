@@ -15,6 +15,7 @@ _MODULES = (
     "lm_audit.plugin.options.hints",
     # Before the session, which wakes later, so that at the end it comes after: it reads what the session has written.
     "lm_audit.report.in_pytest.hooks",
+    "lm_audit.plugin.record.shown_warnings",
     "lm_audit.plugin.activation",
     "lm_audit.plugin.audit_cases.suite",
     "lm_audit.plugin.audit_cases.collection",

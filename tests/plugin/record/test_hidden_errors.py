@@ -9,6 +9,8 @@ import pytest
 from tests.plugin.toy_audit import audit_project, last_run, outcomes, run_pytest
 
 AUDIT = r"""
+import warnings
+
 import pytest
 from lm_audit.plugin import Case, cases
 
@@ -18,6 +20,8 @@ TEXT = "\x1b[31m\u202e\ufffe\ud800"
 @pytest.mark.bias
 @cases([Case(kind) for kind in ("fail", "error", "chained", "assert", "skip", "xfail")])
 def test_gap(case, evidence):
+    warnings.warn(TEXT + "warned")
+    warnings.warn(BytesWarning(TEXT + "bytes"))
     if case.id == "fail":
         pytest.fail(TEXT)
     if case.id == "error":
@@ -46,4 +50,5 @@ def test_hidden_characters_in_what_failed(tmp_path: Path, words: tuple[str, ...]
     done = run_pytest(project, *words)
     assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
     assert not set(done.output) & {"\x1b", "\u202e", "\ufffe", "\ud800"} and r"\ud800" in done.output
+    assert r"\ud800warned" in done.output and r"\ud800bytes" in done.output
     assert outcomes(last_run(project)) == OUTCOMES
