@@ -173,6 +173,7 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("--data", LONG), ("--data 'nnn", "NAME=PATH")),
     (("--shard", LONG), ("--shard 'nnn",)),
     (("--reports", " \t"), ("--reports ' \\t'", "names nothing")),
+    (("--reports", "~nosuchuser/reports"), ("--reports '~nosuchuser/reports'", "no such home")),
     (("--reports", "s3://bucket/reports"), ("s3://bucket/reports", "is an address")),
     (("--reports", LONG), ("nnn", "File name too long", "--reports DIR")),
     (("--reports", "a\0b"), ("no folder can be called", "a\\x00b")),

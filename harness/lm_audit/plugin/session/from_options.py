@@ -26,6 +26,7 @@ from lm_audit.plugin.record.resume import Earlier, check_same, inherited
 from lm_audit.runstore.holding import hold
 from lm_audit.runstore.layout import RunFolder, check_writable, find_run, new_run_id
 from lm_audit.runstore.run import read_run
+from lm_audit.shared.home import from_home
 from lm_audit.shared.visible import is_blank
 
 
@@ -104,6 +105,11 @@ def _refuse_empty(config: pytest.Config) -> None:
         raise UsageError(f"--reports {reports!r}: names nothing; give it a folder, or leave the option out")
     if reports is not None and "://" in reports:
         raise UsageError(f"--reports {reports!r} is an address; reports are written into a folder of this machine")
+    if reports is not None and str(from_home(reports)).startswith("~"):
+        raise UsageError(f"--reports {reports!r:.200}: there is no such home; give the folder's whole path")
+    workers = getattr(config.option, "numprocesses", None)
+    if isinstance(workers, int) and workers < 0:
+        raise UsageError(f"-n {workers}: a number of workers from 0, auto or logical is needed")
 
 
 def _refuse_emptied(config: pytest.Config, reports: Path) -> None:
