@@ -52,3 +52,10 @@ def test_hidden_characters_in_what_failed(tmp_path: Path, words: tuple[str, ...]
     assert not set(done.output) & {"\x1b", "\u202e", "\ufffe", "\ud800"} and r"\ud800" in done.output
     assert r"\ud800warned" in done.output and r"\ud800bytes" in done.output
     assert outcomes(last_run(project)) == OUTCOMES
+
+
+def test_a_name_that_workers_cannot_be_sent_is_refused(tmp_path: Path) -> None:
+    project = audit_project(tmp_path, AUDIT)
+    done = run_pytest(project, "-n", "1", "--data", "bbq=\udcff.jsonl")
+    assert done.code == pytest.ExitCode.USAGE_ERROR and "INTERNALERROR" not in done.output, done.output
+    assert r"bbq=\udcff.jsonl is no UTF-8" in done.output

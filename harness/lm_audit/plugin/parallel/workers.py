@@ -13,6 +13,7 @@ from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.options.naming import given
 from lm_audit.plugin.parallel.threads import usable_cores
 from lm_audit.shared.free_memory import available_memory
+from lm_audit.shared.visible import visible
 
 GIB = 1 << 30
 WORKER_BYTES = 1 * GIB
@@ -66,6 +67,20 @@ def _cached_bytes(repository: str) -> int:
     snapshots = repo_folder(repository) / "snapshots"
     sizes = [weights_bytes(str(folder)) for folder in snapshots.iterdir()] if snapshots.is_dir() else []
     return max(sizes, default=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """``UsageError`` where workers would be sent a name that is no UTF-8, which ends the whole call in the middle."""
+    if not getattr(config.option, "numprocesses", None):
+        return
+    for word in (*config.invocation_params.args, str(config.rootpath), str(config.invocation_params.dir)):
+        try:
+            str(word).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise pytest.UsageError(
+                f"{visible(word)!s:.200} is no UTF-8, and workers (-n) take no such name: rename it, or run without -n"
+            ) from error
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
