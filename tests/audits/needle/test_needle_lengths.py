@@ -33,9 +33,21 @@ def fed_ids(sample: Sample, tokenizer: Tokenizer) -> list[int]:
     return tokenizer(sample.prompt, add_special_tokens=sample.special, verbose=False).input_ids
 
 
-@pytest.mark.parametrize("chat", [False, True], ids=["base", "chat"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("source", [ESSAY, "noise", POEM], ids=["essay", "noise", "chinese"])
+SOURCES = {"essay": ESSAY, "noise": "noise", "chinese": POEM}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "chat"),
+    [
+        pytest.param(
+            source, kind, chat, id=f"{name}-{kind}-{'chat' if chat else 'base'}",
+            marks=[] if chat == bool((i + j) % 2) else [pytest.mark.slow],
+        )
+        for i, (name, source) in enumerate(SOURCES.items())
+        for j, kind in enumerate(KINDS)
+        for chat in (False, True)
+    ],
+)  # fmt: skip
 def test_prompt_fills_its_length_within_two_tokens(kind: str, chat: bool, source: str) -> None:
     tokenizer = small_tokenizer(kind, chat=chat)
     haystack = tokenised(source, tokenizer)

@@ -265,6 +265,24 @@ def test_a_wrong_cliff_is_noticed(fault: str | None, monkeypatch: pytest.MonkeyP
     assert bool(wrong_cliffs(samples)) == (fault is not None)
 
 
+SAMPLES: dict[tuple[Any, ...], list[Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def samples_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stubs' samples, made once by the same parts: a fault that takes the place of one has its own."""
+    honest = controls.stub_samples
+
+    def once(seed: int, **options: Any) -> list[Any]:
+        parts = ((building, "derived_rng"), (building, "Fitter"), (fitting, "place"))
+        key = (seed, repr(sorted(options.items())), *(getattr(module, name) for module, name in parts))
+        if key not in SAMPLES:
+            SAMPLES[key] = honest(seed, **options)
+        return list(SAMPLES[key])
+
+    monkeypatch.setattr(controls, "stub_samples", once)
+
+
 ALL = set(CONTROLS)
 FAULTS: Mapping[str, tuple[Fault, set[str]]] = {
     "metric constant 0": (_scorers(lambda _: lambda *_: 0.0), {"reader", "middle", "planted", "planted-middle"}),

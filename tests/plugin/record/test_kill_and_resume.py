@@ -263,10 +263,21 @@ def pytest_keyboard_interrupt():
 """The first signal is told until the second has been sent."""
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-@pytest.mark.parametrize(("first", "second", "code"), [
-    (signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 2), (signal.SIGINT, signal.SIGTERM, 143),
-])  # fmt: skip
+SIGNALS = (
+    (signal.SIGTERM, signal.SIGTERM, 143),
+    (signal.SIGINT, signal.SIGINT, 2),
+    (signal.SIGINT, signal.SIGTERM, 143),
+)
+
+
+@pytest.mark.parametrize(
+    ("workers", "first", "second", "code"),
+    [
+        pytest.param(workers, *signals, marks=[] if workers == "02"[number % 2] else [pytest.mark.slow])
+        for number, signals in enumerate(SIGNALS)
+        for workers in ("0", "2")
+    ],
+)
 def test_a_second_signal_neither_loses_the_page_nor_leaves_a_process(
     tmp_path: Path, workers: str, first: signal.Signals, second: signal.Signals, code: int
 ) -> None:
