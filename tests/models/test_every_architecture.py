@@ -243,6 +243,16 @@ class TestRotationsThatDependOnLength:
         assert torch.equal(model.module(input_ids=torch.tensor([text])).logits, before)
 
 
+def test_a_window_longer_than_the_trial_of_a_cache_of_its_own() -> None:
+    """MiniMax's cache tells the length of its first layer, which keeps no keys: windows are masked too short."""
+    model = wrapped(architecture("minimax", sliding_window=24))
+    prompts = rows(18, 23, 30)
+
+    found = [one.token_ids for one in model.generate(prompts, max_new_tokens=8)]
+
+    assert found == [TestRotationsThatDependOnLength.plain(model.module, prompt, 8) for prompt in prompts]
+
+
 @pytest.mark.parametrize("window", [24, 100])
 @pytest.mark.parametrize("shared", [16, 60])
 def test_windows_by_the_index_in_the_row(window: int, shared: int) -> None:

@@ -15,9 +15,12 @@ import torch
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.agreement import distance, is_full_precision, step_limit
 from lm_audit.models.compat import is_stateful, key_layers
+from lm_audit.models.context import attention_reach
 from lm_audit.models.generation.decoding import StepModel
 
 _STEPS = 3
+_SHORTEST, _LONGEST = 6, 2048
+"""Windows that the first trial does not outgrow, and that a trial can outgrow at a bearable price."""
 
 
 class Stepping(Enum):
@@ -42,7 +45,8 @@ def find_stepping(module: CausalModule, device: torch.device) -> Stepping:
             return Stepping.PADDED  # there is no plain forward pass to compare with
         if _keeps_keys_only(module, device) and _agrees(module, device, (9, 4, 6)):
             return Stepping.PADDED
-        return Stepping.EQUAL if _agrees(module, device, (7, 7)) else Stepping.WHOLE
+        agrees = _agrees(module, device, (7, 7)) and _agrees_beyond_its_window(module, device)
+        return Stepping.EQUAL if agrees else Stepping.WHOLE
     finally:
         module.train(training)
 
@@ -63,6 +67,12 @@ def _keeps_keys_only(module: CausalModule, device: torch.device) -> bool:
         return False
     cache = getattr(output, "past_key_values", None) or getattr(output, "cache", None)
     return bool(key_layers(cache, windows=True))
+
+
+def _agrees_beyond_its_window(module: CausalModule, device: torch.device) -> bool:
+    """The same for a row that outgrows an attention window: caches beside keys alone do not all know their length."""
+    reach = attention_reach(module.config)
+    return reach is None or not _SHORTEST < reach <= _LONGEST or _agrees(module, device, (reach - 1,))
 
 
 def _agrees(module: CausalModule, device: torch.device, lengths: tuple[int, ...]) -> bool:
