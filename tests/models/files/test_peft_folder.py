@@ -84,6 +84,7 @@ def test_base_as_a_hub_id_with_revision(adapter: Path, llama_folder: Path, hub_c
     ("base", "says"),
     [
         ("/no/such/base", "no such folder"),
+        ("openai:m@http://127.0.0.1:1/v1", "its base openai:m@.* is behind a server; expected a model whose weights"),
         (None, "base_model_name_or_path is None"),
         ("org/absent", "org/absent is not in the hub cache"),
     ],

@@ -148,6 +148,19 @@ def test_a_method_that_transformers_does_not_know_is_refused(tmp_path: Path, met
     assert "\u202e" not in told and "\n" not in told and len(told) < 900
 
 
+def test_weights_that_are_there_packed_and_as_they_are(tmp_path: Path) -> None:
+    folder = save_small_llama(tmp_path / "model")
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    name = "model.layers.0.mlp.down_proj.weight"
+    edit_json(folder / "config.json", quantization_config={"quant_method": "mxfp4"})
+    check_spec(folder)
+
+    save_file(tensors | {f"{name}_blocks": torch.zeros(1, dtype=torch.uint8)}, path, {"format": "pt"})
+    with pytest.raises(ModelError, match=rf"weights twice, packed in blocks and as they are: {name}$"):
+        check_spec(folder)
+
+
 def test_methods_that_need_no_package_are_let_through(tmp_path: Path) -> None:
     folder = save_small_llama(tmp_path / "model")
     for method in (*quantised.PLAIN, "bitnet"):

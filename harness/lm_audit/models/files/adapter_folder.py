@@ -109,7 +109,7 @@ def _check_floating(entries: Sequence[TensorEntry], path: Path) -> None:
 def _base_spec(folder: Path, base: str, revision: str | None) -> str:
     if is_there(Path(base)):
         return base
-    if is_folder(folder / base):
+    if is_folder(folder / base) or (base.endswith(".gguf") and is_file(folder / base)):
         return str(folder / base)
     return f"{base}@{revision}" if revision and "@" not in base else base
 

@@ -13,7 +13,7 @@ from lm_audit.models.files.config_file import check_plausible, check_remote_code
 from lm_audit.models.files.hub import find_snapshot
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.files.quantised.fp8_scales import check_scales
-from lm_audit.models.files.quantised.methods import check_quantised
+from lm_audit.models.files.quantised.methods import check_packed_once, check_quantised
 from lm_audit.models.files.safetensors_file import FLOATS, ITEM_BYTES, TensorEntry
 from lm_audit.models.files.tokenizer_file import check_tokenizer
 from lm_audit.models.files.weight_files import has_tokenizer, left_out, refuse_dead_entries, stale_shards, weight_files
@@ -113,6 +113,7 @@ def _check_floating(config: Mapping[str, object], entries: tuple[TensorEntry, ..
     """
     if config.get("quantization_config"):
         check_scales(config, entries, folder)
+        check_packed_once(config, (entry.name for entry in entries), folder)
         return
     odd = [
         f"{e.name} ({e.dtype})"

@@ -66,10 +66,21 @@ def _check_folder(folder: Path, trust_remote_code: bool) -> None:
     if adapter is None:
         read_checkpoint(folder, trust_remote_code=trust_remote_code)
         return
-    base = parse_spec(adapter.base)
+    base = _base_of(adapter)
     if base.kind == "folder" or (base.kind == "hub" and is_settled(base)):
         _refuse_adapter(adapter, model_folder(base))
     check_spec(base, trust_remote_code=trust_remote_code)
+
+
+def _base_of(adapter: Adapter) -> ModelSpec:
+    """The spec of an adapter's base; ``ModelError`` for one behind a server, whose weights are not here."""
+    base = parse_spec(adapter.base)
+    if base.kind == "endpoint":
+        raise ModelError(
+            f"{adapter.folder / ADAPTER_CONFIG}: its base {adapter.base} is behind a server; expected a model whose"
+            " weights are on this machine or on the hub"
+        )
+    return base
 
 
 def _refuse_adapter(adapter: Adapter, base: Path) -> None:
@@ -89,7 +100,7 @@ def find_source(spec: Spec, *, trust_remote_code: bool = False) -> Source:
     adapter = read_adapter(folder)
     if adapter is None:
         return Source(parsed, read_checkpoint(folder, trust_remote_code=trust_remote_code))
-    base = parse_spec(adapter.base)
+    base = _base_of(adapter)
     base_folder = _folder(base)
     _refuse_adapter(adapter, base_folder)
     return Source(parsed, read_checkpoint(base_folder, trust_remote_code=trust_remote_code), adapter)

@@ -106,11 +106,12 @@ def load_module(
             " written to its end",
             stacklevel=2,
         )
-    files = [*checkpoint.weights, *([adapter.weights] if adapter else [])]
-    suspects = [tensor for file in files for tensor in nonfinite_tensors(file)]
+    suspects = [tensor for file in checkpoint.weights for tensor in nonfinite_tensors(file)]
+    check_finite(module, suspects, _where(name, checkpoint.folder))
     if adapter is not None:
+        if bad := nonfinite_tensors(adapter.weights):
+            raise ModelError(f"{adapter.weights}: NaN or Inf in the weights {listed(sorted(bad))}")
         module = _adapted(module, adapter)
-    check_finite(module, suspects, _where(name, (adapter or checkpoint).folder))
     if where is None:
         module = module.to(device)
     module = module.eval().requires_grad_(False)

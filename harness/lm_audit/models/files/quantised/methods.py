@@ -6,11 +6,12 @@ it takes, and, before anything loads, which of them is absent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import listed
 
 PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "aqlm": (("aqlm", "aqlm"),),
@@ -92,6 +93,16 @@ def check_quantised(config: Mapping[str, object], folder: Path) -> None:
             f"{folder}: its weights are quantised by {quantised_by(config)}, which transformers reads with "
             f"{' and '.join(absent)}: pip install {' '.join(absent)}"
         )
+
+
+def check_packed_once(config: Mapping[str, object], names: Iterable[str], folder: Path) -> None:
+    """``ModelError`` for weights that a checkpoint in MXFP4 holds packed and as they are: which of them counts hangs on
+    the order in which they are read.
+    """
+    every = set(names) if str(quantised_by(config)).startswith("mxfp4") else set()
+    twice = sorted(name for name in every if f"{name}_blocks" in every)
+    if twice:
+        raise ModelError(f"{folder} holds weights twice, packed in blocks and as they are: {listed(twice)}")
 
 
 def _known_methods() -> frozenset[str]:
