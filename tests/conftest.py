@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,9 @@ load_profile()
 def pytest_configure(config: pytest.Config) -> None:
     """Have what all workers import made once, before they start."""
     workers = getattr(config.option, "numprocesses", None)
-    if workers and not hasattr(config, "workerinput"):
-        root = Path(__file__).resolve().parents[1]
-        rewrite_all(config, [root / "tests", root / "properties"], min(workers, usable_cores()))
+    if isinstance(workers, int) and workers > 1 and not hasattr(config, "workerinput"):
+        named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+        rewrite_all(config, [path for path in named if path.is_dir()], min(workers, usable_cores()))
 
 
 @pytest.fixture
