@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.audits.needle import Haystack, split_sentences
-from lm_audit.audits.needle.haystack.sources import distractors
+from lm_audit.audits.needle.haystack.sources import distractors, from_path
 from lm_audit.audits.needle.haystack.text import normalise
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_distinct, draw_item, words
 from lm_audit.errors import DataError, UsageError
@@ -153,3 +153,23 @@ def test_paragraphs_end_sentences() -> None:
     starts = [haystack.slice(unit, unit + 1) for unit in haystack.sentence_starts[:-1]]
     assert starts == ["CHAPTER", "No", "So", "-"]
     assert Haystack("子曰\n\n学而", small_tokenizer("byte-level")).text == "子曰学而"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("essays.json", '{"text": "one\\n\\ntwo"}'),
+        ("rows.json", '[{"text": "one"}, {"text": "two"}]'),
+        ("rows.jsonl", '{"text": "one"}\n{"text": "two"}\n'),
+        ("rows.csv", "id,text\n1,one\n2,two\n"),
+    ],
+)
+def test_a_file_of_rows_is_read_as_rows(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert from_path(tmp_path / name).text == "one\n\ntwo"
+
+
+def test_a_broken_file_of_rows_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"text": "one"')
+    with pytest.raises(DataError, match=r"rows\.json: is not JSON"):
+        from_path(tmp_path / "rows.json")

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_audit.audits.given_rows import given_rows, text_column, text_in
+from lm_audit.audits.given_rows import given_rows, holds_rows, text_column, text_in
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import files_in, is_folder, is_there, text_of
+from lm_audit.shared.textfiles import files_in, is_folder, is_there, parse_json, text_of
 from lm_audit.shared.visible import is_blank
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
@@ -77,13 +77,24 @@ def _names_a_file(source: str) -> bool:
     return source.endswith(".txt") or is_there(Path(source))
 
 
+def _one_text(path: Path) -> str | None:
+    """The text of a JSON file that is one object with it, as RULER keeps its essays; ``None`` for any other file."""
+    if path.suffix.lower() != ".json":
+        return None
+    document = parse_json(text_of(path), path, None)
+    text = document.get("text") if isinstance(document, dict) else None
+    return text if isinstance(text, str) and not is_blank(text) else None
+
+
 def from_path(path: Path) -> SourceText:
-    """The text of a file, of a folder's .txt files by name, or of the rows of a set of the hub or a Parquet file.
+    """The text of a file, of a folder's .txt files by name, or of the rows of a set of the hub or a file of rows.
 
     Rows stand as paragraphs; their text is the column ``text``, or the only one that holds a text. ``DataError`` for
     what cannot be read.
     """
-    if hub_set(path) is not None or (path.suffix.lower() == ".parquet" and is_there(path)):
+    if hub_set(path) is not None or (holds_rows(path) and is_there(path) and not is_folder(path)):
+        if (whole := _one_text(path)) is not None:
+            return SourceText(path.name, whole, file=str(path))
         texts = [text_in(row, text_column(row)) for row in given_rows(path)]
         if not texts:
             raise DataError("has no rows; expected at least one text", file=path, field="haystack")
