@@ -1,7 +1,8 @@
 """Measure how often `lm-audit compare` calls a change that is none, and how often it finds one of one item SD.
 
     python benchmarks/coverage_changes.py --jobs 8             # prints the table
-    python benchmarks/coverage_changes.py --jobs 8 --write     # also puts it into docs/statistics.md
+    python benchmarks/coverage_changes.py --jobs 8 --write     # also puts its rows into docs/statistics.md
+    python benchmarks/coverage_changes.py --only refusals --seconds 60 --write     # some rows, a minute or two each
     python benchmarks/coverage_changes.py --runs 100           # a quick look
     python benchmarks/coverage_changes.py --runs 10000 --only "crossed mean"
     python benchmarks/coverage_changes.py --known-law --runs 1500 --only refusals     # what any test of it could find
@@ -16,8 +17,8 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -476,20 +477,36 @@ def law_table(runs: int, jobs: int, only: str) -> str:
     return "\n".join(lines)
 
 
-def table(runs: int, power_runs: int, jobs: int, only: str, seconds: float = math.inf) -> str:
-    """The Markdown table of all kinds, or of those whose name or design holds ``only``."""
+def rows_of(runs: int, power_runs: int, jobs: int, only: str, seconds: float = math.inf) -> Iterator[str]:
+    """The Markdown rows of all kinds, or of those whose name or design holds ``only``, each as soon as it is known."""
     found = [(n, kind) for n, kind in enumerate(kinds()) if only in f"{kind.name}, {kind.setting}"]
     with ProcessPoolExecutor(jobs) as pool:
-        measured = list(pool.map(rates, [(number, runs, power_runs, seconds) for number, _ in found]))
-    lines = ["| statistic | design | false positives at 5% | power at one item SD |", "| --- | --- | --- | --- |"]
-    for (_, kind), rows in zip(found, measured, strict=True):
-        texts = [
-            f"{100 * row.rate:.1f}% ± {100 * row.error:.1f}" + ("" if row.runs == asked_for else f" ({row.runs:,})")
-            for row, asked_for in zip(rows, (runs, power_runs), strict=True)
-        ]
-        lines.append(f"| {kind.name} | {kind.setting} | {texts[0]} | {texts[1]} |")
-    told = f"Seed {SEED}, {runs:,} comparisons without an effect and {power_runs:,} with one, in brackets where fewer"
-    return f"{told}; ± is the standard error of the simulation.\n\n" + "\n".join(lines)
+        begun = [pool.submit(rates, (number, runs, power_runs, seconds)) for number, _ in found]
+        for ended in as_completed(begun):
+            rows = ended.result()
+            texts = [f"{100 * row.rate:.1f}% ± {100 * row.error:.1f} ({row.runs:,})" for row in rows]
+            yield f"| {rows[0].method} | {rows[0].setting} | {texts[0]} | {texts[1]} |"
+
+
+def table(rows: Sequence[str]) -> str:
+    """The Markdown table of these rows."""
+    head = ["| statistic | design | false positives at 5% | power at one item SD |", "| --- | --- | --- | --- |"]
+    told = f"Seed {SEED}; ± is the standard error of the simulation, in brackets stand its comparisons."
+    return f"{told}\n\n" + "\n".join([*head, *rows])
+
+
+def renewed(before: str, rows: Sequence[str]) -> list[str]:
+    """The rows of a table ``before`` with those of ``rows`` in the place of their namesakes, in the order of kinds.
+
+    Rows of no kind any more are left out.
+    """
+    own = {_name(row): row for row in [*before.splitlines(), *rows] if row.startswith("| ")}
+    return [own[name] for kind in kinds() if (name := (kind.name, kind.setting)) in own]
+
+
+def _name(row: str) -> tuple[str, str]:
+    name, setting = (cell.strip() for cell in row.split("|")[1:3])
+    return name, setting
 
 
 def main() -> None:
@@ -500,18 +517,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     limited = "CPU seconds at most a row with an effect, twice as many without (default: no limit)"
     parser.add_argument("--seconds", type=float, default=math.inf, help=limited)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/statistics.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the rows into docs/statistics.md in the place of older ones"
+    )
     parser.add_argument("--known-law", action="store_true", help="the power of a test that knows the law instead")
     options = parser.parse_args()
     if options.known_law:
         print(law_table(options.runs, options.jobs, options.only))
         return
-    if options.write and options.only:
-        parser.error("--write puts all rows into the page; leave out --only")
-    text = table(options.runs, options.power_runs or options.runs, options.jobs, options.only, options.seconds)
-    print(text)
-    if options.write:
-        write_between(PAGE, BEGIN, END, text)
+    print(table([]))
+    for row in rows_of(options.runs, options.power_runs or options.runs, options.jobs, options.only, options.seconds):
+        # At once, so that a run that is cut keeps what it had.
+        print(row, flush=True)
+        if options.write:
+            before = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+            write_between(PAGE, BEGIN, END, table(renewed(before, [row])))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from lm_audit.audits.leakage.averages import FileWeights, file_mean, mean_of, of_these_files
+from lm_audit.audits.leakage.half_option.single_files import single_files
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.signs import paired_sign_flip, published_place_test
@@ -322,6 +323,26 @@ def themes(rows: int, run: int, swapped: bool) -> Design:
     return Design(name, f"{rows} new rows, {run} in a row on one theme", "at most 5.5 %" if swapped else "", trial)
 
 
+def single(files: int, each: int, nats: float) -> Design:
+    """Files of which one was seen whole, by ``nats`` a byte, or none: is a file named, and rightly."""
+
+    def trial(rng: np.random.Generator, seed: int) -> bool:
+        scores = rng.normal(-2, 0.3, (files * each, 4))
+        scores[:each, 0] += nats
+        names = [f"f{k // each}" for k in range(len(scores))]
+
+        def p_of(mask: Sequence[bool]) -> float | None:
+            return published_place_test(scores[np.asarray(mask)].tolist(), n_resamples=9999, seed=seed).value
+
+        found = single_files(scores[:, 0] - scores[:, 1:].mean(axis=1), names, p_of, unit="")
+        assert found is not None and found.largest.low is not None
+        named = found.remembered if found.largest.low > 0 else ()
+        return named == ("f0",) if nats else bool(named)
+
+    what = f"the one file that holds {nats:g} nats a byte is named alone" if nats else "a file named, none remembered"
+    return Design(f"single files: {what}", f"{files} files of {each}", "" if nats else "at most 5.5 %", trial)
+
+
 def designs() -> Iterator[Design]:
     """All lines of the table."""
     for kind in KINDS:
@@ -375,6 +396,9 @@ def designs() -> Iterator[Design]:
         for files, each, uneven, sampled in ((6, 4, 0.0, 0), (12, 5, 0.7, 0), (24, 5, 0.0, 0), (57, 10, 0.7, 60)):
             for held in (0.0, 0.1, 0.5):
                 yield these_files(kind, files, each, held, uneven, sampled)
+    for files, each in ((12, 8), (57, 10), (57, 40)):
+        for nats in (0.0, 0.3, 0.6):
+            yield single(files, each, nats)
 
 
 def measured(index: int, trials: int) -> tuple[float, int]:
