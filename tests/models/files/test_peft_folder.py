@@ -115,6 +115,25 @@ def test_an_unknown_kind_of_adapter_is_refused_with_the_kinds_there_are(adapter:
             refuse(adapter)
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"peft_type": "XLORA"}, r"a mixture of adapters \(XLORA\) acts otherwise on each text"),
+        ({"peft_type": "POLY"}, r"a mixture of adapters \(POLY\)"),
+        ({"arrow_config": {"top_k": 3}}, r"a mixture of adapters \(LORA with arrow_config\)"),
+        (
+            {"alora_invocation_tokens": [5, 9]},
+            r"alora_invocation_tokens is \[5, 9\]: .* acts behind those tokens alone",
+        ),
+    ],
+)
+def test_adapters_that_hang_on_the_text_are_refused(adapter: Path, changes: dict[str, Any], says: str) -> None:
+    edit_json(adapter / "adapter_config.json", **changes)
+
+    with pytest.raises(ModelError, match=says):
+        check_spec(adapter)
+
+
 def test_adapters_without_a_task_are_taken(adapter: Path) -> None:
     edit_json(adapter / "adapter_config.json", task_type=None, peft_type="lora")
     check_spec(adapter)

@@ -43,6 +43,9 @@ _PROMPTS = (
 """Kinds that put trained vectors before or between the tokens: there is nothing to merge, and no place in a text."""
 
 
+_MIXTURES = ("XLORA", "POLY")
+"""Kinds that mix several adapters by the text, or by a number of a task that a text does not have."""
+
 _OF_A_RANK = ("LORA", "ADALORA", "LOHA", "LOKR", "VERA")
 """Kinds that are nothing without a rank; others (OFT) state a rank or a size of blocks, and 0 for the other."""
 
@@ -134,6 +137,17 @@ def _check_kind(config: Mapping[str, object], path: Path) -> None:
         raise ModelError(
             f"{path}: a {kind} adapter puts trained vectors beside the text, which cannot be merged into weights"
             " and has no place in a scored text; only adapters of the weights (LoRA and its kin) are audited"
+        )
+    if kind in _MIXTURES or config.get("arrow_config"):
+        raise ModelError(
+            f"{path}: a mixture of adapters ({kind}{' with arrow_config' if kind not in _MIXTURES else ''}) acts"
+            " otherwise on each text, which cannot be merged into weights; only adapters of the weights (LoRA and its"
+            " kin) are audited"
+        )
+    if config.get("alora_invocation_tokens"):
+        raise ModelError(
+            f"{path}: alora_invocation_tokens is {config['alora_invocation_tokens']!r:.60}: such an adapter acts behind"
+            " those tokens alone, which cannot be merged into weights"
         )
 
 
