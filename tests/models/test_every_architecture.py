@@ -243,6 +243,20 @@ class TestRotationsThatDependOnLength:
         assert torch.equal(model.module(input_ids=torch.tensor([text])).logits, before)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama_dynamic"])
+def test_a_text_beside_a_tree_of_more_nodes_than_the_context(name: str) -> None:
+    """Padding counted on beyond the last row of a table of positions, and beyond the length that turns a rotation."""
+    module = architecture(name, **({"n_positions": 64} if name == "gpt2" else {}))
+    trunk = rows(24)[0]
+    requests = [(trunk, tail) for tail in rows(*[20] * 6, seed=1)]
+    requests += [(text[:50], text[50:]) for text in rows(60, 60, 60, seed=5)]
+
+    scored = wrapped(module).loglikelihood(requests, bos="none")
+
+    for (prefix, target), scores in zip(requests, scored, strict=True):
+        np.testing.assert_allclose(scores.logprobs, own_logprobs(module, prefix, target), atol=1e-4)
+
+
 def test_a_window_longer_than_the_trial_of_a_cache_of_its_own() -> None:
     """MiniMax's cache tells the length of its first layer, which keeps no keys: windows are masked too short."""
     model = wrapped(architecture("minimax", sliding_window=24))

@@ -140,13 +140,15 @@ def _padded(layouts: Sequence[Layout], carry: Carry | None) -> np.ndarray[Any, n
     past, width = len(carry) if carry is not None else 0, max(len(layout.ids) for layout in layouts)
     out = np.zeros((3, len(layouts), past + width), dtype=np.int64)
     out[2] = np.arange(1 - past, width + 1)
+    deepest = max((int(layout.depth.max()) for layout in layouts if len(layout.ids)), default=0)
     for i, layout in enumerate(layouts):
         n = len(layout.ids)
         out[0, i, past : past + n] = layout.ids
         out[1, i, past : past + n] = layout.depth
         out[2, i, : past + n] = layout.end
         if layout.is_path:  # no mask will be passed: padding follows the text and continues its positions
-            out[1, i, past + n :] = np.arange(n, width)
+            # Beside a tree, which has more nodes than positions, it would count beyond the model's context.
+            out[1, i, past + n :] = np.minimum(np.arange(n, width), deepest)
     return out
 
 
