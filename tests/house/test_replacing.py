@@ -10,7 +10,11 @@ import pytest
 from lm_audit.shared.textfiles import replacing
 from tests.test_layers import MODULES
 
-ELSEWHERE = {"lm_audit.plugin.cluster.node.mirror", "lm_audit.models.endpoint.client.budget", "lm_audit.runstore.merge"}
+ELSEWHERE = {
+    "lm_audit.plugin.cluster.node.mirror",
+    "lm_audit.models.endpoint.client.budget",
+    "lm_audit.runstore.merging.merge",
+}
 """Two have the only writer of their file and a draft of a fixed name; a merge renames a whole folder."""
 
 

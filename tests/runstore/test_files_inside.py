@@ -15,7 +15,7 @@ from lm_audit.report import write_reports
 from lm_audit.report.allure.results import complete_results
 from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.inside import file_inside, relative_name
-from lm_audit.runstore.merge import merge_runs
+from lm_audit.runstore.merging.merge import merge_runs
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, share, write_run

@@ -11,7 +11,7 @@ import pytest
 from lm_audit.cli import main
 from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.grouping import group_of
-from lm_audit.runstore.merge import merge_runs
+from lm_audit.runstore.merging.merge import merge_runs
 from lm_audit.runstore.run import read_run
 from tests.plugin.acknowledging_audit import audit_source, evidence_of, only_run
 from tests.plugin.toy_run import run_pytest, write_project

@@ -14,7 +14,7 @@ from lm_audit.evidence import Evidence
 from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.plugin.record.fingerprints import _paths
 from lm_audit.runstore.ledger import Ledger
-from lm_audit.runstore.same_run import check_kin, member
+from lm_audit.runstore.merging.same_run import check_kin, member
 from lm_audit.shared.code_version import code_version, forget, package_digest
 from lm_audit.shared.reached.sources import reachable
 from tests.plugin.toy_audit import audit_project, last_run, runs

@@ -14,7 +14,7 @@ from lm_audit.plugin.record.opened_files import changed_since
 from lm_audit.runstore import read_run
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
-from lm_audit.runstore.same_run import check_kin, files_read, member
+from lm_audit.runstore.merging.same_run import check_kin, files_read, member
 from lm_audit.shared.reached import opened
 from tests.plugin.toy_audit import last_run, runs
 from tests.plugin.toy_run import run_pytest, write_project

@@ -8,8 +8,8 @@ from typing import Any
 
 from lm_audit.report.comparison.direction import contradictory
 from lm_audit.report.comparison.metric_change import MetricChange
+from lm_audit.runstore.merging.same_run import code_by_file, files_read
 from lm_audit.runstore.records import CaseRecord, Run
-from lm_audit.runstore.same_run import code_by_file, files_read
 
 TELLING = ("size", "limit", "seed", "chat", "chat_args", "thinking_tokens", "dtype", "data", "audit")
 """Options on which numbers depend beside the model."""

@@ -17,8 +17,8 @@ from lm_audit.runstore import metadata
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
+from lm_audit.runstore.merging.same_run import Member, check_kin, copied_files, member, missing_shards
 from lm_audit.runstore.run_record import text_of
-from lm_audit.runstore.same_run import Member, check_kin, copied_files, member, missing_shards
 
 
 @dataclass(frozen=True)
