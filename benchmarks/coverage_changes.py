@@ -137,16 +137,6 @@ def others(make: Make) -> Make:
     return apart
 
 
-def turned(make: Make, by: float) -> Make:
-    """The first run ``by`` above the target of 0, the second as far below it, and the effect further."""
-
-    def other_side(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
-        a, b = make(rng, -effect)
-        return [{**row, "v": row["v"] + by} for row in a], [{**row, "v": row["v"] - by} for row in b]
-
-    return other_side
-
-
 def orders(questions: int, files: int | None = None) -> Make:
     """Questions in a published order and three shuffled ones; the effect is on the published order."""
 
@@ -358,14 +348,11 @@ def kinds() -> Iterator[Kind]:
 
 
 def about_targets(mean: MetricSource, two_way: MetricSource) -> Iterator[Kind]:
-    """Metrics of which the distance from a target is what gets worse; the first run is at it, or on its other side."""
+    """Metrics of which the distance from a target is what gets worse; the first run is at it."""
     for n in (8, 12):
         yield Kind("mean about a target", f"{n} items", mean, items(n, centred=True), 0.0)
-        yield Kind("mean about a target, turned", f"{n} items", mean, turned(items(n, centred=True), 1.0), 0.0)
     yield Kind("share about a half", "60 items", mean, items(60, binary=True, centred=True), 0.5)
     yield Kind("crossed mean about a target", "12 x 13, cluster SD 0.5", two_way, crossed(12, 13, 0.5), 0.0)
-    yield Kind("crossed mean about a target, turned", "12 x 13, cluster SD 0.5", two_way,
-               turned(crossed(12, 13, 0.5), 1.0), 0.0)  # fmt: skip
     by_request = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}, scale=100, clusters=("request",))
     yield Kind("refusals, difference about 0", "2 groups, 24 requests x 3 draws", by_request, asked(24, 2, 3), 0.0)
     yield Kind("auc about a half", "12 members, 12 controls", members("auc"), items(12, 2, centred=True), 0.5)

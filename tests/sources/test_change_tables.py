@@ -34,14 +34,3 @@ def test_a_row_without_time_has_twenty_comparisons_of_each(changes: Any) -> None
     assert (without.runs, with_effect.runs) == (20, 20) and with_effect.rate > without.rate
     assert changes.rates((1, 30, 25, 60.0))[0].runs == 30
     assert (without.method, without.setting) == ("mean", "8 items")
-
-
-def test_runs_on_opposite_sides_are_as_far_from_the_target(changes: Any) -> None:
-    import numpy as np
-
-    make = changes.turned(changes.items(12, centred=True), 1.0)
-    a, b = make(np.random.default_rng(0), 0.0)
-    first, second = (np.array([row["v"] for row in side]) for side in (a, b))
-    assert abs(first.mean() - 1) < 0.5 and abs(first.mean() + second.mean()) < 1.0
-    further = make(np.random.default_rng(0), 1.0)[1]
-    assert np.allclose([row["v"] for row in further], second - 1.0)

@@ -122,20 +122,9 @@ class _Work:
         """What is tested: the change, or that of the distance from the target."""
         if self.target is None:
             return self.plain(before, after)
-        one, other = self._apart(before), self._apart(after)
-        return self._but_rounding(np.abs(other) - np.abs(one), self._beside)
-
-    def both_apart(self, before: Floats, after: Floats) -> Floats:
-        """The sum of both runs' signed distances from the target: 0 where one is as far on its other side."""
-        return self._but_rounding(self._apart(before) + self._apart(after), self._beside)
-
-    def _apart(self, values: Floats) -> Floats:
-        assert self.target is not None
-        return self.source.offset - self.target + self.source.scale * values
-
-    @property
-    def _beside(self) -> float:
-        return ROUNDED * (abs(self.source.offset) + abs(self.target or 0.0))
+        origin, scale = self.source.offset - self.target, self.source.scale
+        beside = ROUNDED * (abs(self.source.offset) + abs(self.target))
+        return self._but_rounding(np.abs(origin + scale * after) - np.abs(origin + scale * before), beside)
 
     def _but_rounding(self, changes: Floats, beside: float = 0.0) -> Floats:
         """0 where rounding alone makes a change: among as small ones of all exchanges it may well be the largest."""
@@ -169,9 +158,6 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
         method = "paired: no item moved by more than a thousandth of the items' spread"
         return Change(Estimate(value, n=n, method=method), 1.0, 1.0, clusters=clusters, identical=True, **fields)
     spread = spread_of(change(work.plain), found, rough=work.rough, seed=work.seed)
-    turned = _of_other_side(work, both(ones), spread)
-    if turned is not None:
-        work = replace(work, target=None)
     two = _of_two_groups(work, a, b, found)
     if two is not None:
         tested = two
@@ -190,33 +176,9 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
             tested = Tested(t_p_value(float(change(work.tested)(ones)[0]), distance), 0.0)
             tested = _stricter(tested, _alike(work, a, b, found))
         method = f"paired, two-way t of {found[0].count} x {found[1].count} clusters"
-    agreeing = tested.p if work.target is None and math.isfinite(tested.p) else None
-    difference = interval_of(value, spread, agreeing, n=n, method=method)
-    if turned is not None:
-        tested = _stricter(tested, turned)
     p = tested.p if math.isfinite(tested.p) else None
+    difference = interval_of(value, spread, p if work.target is None else None, n=n, method=method)
     return Change(difference, p, tested.floor, clusters=clusters, **_error(spread), **fields)
-
-
-LINEAR = frozenset({"mean", "difference"})
-"""Statistics whose sum over both runs is as noisy as their change, to which an effect adds nothing."""
-
-
-def _of_other_side(work: _Work, found: tuple[Floats, Floats], spread: Spread) -> Tested | None:
-    """The test that a metric is as far from its target as before on its other side; ``None`` without a target.
-
-    It is as far from it as before where it did not change, and where it turned to the other side: both are rejected,
-    the one by the test of the change, the other by the t of the sum of both distances, whose noise is that of the
-    change: of 8 items it finds one item SD in 84 % where the exchange of distances finds 67. ``None`` also where too
-    few clusters tell that noise, and of statistics whose noise grows with their effect (an AUC: 61 % and 84): then the
-    distances themselves are exchanged.
-    """
-    if work.source.statistic not in LINEAR:
-        return None
-    known = spread.clusters >= SMALLEST and math.isfinite(spread.variance) and spread.variance > 0
-    if work.target is None or not known:
-        return None
-    return Tested(t_p_value(float(work.both_apart(*found)[0]), spread), 0.0)
 
 
 def _alike(work: _Work, a: Units, b: Units, found: Sequence[Clustering]) -> Tested | None:
