@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.cli import main
-from lm_audit.errors import UsageError
+from lm_audit.errors import DataError, UsageError
 
 
 def steps(folder: Path, *names: str) -> list[int]:
@@ -148,3 +149,10 @@ def test_only_one_variant(tmp_path: Path) -> None:
     assert main(["privacy", "preferences", "--output", str(tmp_path), "--no-canary"]) == 0
     assert (tmp_path / "preferences_no_canary.jsonl").is_file()
     assert not (tmp_path / "preferences_with_canary.jsonl").exists()
+
+
+def test_documents_that_cannot_be_read_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("absent", "no such file"), ("pipe", "a pipe or a device")):
+        with pytest.raises(DataError, match=says):
+            smoke_config(documents_path=tmp_path / name).inputs()

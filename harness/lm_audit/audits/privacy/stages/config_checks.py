@@ -17,7 +17,7 @@ ACCOUNTANTS = ("rdp", "prv", "gdp")
 _MANY = 10**7
 """More rows, pairs or steps would not end."""
 _CANARIES = 10**5
-"""More canaries, each compared with all others, would not be drawn within the hour."""
+"""More canaries would need more rows than a run can train on: they may be one in a hundred."""
 _LARGE = 1e6
 """Larger rates and weights leave the range of float32 in a step."""
 _WIDE = 2**16
