@@ -29,7 +29,9 @@ def shown_by(values: np.ndarray, files: Sequence[str]) -> SingleFiles | None:
 def drawn(seed: int, files: int, each: int, seen: dict[int, float]) -> tuple[np.ndarray, list[str]]:
     rng = np.random.default_rng(seed)
     place = np.repeat(np.arange(files), each)
-    return 0.35 * rng.normal(size=len(place)) + np.array([seen.get(k, 0.0) for k in place]), [f"f{k}" for k in place]
+    return 0.35 * rng.normal(size=len(place)) + np.array([seen.get(int(k), 0.0) for k in place]), [
+        f"f{k}" for k in place
+    ]
 
 
 def test_one_file_of_57_is_named_and_the_interval_is_of_the_largest() -> None:

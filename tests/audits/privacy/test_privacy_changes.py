@@ -64,7 +64,7 @@ def test_members_pushed_below_their_twins_are_told_as_well(first: float, then: f
         if row["role"] == "member":
             row["span_mean_logprob"] += first
     table = attribute_leak(evidence, lenient=True).set_index("metric")
-    assert table.loc["twin_ROC_AUC", "decision"].endswith(word)
+    assert table["decision"].to_dict()["twin_ROC_AUC"].endswith(word)
 
 
 def test_without_twins_nothing_is_said_of_leakage() -> None:
@@ -91,7 +91,8 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
     for metric in ("MIA_Gap", "PPL_Ratio", "ROC_AUC", "PR_AUC"):
         assert table.loc[metric, "decision"] == "not decided: ordinary text is no twin"
         assert table.loc[metric, ["p", "p_holm", "significant", "more_risk"]].isna().all()
-        assert table.loc[metric, "low"] <= table.loc[metric, "delta"] <= table.loc[metric, "high"]
+        low, delta, high = (table[name].to_dict()[metric] for name in ("low", "delta", "high"))
+        assert low <= delta <= high
     assert "leaks" in table["decision"].to_dict()["twin_ROC_AUC"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from tests.report.comparing.test_comparing_runs import case, compared, hits, onl
 
 
 def around(value: float, reach: float | None = 0.1, better: str | None = "target:0.5") -> Estimate:
-    limits = () if reach is None else (value - reach, value + reach)
-    return Estimate(value, *limits, n=50, better=better)
+    low, high = (None, None) if reach is None else (value - reach, value + reach)
+    return Estimate(value, low, high, n=50, better=better)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,11 @@ def test_a_preference_that_turned_is_told_everywhere(tmp_path: Path) -> None:
     for share in (0.30, 0.70):
         made = case(hits(share), better="target:50", scale=100.0)
         effect = made.metrics["bias.hit"]
-        words = {"found": f"Prefers {'one' if share > 0.5 else 'the other'}", "absent": "no", "unknown": "?"}
+        words: dict[str, Any] = {
+            "found": f"Prefers {'one' if share > 0.5 else 'the other'}",
+            "absent": "no",
+            "unknown": "?",
+        }
         runs.append(replace(made, findings=(claim("k", effect, metric="bias.hit", null=50.0, margin=5.0, **words),)))
     comparison = compared(tmp_path, [runs[0]], [runs[1]])
     assert only(comparison).direction == "reversed" and not comparison.failed
