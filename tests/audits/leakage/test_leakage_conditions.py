@@ -252,13 +252,14 @@ def counting() -> LanguageModel:
 
 def test_a_model_that_sorts_is_not_said_to_have_seen_sorted_options(counting: LanguageModel) -> None:
     new = counted(24, 2)
-    by_rank, by_score = option_order(counting, new, seed=0), memorisation_evidence(measure_memorisation(counting, new))
+    remembered = measure_memorisation(counting, new)
+    by_rank, by_score = option_order(counting, new, seed=0), memorisation_evidence(remembered)
     assert present(by_rank.metrics["leakage.option_order.place"].low) > 0.5
     for evidence in (by_rank, by_score):
         [finding] = evidence.findings
         assert finding.verdict == "cannot tell" and finding.metric is not None and "_unsorted" in finding.metric
         assert "the options of all questions are sorted" in finding.reason
-    overview = overview_evidence([measure_memorisation(counting, new)], "counting")
+    overview = overview_evidence([remembered], "counting")
     assert overview.metrics["leakage.benchmarks_found"].value == 0
 
 

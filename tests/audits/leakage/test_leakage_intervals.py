@@ -40,10 +40,10 @@ simulation = benchmark_script("coverage_leakage")
         (simulation.these_files("of places", 12, 5, 0.5, 0.7), 0.90, 0.99),
         # A t over files holds 80% of the first and 75% of the second.
         (simulation.hits_of_files(8, 5), 0.90, 1.0),
-        (simulation.hits_of_files(8, 10, uneven=1.0), 0.90, 1.0),
+        pytest.param(simulation.hits_of_files(8, 10, uneven=1.0), 0.90, 1.0, marks=pytest.mark.slow),
         (simulation.hits_of_files(12, 4, 0.3, np.inf), 0.90, 1.0),
         # Hits are few and skewed: at least 95% of them.
-        (simulation.published(57, 100, 60, 0.15), 0.90, 1.0),
+        pytest.param(simulation.published(57, 100, 60, 0.15), 0.90, 1.0, marks=pytest.mark.slow),
         (simulation.published(57, 100, 12, 1, centre=0.1, uneven=1.0), 0.93, 1.0),
         (simulation.published(3, 12, 10_000, 0.3), 0.90, 1.0),
         (simulation.sign_flips(8, "skewed"), 0.0, 0.09),
