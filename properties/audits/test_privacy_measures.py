@@ -22,7 +22,7 @@ from lm_audit.stats import bootstrap_ci, decide, paired_effect
 from tests.present import present
 
 COMMON = settings(deadline=None)
-HEAVY = settings(max_examples=30, deadline=None)
+HEAVY = settings(max_examples=20, deadline=None)
 """For what takes a tenth of a second an example (files, resampling)."""
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 groups = st.lists(finite, min_size=2, max_size=30).map(np.array)

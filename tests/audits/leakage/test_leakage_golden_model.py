@@ -38,7 +38,7 @@ def compare_probes(model: LanguageModel, records: list[dict[str, Any]], *, publi
         assert table["suffix"].tolist() == [p["suffix"] for p in expected]
 
 
-@pytest.mark.parametrize("name", ["cfa_l1", "cpa_multi"])
+@pytest.mark.parametrize("name", [pytest.param("cfa_l1", marks=pytest.mark.slow), "cpa_multi"])
 def test_probe_reproduces_the_published_predictions(smollm2: LanguageModel, name: str) -> None:
     compare_probes(smollm2, shortest(golden("probe")[name], 2), published=False)
 

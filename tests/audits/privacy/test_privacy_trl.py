@@ -14,7 +14,10 @@ from lm_audit.audits.privacy.stages.four_stages import run_stages
 pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
 
 
-@pytest.mark.parametrize("lora", [None, LoraSettings(r=4)], ids=["full", "lora"])
+# All weights are trained too where a stage of TRL is killed (test_privacy_training_inputs.py).
+@pytest.mark.parametrize(
+    "lora", [pytest.param(None, id="full", marks=pytest.mark.slow), pytest.param(LoraSettings(r=4), id="lora")]
+)
 def test_trl_trains_the_stages_of_a_tiny_model(tmp_path: Path, lora: LoraSettings | None) -> None:
     from lm_audit.audits.privacy.audit import audit_stages
     from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions

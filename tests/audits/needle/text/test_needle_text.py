@@ -65,7 +65,10 @@ def test_slices_join_copies_as_sentences_are_joined() -> None:
     assert Haystack("子曰。", small_tokenizer("byte-level")).slice(0, 4) == "子曰。子曰。"
 
 
-@pytest.mark.parametrize("kind", ["byte-level", "sentencepiece", "tiktoken"])
+# A prompt that fills its length (test_needle_lengths.py) needs this of every kind.
+@pytest.mark.parametrize(
+    "kind", ["byte-level", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sentencepiece", "tiktoken"))]
+)
 def test_counts_of_units_add_up_to_the_tokens_of_the_text(kind: str) -> None:
     haystack = Haystack("essay", small_tokenizer(kind))
     text = haystack.slice(1000, 3000)
