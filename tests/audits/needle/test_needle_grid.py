@@ -245,7 +245,7 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -
     wait_for(lambda: not processes_of(first.pid))
     finished = len(list((tmp_path / "killed").glob("length_*/*.jsonl")))
     assert 0 < finished < 20
-    assert start(tmp_path / "killed", "-m", "lm_audit.cli").wait() == 0
+    assert main([*every, "--save-dir", str(tmp_path / "killed")]) == 0
     assert main([*words, "--save-dir", str(tmp_path / "whole"), "--workers", "1"]) == 0
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
     assert len({sample.id for sample in read_folder(tmp_path / "killed")}) == 4 * 5 * 2

@@ -407,10 +407,12 @@ def test_cases_audit_checkpoints_that_were_trained_elsewhere(
     text = ",".join(f"{stage}={path}" for stage, path in stages.items() if stage != "base")
     base = (stages["base"] / "spec.txt").read_text().strip()
     manifest = config.folder() / "manifest.jsonl"
-    found = run_audit(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}")
-    # The smoke stages remember little, which is a finding; the controls have a planted model of their own.
+    # Controls have models of their own, whatever the stages: one of those that are trained is enough here.
+    one_control = ["-k", "not known-training and not never-trained"]
+    found = run_audit(f"--stages=base={base},{text}", f"--manifest={manifest}", f"--reports={tmp_path}", *one_control)
+    # The smoke stages remember little, which is a finding.
     assert found.code == 0, found.output[-3000:]
-    assert "33 passed, 6 skipped" in found.output
+    assert "31 passed, 6 skipped, 2 deselected" in found.output
     (evidence,) = tmp_path.glob("*/evidence.jsonl")
     assert "often-repeated" in evidence.read_text(encoding="utf-8")
 
