@@ -124,13 +124,17 @@ def _private_names(module: str) -> Iterator[str]:
     own |= {ast.unparse(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            name, owner = node.attr, ast.unparse(node.value)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr"):
-            name, owner = getattr(node.args[1], "value", ""), ast.unparse(node.args[0])
+            name, of = node.attr, node.value
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("getattr", "hasattr", "setattr")
+        ):
+            name, of = getattr(node.args[1], "value", ""), node.args[0]
         else:
             continue
         private = isinstance(name, str) and name.startswith("_") and not name.endswith("__")
-        if private and name not in own and owner not in ("self", "cls", "os", "sys"):
+        if private and name not in own and (owner := ast.unparse(of)) not in ("self", "cls", "os", "sys"):
             yield f"{owner}.{name}"
 
 

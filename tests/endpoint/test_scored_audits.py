@@ -89,7 +89,18 @@ def membership(model: LanguageModel) -> Evidence:
     return scored_membership(model, texts_of(Manifest(tuple(plant_canaries([1] * 8, controls=8, seed=1)), seed=1)))
 
 
-@pytest.mark.parametrize("audit", [option_order, row_order, half_options, winobias, winogender, swap, membership])
+@pytest.mark.parametrize(
+    "audit",
+    [
+        option_order,
+        half_options,
+        winobias,
+        swap,
+        membership,
+        pytest.param(row_order, marks=pytest.mark.slow),
+        pytest.param(winogender, marks=pytest.mark.slow),
+    ],
+)
 def test_the_numbers_are_those_of_the_weights(
     audit: Callable[[LanguageModel], Evidence], local: LanguageModel, served: LanguageModel
 ) -> None:

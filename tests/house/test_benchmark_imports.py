@@ -32,22 +32,22 @@ def held(module: str) -> frozenset[str]:
 
 def absent(source: str) -> Iterator[str]:
     """What a source imports from the package, or asks of a module imported from it, and the package does not have."""
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     modules = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if f"{node.module}.{alias.name}" in MODULES
     }
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    for node in ast.walk(tree):
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in bound:
             module = modules.get(node.value.id, "")
             if module and not node.attr.startswith("__") and node.attr not in held(module):
                 yield f"{module}.{node.attr}"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "lm_audit" and a.name not in MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lm_audit":

@@ -16,18 +16,30 @@ from tests.made_hub import made_hub
 from tests.plugin.toy_run import write_project
 
 PROGRAM = """
-import sys
+import os, sys
+import huggingface_hub, torch, transformers
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
 from lm_audit.models.files import hub
 hub._TIMEOUT = hub._CONNECT = 120.0
-for spec in sys.argv[1:]:
-    try:
-        model = load_model(spec, device="cpu")
-        print(model.name, model.fingerprint)
-    except ModelError as error:
-        print("ModelError", error)
+for number, specs in enumerate(sys.argv[1:]):
+    if os.fork():
+        _, status = os.wait()
+        if status:
+            sys.exit("a process for " + specs + " ended with " + str(status))
+        continue
+    if number:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        huggingface_hub.constants.HF_HUB_OFFLINE = True
+    for spec in specs.split():
+        try:
+            model = load_model(spec, device="cpu")
+            print(model.name, model.fingerprint, flush=True)
+        except ModelError as error:
+            print("ModelError", error, flush=True)
+    break
 """
+"""Each word is the specs of a process of its own, all but the first offline; the libraries are loaded once for all."""
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +66,10 @@ def hub(files: dict[str, dict[str, bytes]], tmp_path: Path) -> Iterator[dict[str
         yield environment
 
 
-def load(specs: Sequence[str], environment: dict[str, str]) -> list[str]:
-    """One line a spec, all of one process."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *specs], env=environment, capture_output=True, text=True)
+def load(processes: Sequence[str], environment: dict[str, str]) -> list[str]:
+    """One line a spec."""
+    words = [sys.executable, "-c", PROGRAM, *processes]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -80,10 +93,9 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def asked(files: dict[str, dict[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """Two processes for all of these tests: each takes seconds to import what loads a model."""
+    """Two processes for all of these tests."""
     with serving(files, tmp_path_factory.mktemp("asked")) as environment:
-        first, *refusals = load(["org/small", *REFUSED], environment)
-        (again,) = load(["org/small"], environment | {"HF_HUB_OFFLINE": "1"})
+        first, *refusals, again = load([" ".join(["org/small", *REFUSED]), "org/small"], environment)
         return Asked(first, dict(zip(REFUSED, refusals, strict=True)), again, Path(environment["HF_HOME"]))
 
 

@@ -15,7 +15,7 @@ from lm_audit.plugin.cluster.orders import Order
 from lm_audit.plugin.parallel.threads import cpu_quota, thread_settings, usable_cores
 from lm_audit.plugin.parallel.workers import GIB, Resources, weights_bytes, worker_count
 from lm_audit.shared.free_memory import available_memory
-from tests.plugin.toy_run import run_fresh, write_project
+from tests.plugin.toy_run import run_pytest, write_project
 
 SOURCE = """
 import os, sys
@@ -69,8 +69,14 @@ def test_container_quota(tmp_path: Path, content: str, quota: float) -> None:
     ("arguments", "user", "expected"),
     [
         (("-n", "2"), {}, (str(max(1, usable_cores() // 2)), "PASSIVE")),
-        (("-n", "0"), {}, (str(usable_cores()), "PASSIVE")),
-        (("-n", "2"), {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"}, ("5", "active")),
+        (("-n", "0"), {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"}, ("5", "active")),
+        pytest.param(("-n", "0"), {}, (str(usable_cores()), "PASSIVE"), marks=pytest.mark.slow),
+        pytest.param(
+            ("-n", "2"),
+            {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"},
+            ("5", "active"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_settings_reach_the_cases(
@@ -149,15 +155,18 @@ workers.usable_cores, workers.available_memory = (lambda: 3), (lambda: 64 << 30)
 """A machine of three cores and enough memory, whatever this one has to spare."""
 
 
+ANY = "import pytest\n\n@pytest.mark.parametrize('index', range(2))\ndef test_any(index, evidence): pass\n"
+
+
 def test_n_auto(tmp_path: Path) -> None:
-    folder = write_project(tmp_path, test_toy=SOURCE)
+    folder = write_project(tmp_path, test_toy=ANY)
     with (folder / "conftest.py").open("a", encoding="utf-8") as conftest:
         conftest.write(MACHINE)
-    outcome = run_fresh(folder, "-n", "auto", "--device", "cpu", "--model", "tiny")
+    outcome = run_pytest(folder, "-n", "auto", "--device", "cpu", "--model", "tiny")
     assert outcome.code == 0, outcome.output
     assert "3 workers" in outcome.output
 
 
 def test_n_auto_leaves_the_last_word_to_the_user(tmp_path: Path) -> None:
-    outcome = run_fresh(write_project(tmp_path, test_toy=SOURCE), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
+    outcome = run_pytest(write_project(tmp_path, test_toy=ANY), "-n", "auto", PYTEST_XDIST_AUTO_NUM_WORKERS="3")
     assert "3 workers" in outcome.output

@@ -232,7 +232,7 @@ def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
 @pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
 def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, workers: str, to_all: bool) -> None:
     folder = project_in(tmp_path)
-    with running(folder, "-n", workers, fresh=True, TOY_PAUSE="0.05") as process:
+    with running(folder, "-n", workers, fresh=workers == "0", TOY_PAUSE="0.05") as process:
         wait_for_records(folder, 12)
         # Batch systems differ: some tell the first process only, some all of them.
         os.killpg(process.pid, signal.SIGTERM) if to_all else process.terminate()
