@@ -97,7 +97,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     ("point", "hold", "again"),
     [
         pytest.param("started", "call", True, marks=pytest.mark.slow),
-        ("call", "teardown", True),
+        pytest.param("call", "teardown", True, marks=pytest.mark.slow),
         ("late", "call", True),
         ("end", "", False),
         pytest.param("teardown", "", False, marks=pytest.mark.slow),

@@ -125,7 +125,14 @@ def test_what_options_name_travels_and_is_found_there(
     assert moved["words"] == "bias"
 
 
-@pytest.mark.parametrize("option", ["bias_grid", "bias_requests", "bias_swaps"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "bias_grid",
+        pytest.param("bias_requests", marks=pytest.mark.slow),
+        pytest.param("bias_swaps", marks=pytest.mark.slow),
+    ],
+)
 def test_a_list_that_would_stay_behind_is_refused(pytester: pytest.Pytester, project: Path, option: str) -> None:
     grid = project / "own.toml"
     grid.write_text('templates = ["a"]\ntexts = {from = "owner/name:x:y"}', encoding="utf-8")
@@ -140,8 +147,8 @@ def test_a_list_that_would_stay_behind_is_refused(pytester: pytest.Pytester, pro
     [
         ("id_ed25519", ""),
         ("notes.txt", "-----BEGIN OPENSSH PRIVATE KEY-----"),
-        (".netrc", ""),
-        ("credentials.json", ""),
+        pytest.param(".netrc", "", marks=pytest.mark.slow),
+        pytest.param("credentials.json", "", marks=pytest.mark.slow),
     ],
 )
 def test_no_option_sends_a_key(pytester: pytest.Pytester, project: Path, name: str, text: str) -> None:

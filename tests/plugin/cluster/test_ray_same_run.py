@@ -93,7 +93,7 @@ def tell():
 """
 
 
-@pytest.mark.parametrize(("words", "processes"), [((), 1), (("-n", "2"), 3)])
+@pytest.mark.parametrize(("words", "processes"), [pytest.param((), 1, marks=pytest.mark.slow), (("-n", "1"), 2)])
 def test_without_the_option_nothing_of_ray_is_imported(tmp_path: Path, words: tuple[str, str], processes: int) -> None:
     folder = project_in(tmp_path / "project")
     with (folder / "conftest.py").open("a", encoding="utf-8") as file:

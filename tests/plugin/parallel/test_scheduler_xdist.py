@@ -85,7 +85,7 @@ def keep_costs(folder: Path, models: Sequence[str], cases: int, *, case_s: float
     (folder / "reports" / "durations.json").write_text(json.dumps(costs), encoding="utf-8")
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_three_models_are_loaded_three_times(project: Make, workers: int) -> None:
     folder = project(["a-1", "b", "c"], 5)
     keep_costs(folder, ["a-1", "b", "c"], 5, case_s=0.1, load_s=9.0)
@@ -175,7 +175,14 @@ def test_lf_runs_what_failed(project: Make) -> None:
     assert again.counts == {"passed": 2}, again.output
 
 
-@pytest.mark.parametrize(("models", "cases", "workers"), [(["a"], 1, 4), ([None], 3, 4), (["a", None], 1, 3)])
+@pytest.mark.parametrize(
+    ("models", "cases", "workers"),
+    [
+        (["a", None], 1, 3),
+        pytest.param(["a"], 1, 4, marks=pytest.mark.slow),
+        pytest.param([None], 3, 4, marks=pytest.mark.slow),
+    ],
+)
 def test_more_workers_than_cases(project: Make, models: Sequence[str | None], cases: int, workers: int) -> None:
     folder = project(models, cases)
     check_all_ran(folder, run_pytest(folder, "-n", str(workers)), len(models) * cases)

@@ -125,8 +125,15 @@ def test_a_worker_that_dies_costs_one_case(tmp_path: Path) -> None:
     assert [attempt.outcome for attempt in next(c for c in again.cases if "[b]" in c.case_id).earlier] == ["crashed"]
 
 
-@pytest.mark.parametrize("phase", ["call", "teardown"])
-@pytest.mark.parametrize("bad", [False, True], ids=["passed", "failed"])
+@pytest.mark.parametrize(
+    ("bad", "phase"),
+    [
+        pytest.param(False, "teardown", id="passed-teardown"),
+        pytest.param(True, "call", id="failed-call"),
+        pytest.param(False, "call", id="passed-call", marks=pytest.mark.slow),
+        pytest.param(True, "teardown", id="failed-teardown", marks=pytest.mark.slow),
+    ],
+)
 def test_a_worker_that_dies_after_the_end_of_a_case_costs_nothing(tmp_path: Path, phase: str, bad: bool) -> None:
     audit_project(tmp_path, AUDIT + ('\n    assert case.id != "b", "too large"\n' if bad else ""))
     # It has recorded the end, and dies before the controller is told of one phase, or of two.

@@ -119,8 +119,15 @@ def test_the_models_of_all_sessions_are_stated(project: Path) -> None:
     assert stated(project)["models"] == {"a": "tiny", "b": "tiny:3"}
 
 
-@pytest.mark.parametrize("option", ["--data=own=data.csv", "--bias-grid=data.csv"])
-@pytest.mark.parametrize("damage", ["edited", "lost"])
+@pytest.mark.parametrize(
+    ("damage", "option"),
+    [
+        ("edited", "--bias-grid=data.csv"),
+        ("lost", "--data=own=data.csv"),
+        pytest.param("lost", "--bias-grid=data.csv", marks=pytest.mark.slow),
+        pytest.param("edited", "--data=own=data.csv", marks=pytest.mark.slow),
+    ],
+)
 def test_a_file_of_an_option_that_changed_is_refused(project: Path, option: str, damage: str) -> None:
     data = project / "data.csv"
     data.write_text("one")

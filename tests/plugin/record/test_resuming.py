@@ -174,7 +174,17 @@ def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
     assert all(case.model_details["fingerprint"] for case in last_run(half).cases)
 
 
-@pytest.mark.parametrize("damage", ["metric", "rows", "row file", "artifact", "digit of a metric", "digit of a row"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "metric",
+        "row file",
+        "artifact",
+        "digit of a row",
+        pytest.param("rows", marks=pytest.mark.slow),
+        pytest.param("digit of a metric", marks=pytest.mark.slow),
+    ],
+)
 def test_a_case_whose_evidence_is_damaged_runs_again(tmp_path: Path, damage: str) -> None:
     attach = '\n    open(case.id, "w").write(case.id)\n    evidence.attach(case.id)\n'
     project = audit_project(tmp_path, AUDIT + attach)

@@ -123,7 +123,7 @@ def of_a_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["2", pytest.param("0", marks=pytest.mark.slow)])
 def test_a_terminal_that_is_closed(tmp_path: Path, workers: str) -> None:
     folder = write_project(tmp_path, test_toy=audit_source(14))
     near, far = pty.openpty()
