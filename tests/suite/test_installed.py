@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugin.toy_run import run_pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = (
     *("harness", "evals", "fixtures", "allurerc.json", "conftest.py", "pytest.ini"),
@@ -66,9 +68,9 @@ def test_case_ids_are_those_of_a_checkout(environment: Path) -> None:
     arguments = ("--collect-only", "-q", "--model", "tiny", "-p", "no:cacheprovider")
     python = environment / "env" / "bin" / "python"
     installed = call(python, "-m", "pytest", "--pyargs", "lm_audit.evals", *arguments, cwd=environment / "elsewhere")
-    source = environment / "source"
-    checkout = call(python, "-m", "pytest", "evals", *arguments, cwd=source, PYTHONPATH=str(source / "harness"))
-    assert ids(installed) == ids(checkout) and len(ids(installed)) > 50
+    checkout = run_pytest(environment / "source", "evals", *arguments, plugins=())
+    assert checkout.code == 0, checkout.output
+    assert ids(installed) == ids(checkout.output) and len(ids(installed)) > 50
 
 
 def test_all_that_audits_read_is_installed(environment: Path) -> None:

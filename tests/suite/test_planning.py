@@ -264,27 +264,20 @@ def test_at_smoke_it_names_what_can_never_reach_a_verdict_and_the_size_that_coul
     assert "preference_grid" not in told
 
 
-@pytest.mark.parametrize(
-    ("table", "why"),
-    [
-        (
-            "[bias.max_min_disparty]\nmax = 1.0\n",
-            "the table of 'bias'; did you mean 'bias.max_min_disparity'?",
-        ),
-        (
-            "[bias.max_min_disparity]\nmax = 1.0\ncases = '*en-gander]'\n",
-            "cases = '*en-gander]' matches none of the cases that declare it, such as evals/test_bias.py::"
-            "test_preference_grid[tiny@cpu-en-gender]",
-        ),
-    ],
-)
 def test_a_gate_that_nothing_is_held_against_says_why(
-    table: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reasons = {
+        "[bias.max_min_disparty]\nmax = 1.0\n": "the table of 'bias'; did you mean 'bias.max_min_disparity'?",
+        "[bias.max_min_disparity]\nmax = 1.0\ncases = '*en-gander]'\n": (
+            "cases = '*en-gander]' matches none of the cases that declare it, such as evals/test_bias.py::"
+            "test_preference_grid[tiny@cpu-en-gender]"
+        ),
+    }
     monkeypatch.chdir(ROOT)
-    (tmp_path / "gates.toml").write_text(table)
+    (tmp_path / "gates.toml").write_text("".join(reasons))
     told = plan(capsys, "--gates", str(tmp_path / "gates.toml"), "-m", "bias", "-k", "en-gender", "--model", "tiny")
-    assert why in told
+    assert [why for why in reasons.values() if why not in told] == []
     assert told.startswith("1 case at size smoke;")
 
 

@@ -58,7 +58,7 @@ def test_what_pytest_refuses_after_collecting_is_refused(
     assert says in told.err and "test_preference_grid" not in told.err and not told.out
 
 
-@pytest.mark.parametrize("command", ["list", "plan"])
+@pytest.mark.parametrize("command", ["list", pytest.param("plan", marks=pytest.mark.slow)])
 def test_a_folder_of_another_project_that_is_called_evals_changes_nothing(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

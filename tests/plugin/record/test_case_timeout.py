@@ -77,7 +77,7 @@ def hanging_project(folder: Path) -> Path:
     return project
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["2", pytest.param("0", marks=pytest.mark.slow)])
 def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: str) -> None:
     hanging_project(tmp_path)
     done = run_fresh(tmp_path, "-n", workers, "--case-timeout", "0.5", HANG="sleep", GRACE="60")
