@@ -67,7 +67,11 @@ def _renames(module: str) -> list[str]:
         ast.unparse(call)
         for call in calls
         if (isinstance(call.func, ast.Attribute) and call.func.attr == "replace" and len(call.args) == 1)
-        or ast.unparse(call.func) in ("os.replace", "os.rename", "shutil.move")
+        or (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("replace", "rename", "move")
+            and ast.unparse(call.func) in ("os.replace", "os.rename", "shutil.move")
+        )
     ]
 
 
