@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 from collections.abc import Callable
-from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,44 +40,12 @@ BLOCKS = blocks()
 AUDITS = ("bias", "privacy", "leakage", "needle", "faithfulness")
 
 
-def gates_of(names: list[str], folder: Path) -> tuple[list[Gate], Path]:
-    """The gates of blocks and a file of all; ``models`` is left out, since no plan here names such a model."""
-    path, gates = folder / "gates.toml", []
-    for name in names:
-        path.write_text(re.sub(r"models = .*\n", "", BLOCKS[name]), encoding="utf-8")
-        gates += read_gates(path)
-    assert len(gates) == len(names)
-    # A metric with several limits has several tables.
-    tables = [re.sub(r"models = .*\n", "", re.sub(r"^\[(.*?)\]", r"[[\1]]", BLOCKS[name])) for name in names]
-    path.write_text("\n".join(tables), encoding="utf-8")
-    return gates, path
-
-
-def size_of(name: str) -> str:
-    size = re.search(r"--size (\w+)", BLOCKS[name])
-    assert size is not None, "an example says in a comment for which size it is meant"
-    return size[1]
-
-
-@cache
-def planned(size: str) -> dict[str, tuple[Gate, list[dict[str, Any]]]]:
-    """Every example that is meant for a size, and what one plan of all at that size says of it alone."""
-    names = [name for name in BLOCKS if size_of(name) == size]
-    with TemporaryDirectory() as folder, contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()) as told:
-        gates, path = gates_of(names, Path(folder))
-        audits = " or ".join(sorted({gate.metric.partition(".")[0] for gate in gates}))
-        assert main(["plan", "--json", "--gates", str(path), "--size", size, "-m", audits]) == 0
-    found: dict[str, tuple[Gate, list[dict[str, Any]]]] = {
-        name: (gate, []) for name, gate in zip(names, gates, strict=True)
-    }
-    for design in json.loads(told.getvalue()):
-        held = [
-            name for name, gate in zip(names, gates, strict=True)
-            if fnmatchcase(gate.metric, design["metric"]) and gate.applies(design["case_id"], design["model"])
-        ]  # fmt: skip
-        for name, entry in zip(held, design["gates"], strict=True):
-            found[name][1].append(design | {"gates": [entry]})
-    return found
+def gate_of(name: str, folder: Path) -> tuple[Gate, Path]:
+    """The gate of a block and its file; ``models`` is left out, since no plan here names such a model."""
+    path = folder / "gates.toml"
+    path.write_text(re.sub(r"models = .*\n", "", BLOCKS[name]), encoding="utf-8")
+    (gate,) = read_gates(path)
+    return gate, path
 
 
 def test_there_is_an_example_for_each_audit_and_one_to_start_with() -> None:
@@ -92,8 +54,16 @@ def test_there_is_an_example_for_each_audit_and_one_to_start_with() -> None:
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_recommended_limit_can_be_met_and_missed_at_its_size(name: str) -> None:
-    gate, held = planned(size_of(name))[name]
+def test_a_recommended_limit_can_be_met_and_missed_at_its_size(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    size = re.search(r"--size (\w+)", BLOCKS[name])
+    assert size is not None, "an example says in a comment for which size it is meant"
+    gate, path = gate_of(name, tmp_path)
+    audit = gate.metric.partition(".")[0]
+    assert main(["plan", "--json", "--gates", str(path), "--size", size[1], "-m", audit]) == 0
+    held = [design for design in json.loads(capsys.readouterr().out) if design["gates"]]
     assert held
     assert [entry["cannot_decide"] for design in held for entry in design["gates"]] == [None] * len(held)
     _met_and_missed(gate, held)
@@ -173,7 +143,7 @@ SIMULATED: dict[str, tuple[Draw, float, float]] = {
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name.startswith("gates.md")])
 def test_a_sound_model_meets_a_recommended_limit_and_a_bad_one_misses_it(name: str, tmp_path: Path) -> None:
-    ((gate,), _) = gates_of([name], tmp_path)
+    gate, _ = gate_of(name, tmp_path)
     draw, sound, bad = SIMULATED[gate.metric]
     rng = np.random.default_rng(0)
     words = {model: [judge(gate, draw(rng, model)).word for _ in range(40)] for model in (sound, bad)}
