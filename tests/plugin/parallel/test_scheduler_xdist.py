@@ -96,8 +96,10 @@ def test_three_models_are_loaded_three_times(project: Make, workers: int) -> Non
 def test_one_model_is_shared_where_its_work_outweighs_a_load(project: Make) -> None:
     folder = project(["a"], 8)
     keep_costs(folder, ["a"], 8, case_s=9.0, load_s=1.0)
-    check_all_ran(folder, run_pytest(folder, "-n", "2"), 8)
+    outcome = run_pytest(folder, "-n", "2", "-v")
+    check_all_ran(folder, outcome, 8)
     assert entries(folder, "load") == ["a", "a"]
+    assert "AffinityScheduling" in outcome.output, "what another --dist mode replaces"
 
 
 def test_a_crash_costs_exactly_one_case(project: Make) -> None:
@@ -205,8 +207,7 @@ def test_every_worker_gets_its_part_of_cases_without_a_model(project: Make) -> N
 def test_another_dist_mode_is_respected(project: Make) -> None:
     outcome = run_pytest(project(["a", "b"], 3), "-n", "2", "--dist", "loadscope", "-v")
     assert outcome.counts == {"passed": 6}
-    assert "LoadScopeScheduling" in outcome.output
-    assert "AffinityScheduling" in run_pytest(project(["a"], 1), "-n", "1", "-v").output
+    assert "LoadScopeScheduling" in outcome.output and "AffinityScheduling" not in outcome.output
 
 
 def test_workers_that_collect_differently_are_an_error_and_no_hang(project: Make) -> None:

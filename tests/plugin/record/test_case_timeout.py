@@ -94,7 +94,7 @@ def test_a_case_that_hangs_fails_and_the_run_goes_on(tmp_path: Path, workers: st
 
 def test_a_worker_that_hangs_in_native_code_is_replaced(tmp_path: Path) -> None:
     hanging_project(tmp_path)
-    done = run_fresh(tmp_path, "-n", "1", "--case-timeout", "0.5", HANG="native")
+    done = run_fresh(tmp_path, "-n", "1", "--case-timeout", "0.5", HANG="native", GRACE="0.3")
     assert (done.code, done.counts) == (1, {"passed": 3, "failed": 1}), done.output
     run = last_run(tmp_path)
     assert outcomes(run) == {"a": "passed", "hang": "crashed", "c": "passed", "d": "passed"}
@@ -108,7 +108,7 @@ def test_a_worker_that_hangs_in_native_code_is_replaced(tmp_path: Path) -> None:
 
 def test_without_workers_a_hang_in_native_code_ends_the_run_with_a_page_and_advice(tmp_path: Path) -> None:
     hanging_project(tmp_path)
-    done = run_fresh(tmp_path, "--case-timeout", "0.5", HANG="unlocked")
+    done = run_fresh(tmp_path, "--case-timeout", "0.5", HANG="unlocked", GRACE="0.3")
     assert done.code == 124
     run = last_run(tmp_path)
     assert f"--resume {run.run_id} -n 1" in done.output
