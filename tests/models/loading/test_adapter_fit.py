@@ -56,28 +56,43 @@ def trained(base: Path, folder: Path, *, tokens: int = 0, **settings: Any) -> to
     return logits
 
 
+SETTINGS: list[dict[str, Any]] = [
+    {"target_modules": ["q_proj", "lm_head"]},
+    {"target_modules": ["q_proj", "embed_tokens"]},
+    {"target_modules": ["embed_tokens", "lm_head"]},
+    {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]},
+    {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+    {"target_modules": ["q_proj"], "trainable_token_indices": [5, 9, 33]},
+    {"target_modules": ["q_proj", "v_proj"], "use_dora": True},
+    {"target_modules": ["q_proj", "v_proj"], "use_rslora": True},
+    {"target_modules": "all-linear", "use_dora": True, "use_rslora": True},
+    {"target_modules": ["q_proj"], "modules_to_save": ["norm", "mlp"]},
+    {"target_modules": ["v_proj", "o_proj"], "layers_to_transform": [1], "layers_pattern": "layers"},
+    {"target_modules": ["v_proj", "o_proj"], "bias": "all"},
+    {"target_modules": r".*layers\.1\.self_attn\.(q|v)_proj"},
+    {"target_modules": "all-linear", "alpha_pattern": {"q_proj": 32}, "rank_pattern": {"v_proj": 2}},
+]
+
+
+def sibling(of: str, settings: dict[str, Any]) -> bool:
+    """Whether it is about inner layers alone, for which it is the same how embeddings and head are held."""
+    return of == "untied" and not any(word in str(settings) for word in ("embed", "lm_head", "token", "all-linear"))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "settings",
+    ("of", "settings"),
     [
-        {"target_modules": ["q_proj", "lm_head"]},
-        {"target_modules": ["q_proj", "embed_tokens"]},
-        {"target_modules": ["embed_tokens", "lm_head"]},
-        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]},
-        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
-        {"target_modules": ["q_proj"], "trainable_token_indices": [5, 9, 33]},
-        {"target_modules": ["q_proj", "v_proj"], "use_dora": True},
-        {"target_modules": ["q_proj", "v_proj"], "use_rslora": True},
-        {"target_modules": "all-linear", "use_dora": True, "use_rslora": True},
-        {"target_modules": ["q_proj"], "modules_to_save": ["norm", "mlp"]},
-        {"target_modules": ["v_proj", "o_proj"], "layers_to_transform": [1], "layers_pattern": "layers"},
-        {"target_modules": ["v_proj", "o_proj"], "bias": "all"},
-        {"target_modules": r".*layers\.1\.self_attn\.(q|v)_proj"},
-        {"target_modules": "all-linear", "alpha_pattern": {"q_proj": 32}, "rank_pattern": {"v_proj": 2}},
+        pytest.param(
+            of,
+            settings,
+            id=f"{of}-" + " ".join(f"{key}={value}" for key, value in settings.items()),
+            marks=[pytest.mark.slow] if sibling(of, settings) else [],
+        )
+        for of in ("tied", "untied")
+        for settings in SETTINGS
     ],
-    ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()),
 )
-@pytest.mark.parametrize("of", ["tied", "untied"])
 def test_merged_equals_side_by_side(
     of: str, tied: Path, llama_folder: Path, tmp_path: Path, settings: dict[str, Any]
 ) -> None:

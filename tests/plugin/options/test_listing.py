@@ -39,16 +39,27 @@ def test_what_selects_nothing_is_told(word: str, capsys: pytest.CaptureFixture[s
     assert f"{word} selects no case; audits are picked by -m" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["list", "plan"])
+REFUSED = {
+    "misspelt": (("-m", "biass"), "no marker is called 'biass' (did you mean 'bias'?)"),
+    "unknown": (("-m", "qqq"), "Unknown marker(s) in '-m' expression: qqq"),
+    "broken": (("-m", "leakage and"), "Wrong expression passed to '-m'"),
+    "absent": (("-m", "leakage", "--benchmark", "absent.csv"), "no such file or folder"),
+}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("command", "arguments", "says"),
     [
-        (("-m", "biass"), "no marker is called 'biass' (did you mean 'bias'?)"),
-        (("-m", "qqq"), "Unknown marker(s) in '-m' expression: qqq"),
-        (("-m", "leakage and"), "Wrong expression passed to '-m'"),
-        (("-m", "leakage", "--benchmark", "absent.csv"), "no such file or folder"),
+        pytest.param(
+            command,
+            *case,
+            id=f"{name}-{command}",
+            # Both commands collect in one place.
+            marks=[pytest.mark.slow] if command == "plan" and name in ("unknown", "broken") else [],
+        )
+        for name, case in REFUSED.items()
+        for command in ("list", "plan")
     ],
-    ids=["misspelt", "unknown", "broken", "absent"],
 )
 def test_what_pytest_refuses_after_collecting_is_refused(
     command: str, arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]

@@ -19,8 +19,14 @@ def test_another_plugin_that_breaks_at_the_end_costs_no_page(tmp_path: Path, wor
     assert run_pytest(project, "--resume", run.run_id).counts == {"resumed": 3}
 
 
-@pytest.mark.parametrize("listing", ["--setup-plan", "--fixtures", "--fixtures-per-test", "--collect-only"])
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(
+    ("workers", "listing"),
+    [
+        *(("0", listing) for listing in ("--setup-plan", "--fixtures", "--fixtures-per-test", "--collect-only")),
+        *(("2", listing) for listing in ("--setup-plan", "--collect-only")),
+        *(pytest.param("2", listing, marks=pytest.mark.slow) for listing in ("--fixtures", "--fixtures-per-test")),
+    ],
+)
 def test_what_only_lists_leaves_no_run(tmp_path: Path, listing: str, workers: str) -> None:
     project = audit_project(tmp_path)
     done = run_pytest(project, "-n", workers, listing)

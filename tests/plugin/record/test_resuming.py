@@ -116,6 +116,14 @@ def test_a_further_data_set_joins_those_of_the_run(project: Path) -> None:
     assert options["data"] == {"own": "pytest.ini", "more": "conftest.py"}
 
 
+@pytest.fixture(scope="module")
+def with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one run, which calls that are refused leave as it is."""
+    project = audit_project(tmp_path_factory.mktemp("with_data"))
+    run_pytest(project, "--model", "tiny", "--data", "own=pytest.ini", ONLY_A)
+    return project
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -128,12 +136,11 @@ def test_a_further_data_set_joins_those_of_the_run(project: Path) -> None:
         (("--data", "own=test_toy.py"), "that run has --data own=pytest.ini, this call --data own=test_toy.py"),
     ],
 )
-def test_another_model_seed_or_size_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
-    run_pytest(project, "--model", "tiny", "--data", "own=pytest.ini", ONLY_A)
-    done = run_pytest(project, "--resume", last_run(project).run_id, *arguments)
+def test_another_model_seed_or_size_is_refused(with_data: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = run_pytest(with_data, "--resume", last_run(with_data).run_id, *arguments)
     assert done.code == 4
     assert message in done.output
-    assert len(last_run(project).cases) == 1
+    assert len(last_run(with_data).cases) == 1 and len(runs(with_data)) == 1
 
 
 def test_a_run_that_does_not_say_what_it_measures_is_refused(project: Path) -> None:
