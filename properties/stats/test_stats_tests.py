@@ -36,7 +36,7 @@ P_VALUES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size
 
 
 @given(WHOLE)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_sign_flip_equals_scipy(differences: NDArray[np.float64]) -> None:
     theirs = stats.permutation_test(
         (differences,),
@@ -102,7 +102,7 @@ def test_what_is_no_p_value_does_not_count_as_a_test(raw: list[float], bad: list
 
 
 @given(st.data(), WHOLE)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a: NDArray[np.float64]) -> None:
     b = np.array(data.draw(st.lists(st.integers(-20, 20), min_size=len(a), max_size=len(a))), dtype=np.float64)
     forth, back = paired_effect(a, b), paired_effect(b, a)
@@ -114,7 +114,7 @@ def test_effects_of_swapped_sides_change_sign(data: st.DataObject, a: NDArray[np
 
 
 @given(st.data(), WHOLE, st.integers(-400, 400))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_standardised_effects_do_not_depend_on_the_unit(
     data: st.DataObject, a: NDArray[np.float64], exponent: int
 ) -> None:
@@ -151,7 +151,7 @@ def test_equivalence_agrees_with_the_ninety_percent_interval(differences: NDArra
 
 
 @given(SIDES, SIDES, st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_two_way_interval_and_p_value_agree(rows: NDArray[np.float64], columns: NDArray[np.float64], seed: int) -> None:
     table = np.add.outer(rows, columns)
     answer = crossed_contrast(table, n_resamples=399, seed=seed)

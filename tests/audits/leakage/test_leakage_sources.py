@@ -26,7 +26,7 @@ from lm_audit.models.toy.tiny_model import tiny_model
 from lm_audit.sources import unreproduced, unsourced
 from lm_audit.sources.statistics import STATISTICS as GENERIC
 
-SIZES = {f"file{k}": k + 1 for k in range(7)}
+SIZES = {f"file{k}": k % 3 + 1 for k in range(7)}
 
 
 def in_files(count: int) -> Benchmark:

@@ -247,12 +247,12 @@ def test_dp_noise_grows_as_epsilon_shrinks(tokenizer: Tokenizer) -> None:
 
 def test_dp_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path) -> None:
     whole, fresh = small_llama(), small_llama()
-    dp = DpSettings(4.0)
+    dp, texts = DpSettings(4.0), TEXTS[:24]
     with one_thread():
-        train_texts_privately(whole, tokenizer, TEXTS, SETTINGS, dp, seed=3)
+        train_texts_privately(whole, tokenizer, texts, SETTINGS, dp, seed=3)
         path = tmp_path / "dp.pt"
-        train_texts_privately(small_llama(), tokenizer, TEXTS, SETTINGS, dp, seed=3, checkpoint=path, every=4)
-        train_texts_privately(fresh, tokenizer, TEXTS, SETTINGS, dp, seed=3, checkpoint=path, every=4)
+        train_texts_privately(small_llama(), tokenizer, texts, SETTINGS, dp, seed=3, checkpoint=path, every=4)
+        train_texts_privately(fresh, tokenizer, texts, SETTINGS, dp, seed=3, checkpoint=path, every=4)
     assert path.is_file()
     assert same_weights(whole, fresh)
 

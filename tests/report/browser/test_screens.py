@@ -164,7 +164,10 @@ def test_a_print_is_the_answer_the_findings_and_the_matrix(chromium: Any, shown:
     page.close()
 
 
-@pytest.mark.parametrize(("models", "found", "rest"), [(1, 1.0, "106 more"), (1, 0.05, ""), (3, 1.0, "114 more")])
+@pytest.mark.parametrize(
+    ("models", "found", "rest"),
+    [pytest.param(1, 1.0, "106 more", marks=pytest.mark.slow), (1, 0.05, ""), (3, 1.0, "114 more")],
+)
 def test_a_print_of_a_whole_smoke_run_is_at_most_six_pages(
     chromium: Any, tmp_path: Path, models: int, found: float, rest: str
 ) -> None:
