@@ -34,10 +34,23 @@ def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 @cache
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Everything in a module's syntax tree, outer nodes first; read once for all tests of this file."""
+    return tuple(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_let_go() -> Iterator[None]:
+    """All trees take 150 MB."""
+    yield
+    nodes.cache_clear()
+
+
+@cache
 def imported(module: str) -> frozenset[str]:
     """The full names that a module imports: of this package its modules, of others whatever is named."""
     found: set[str] = set()
-    for statement in _statements(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for statement in _statements(nodes(module)[0]):
         if isinstance(statement, ast.Import):
             found |= {alias.name for alias in statement.names}
         elif statement.module:
@@ -115,14 +128,14 @@ def test_modules_bear_names_that_say_what_they_hold() -> None:
 
 def _private_names(module: str) -> Iterator[str]:
     """Names with a leading underscore that a module reads from objects that are not its own."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    tree = nodes(module)
+    own = {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     own |= {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        node.attr for node in tree if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         and isinstance(node.value, ast.Name) and node.value.id == "self"
     }  # fmt: skip
-    own |= {ast.unparse(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
-    for node in ast.walk(tree):
+    own |= {ast.unparse(node.target) for node in tree if isinstance(node, ast.AnnAssign)}
+    for node in tree:
         if isinstance(node, ast.Attribute):
             name, of = node.attr, node.value
         elif (
