@@ -245,9 +245,10 @@ def test_dp_noise_grows_as_epsilon_shrinks(tokenizer: Tokenizer) -> None:
     assert noise[0] == 0 < noise[1] < noise[2]
 
 
-def test_dp_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("many", [24, pytest.param(len(TEXTS), marks=pytest.mark.slow)])
+def test_dp_resumes_to_the_same_bits(tokenizer: Tokenizer, tmp_path: Path, many: int) -> None:
     whole, fresh = small_llama(), small_llama()
-    dp, texts = DpSettings(4.0), TEXTS[:24]
+    dp, texts = DpSettings(4.0), TEXTS[:many]
     with one_thread():
         train_texts_privately(whole, tokenizer, texts, SETTINGS, dp, seed=3)
         path = tmp_path / "dp.pt"
