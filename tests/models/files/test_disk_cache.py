@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.errors import ModelError
+from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.loading.identity.digests import file_digest, weights_digest, zero_tensors
 
@@ -23,6 +23,10 @@ def test_the_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "own"))
     assert cache_dir() == tmp_path / "own"
+
+    monkeypatch.setenv("LM_AUDIT_CACHE", "~nosuchuser/cache")
+    with pytest.raises(UsageError, match="LM_AUDIT_CACHE='~nosuchuser/cache': there is no such home"):
+        cache_dir()
 
 
 def test_many_at_once_build_once(tmp_path: Path) -> None:

@@ -10,17 +10,23 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from lm_audit.errors import ModelError
+from lm_audit.errors import ModelError, UsageError
 from lm_audit.shared.home import from_home, user_cache
 from lm_audit.shared.sealed_folder import is_whole, write_seal
 from lm_audit.shared.textfiles import replacing
 
 
 def cache_dir() -> Path:
-    """``$LM_AUDIT_CACHE``, else ``lm-audit`` in the user's cache folder (``$XDG_CACHE_HOME``, ``~/.cache``)."""
+    """``$LM_AUDIT_CACHE``, else ``lm-audit`` in the user's cache folder (``$XDG_CACHE_HOME``, ``~/.cache``).
+
+    Raises ``UsageError`` where the variable names the home of a user who is not there.
+    """
     named = os.environ.get("LM_AUDIT_CACHE")
     if named:
-        return from_home(named)
+        folder = from_home(named)
+        if str(folder).startswith("~"):
+            raise UsageError(f"LM_AUDIT_CACHE={named!r:.200}: there is no such home; give the folder's whole path")
+        return folder
     return user_cache() / "lm-audit"
 
 
