@@ -13,6 +13,7 @@ import pytest
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles import files_in, json_lines, parse_json, read_toml, table_records, table_rows, text_of
 from lm_audit.shared.textfiles.encodings import encoding_of
+from lm_audit.shared.textfiles.remembering import content_stamp
 
 CHINESE = "下列属于水果的是：苹果、石头（木头）。“好”——《论语》\n"
 
@@ -295,3 +296,14 @@ def test_a_long_line_is_one_line_however_it_is_read(tmp_path: Path, monkeypatch:
     path.write_bytes(b"a\nbcdefgh\xff\xff\xff\n")
     with pytest.raises(DataError, match="row 2"):
         encoding_of(path)
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="needs Linux, whose kernel makes this file")
+def test_what_the_kernel_makes_is_not_read_to_know_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading of it may never end, and a reader refuses it anyway."""
+
+    def endless(path: Path) -> bytes:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr(Path, "read_bytes", endless)
+    assert content_stamp("/proc/kmsg") == ""

@@ -14,6 +14,11 @@ _KERNEL = ("/proc/", "/sys/", "/dev/fd/")
 """Where files look regular and may wait for ever, or be another text at every reading (``/proc/kmsg``)."""
 
 
+def made_by_kernel(path: Path) -> bool:
+    """Whether a file has no content of its own: the kernel makes it as it is read."""
+    return os.path.realpath(path).startswith(_KERNEL)
+
+
 def is_there(path: Path) -> bool:
     """Whether a file or folder exists, False too for a name that no file can have or a folder that is closed to us."""
     try:
@@ -57,7 +62,7 @@ def readable_file(path: str | Path) -> Path:
         raise DataError("is a folder; a file is needed", file=path)
     if not stat.S_ISREG(mode):
         raise DataError("is a pipe or a device; save its content as a file", file=path)
-    if os.path.realpath(path).startswith(_KERNEL):
+    if made_by_kernel(path):
         raise DataError("is made by the kernel as it is read, maybe without end; save its content as a file", file=path)
     if not os.access(path, os.R_OK):
         raise DataError("cannot be read: Permission denied", file=path)

@@ -8,6 +8,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lm_audit.shared.textfiles.paths import made_by_kernel
+
 P = ParamSpec("P")
 Found = TypeVar("Found")
 
@@ -20,7 +22,7 @@ def content_stamp(where: object) -> str:
     path = Path(str(where))
     try:
         if path.is_file():
-            return _stamp(path)
+            return "" if made_by_kernel(path) else _stamp(path)
         if not path.is_dir():
             return ""
         files = sorted(one for one in path.rglob("*") if one.is_file())
