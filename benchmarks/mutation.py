@@ -53,7 +53,25 @@ COMPARING = (
     "tests/report/comparing/test_comparing_broken_runs.py",
     "tests/report/comparing/test_comparing_other_data.py",
     "tests/report/comparing/test_hostile_pairs.py",
+    "tests/report/comparing/test_reversed.py",
     "tests/report/conclusions/test_what_is_decided.py",
+)
+FINDINGS = (
+    "tests/findings/test_findings_record.py",
+    "tests/findings/test_sentences.py",
+    "tests/findings/test_audit_conclusions.py",
+)
+STATISTICS = ("tests/stats", "tests/findings/test_verdict_values.py")
+LEAKAGE = tuple(
+    f"tests/audits/leakage/test_{name}.py"
+    for name in (
+        "single_files",
+        "weighted_statistics",
+        "leakage_conditions",
+        "leakage_golden_pure",
+        "leakage_intervals",
+        "leakage_sources",
+    )
 )
 
 GROUPS = {
@@ -101,7 +119,27 @@ GROUPS = {
             "report/comparison/finding_change.py",
             "report/comparison/margins.py",
         ),
-        ("tests/report/comparing/test_directions.py",),
+        ("tests/report/comparing/test_directions.py", "tests/report/comparing/test_reversed.py"),
+    ),
+    "told": Group(
+        ("report/comparison/models_compared.py", "report/comparison/rows.py", "report/comparison/text.py"),
+        (*COMPARING, "tests/report/comparing/test_remarks.py", "tests/report/test_terminal_summary.py"),
+    ),
+    "concluded": Group(
+        (
+            "report/conclusions/answer.py",
+            "report/conclusions/by_strength.py",
+            "report/conclusions/findings_told.py",
+        ),
+        (
+            "tests/report/conclusions/test_cell_leads.py",
+            "tests/report/conclusions/test_needed_text.py",
+            "tests/report/conclusions/test_states.py",
+            "tests/report/conclusions/test_void_summaries.py",
+            "tests/report/conclusions/test_what_is_decided.py",
+            "tests/report/test_terminal_summary.py",
+            *FINDINGS,
+        ),
     ),
     "fold": Group(
         ("runstore/fold.py", "runstore/voids.py"),
@@ -139,6 +177,137 @@ GROUPS = {
             "findings/needed.py",
         ),
         ("tests/findings/test_verdict_values.py", "tests/findings/test_findings_record.py"),
+    ),
+    "sentences": Group(
+        (
+            "findings/amounts.py",
+            "findings/factor.py",
+            "findings/record.py",
+            "audits/bias/conclusions.py",
+            "audits/faithfulness/conclusions.py",
+            "audits/leakage/evidence/conclusions.py",
+            "audits/needle/conclusions.py",
+            "audits/privacy/evidence/conclusions.py",
+        ),
+        (
+            *FINDINGS,
+            "tests/findings/test_verdict_values.py",
+            "tests/audits/leakage/test_single_files.py",
+            "tests/audits/bias/test_grid_verdicts.py",
+        ),
+    ),
+    "plan": Group(("planning/forecast.py", "planning/table.py", "audits/design.py"), ("tests/suite/test_planning.py",)),
+    "files": Group(
+        ("audits/leakage/half_option/single_files.py", "audits/leakage/statistics.py"),
+        ("tests/audits/leakage/test_single_files.py", "tests/audits/leakage/test_weighted_statistics.py"),
+    ),
+    "orders": Group(
+        (
+            "audits/leakage/averages.py",
+            "audits/leakage/weighted_units.py",
+            "audits/leakage/half_option/conditions.py",
+            "audits/leakage/half_option/published.py",
+            "audits/leakage/orders/evidence.py",
+            "audits/leakage/orders/neighbours.py",
+            "audits/leakage/orders/permutations.py",
+            "audits/leakage/orders/ranking.py",
+            "audits/leakage/orders/rows.py",
+        ),
+        LEAKAGE,
+    ),
+    "grid": Group(
+        ("audits/needle/grid/cells.py", "audits/needle/grid/cliff.py", "audits/needle/grid/whole_grid.py"),
+        tuple(f"tests/audits/needle/test_needle_{name}.py" for name in ("golden", "scoring", "adaptive", "sources")),
+    ),
+    "shares": Group(
+        (
+            "audits/bias/benchmarks/shares.py",
+            "audits/bias/generated/refusal_shares.py",
+            "audits/bias/grid/preference.py",
+        ),
+        tuple(
+            f"tests/audits/bias/test_{name}.py"
+            for name in ("bias_grid", "bias_golden", "bias_refusal", "bias_sources", "grid_verdicts", "answers_known")
+        ),
+    ),
+    "opinion": Group(
+        (
+            "audits/second_opinion.py",
+            "sources/opinion/chance_levels.py",
+            "sources/opinion/reach.py",
+            "sources/opinion/shares.py",
+        ),
+        (
+            "tests/audits/test_second_opinion.py",
+            "tests/audits/test_lost_items.py",
+            "tests/audits/bias/test_grid_verdicts.py",
+        ),
+    ),
+    "recomputing": Group(
+        tuple(
+            f"sources/{name}.py"
+            for name in (
+                "checking",
+                "clusters",
+                "counting",
+                "evaluation",
+                "functions",
+                "recomputing",
+                "spread",
+                "statistics",
+                "units",
+            )
+        ),
+        ("tests/sources",),
+    ),
+    "estimates": Group(
+        (
+            "stats/comparison.py",
+            "stats/decision.py",
+            "stats/effective_number.py",
+            "stats/effects.py",
+            "stats/estimate.py",
+            "stats/inputs.py",
+            "stats/testing/equivalence.py",
+            "stats/testing/permutation.py",
+            "stats/testing/power.py",
+        ),
+        STATISTICS,
+    ),
+    "means": Group(
+        tuple(
+            f"stats/means/{name}.py"
+            for name in (
+                "bounded",
+                "cluster_robust",
+                "crossed",
+                "disparity",
+                "independent",
+                "mean_difference",
+                "order_statistics",
+                "skewed",
+                "studentised",
+                "two_way",
+            )
+        ),
+        STATISTICS,
+    ),
+    "rates": Group(
+        (
+            "stats/leaks/epsilon.py",
+            "stats/leaks/exposure.py",
+            "stats/leaks/lira.py",
+            "stats/ranking/average_precision.py",
+            "stats/ranking/intervals.py",
+            "stats/ranking/scores.py",
+            "stats/shares/clustered_share.py",
+            "stats/shares/proportions.py",
+            "stats/shares/share_differences.py",
+        ),
+        STATISTICS,
+    ),
+    "resampling": Group(
+        tuple(f"stats/bootstrap/{name}.py" for name in ("clustered", "limits", "resampling", "samples")), STATISTICS
     ),
     "multiplicity": Group(
         ("stats/multiplicity/adjustment.py", "stats/multiplicity/families.py"), ("tests/stats/test_multiplicity.py",)
