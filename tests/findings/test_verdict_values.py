@@ -110,6 +110,8 @@ SHARE = {"unit": "share", "fewest": 1}
         (Estimate(None, note="none", n=10, **SHARE), False),  # type: ignore[arg-type]
         (Estimate(0.5, 0.2, 0.8, n=10, unit="share", fewest=6), False),
         (Estimate(0.5, 0.2, 0.8, n=10, unit="share"), False),
+        # Of how many answers must be known: the binomial test of none would find nothing.
+        (Estimate(0.5, 0.2, 0.8, **SHARE), False),  # type: ignore[arg-type]
         (Estimate(0.5, 0.2, 0.8, n=10, unit="%", fewest=1), False),
     ],
 )
@@ -349,15 +351,20 @@ def test_the_number_that_would_tell_finds_or_excludes_the_value_in_80_percent(
         (effect(-0.5, 1.0, 0.25), {"margin": 0.25, "side": "above"}, 40, (1 / 3,), (0,)),
         (effect(-0.25, 0.5, 0.125), {"margin": 0.125, "null": 0.125}, 40, (0, 0), (1 / 3, 1 / 3)),
         (effect(-0.125, 0.375, 0.125, n=6, fewest=6), {"margin": 0.375}, 6, (0.5, -0.5), (1, 2)),
+        # Of one unit alone the first few degrees of freedom tell.
+        (effect(-59, 69, 5, n=1, fewest=1), {"margin": None, "side": "above"}, 1, (5 / 64,), ()),
+        (effect(-55, 73, 9, n=1, fewest=1), {"margin": None, "side": "above"}, 1, (9 / 64,), ()),
+        (effect(-48, 80, 16, n=1, fewest=1), {"margin": None, "side": "above"}, 1, (1 / 4,), ()),
+        (effect(-14, 114, 50, n=1, fewest=1), {"margin": None, "side": "above"}, 1, (50 / 64,), ()),
     ],
 )
 def test_what_may_be_found_or_excluded_is_told_by_either(
     of: Estimate, fields: dict[str, Any], units: int, found: tuple[float, ...], kept: tuple[float, ...]
 ) -> None:
     def power(n: int) -> float:
-        scale = math.sqrt(n / units) * t.isf(0.025, units - 1)
+        scale = math.sqrt(n / units) * t.isf(0.025, max(1, units - 1))
         parts = [[t.cdf(way * scale - t.isf(0.025, n - 1), n - 1) for way in ways] for ways in (found, kept)]
-        return float(sum(parts[0]) + max(0.0, sum(parts[1]) - len(kept) + 1))
+        return float(sum(parts[0]) + (max(0.0, sum(parts[1]) - len(kept) + 1) if kept else 0.0))
 
     needed = next(n for n in range(units + 1, 10**4) if power(n) >= 0.8)
     assert units_that_would_tell(finding(of, **fields)) == needed
@@ -374,8 +381,11 @@ def test_what_the_correction_leaves_open_needs_a_larger_t(p: float, told: float)
     for units, fewest in ((2, 1), (3, 1), (8, 8), (12, 8)):
         few = replace(one, effect=effect(0.1, 0.5, n=units, fewest=fewest), null=0.05, p=0.03, adjusted=0.5)
         assert units_that_would_tell(few) == with_power(units, 1, 0.003, 0.03)
+    lone = replace(one, effect=effect(0.1, 0.5, n=1, fewest=1), p=0.0643, adjusted=None)
+    assert units_that_would_tell(lone) == with_power(1, 1, 0.05, 0.0643)
     for lost in (None, 0.0, 1.0):
         assert units_that_would_tell(replace(one, p=lost)) is None
+        assert units_that_would_tell(finding(clopper_pearson(20, 20), null=0.55, p=lost)) is None
     assert units_that_would_tell(replace(one, p=0.999999, adjusted=1.0)) is None
 
 
@@ -425,8 +435,26 @@ def test_a_share_that_is_held_against_what_no_answer_can_be_needs_a_larger_t(nul
     assert units_that_would_tell(one) == with_power(20, 1, 0.005, 0.02)
 
 
-def test_a_share_that_is_no_effect_never_tells() -> None:
+def test_a_share_that_is_no_effect_never_tells_nor_does_one_on_the_other_side() -> None:
     assert units_that_would_tell(finding(clopper_pearson(10, 20), null=0.5, margin=None)) is None
+    assert units_that_would_tell(finding(clopper_pearson(8, 20), null=0.5, margin=None, side="above")) is None
+    assert units_that_would_tell(finding(clopper_pearson(12, 20), null=0.5, margin=None, side="below")) is None
+
+
+@pytest.mark.parametrize(
+    ("of", "fields"),
+    [
+        (clopper_pearson(5, 5), {"null": 0.5, "margin": None}),
+        (clopper_pearson(5, 5), {"null": 0.5, "margin": None, "side": "above"}),
+        # As many as there are would have told in most cases: here they did not, and one more is asked for.
+        (effect(-0.01, 0.51, 0.25), {"margin": 0.49, "side": "above"}),
+        (clopper_pearson(10, 20), {"null": 0.3, "margin": 0.4, "side": "above"}),
+        (effect(0.1, 0.5), {"p": 1e-9}),
+        (clopper_pearson(20, 20), {"null": 0.55, "p": 0.03}),
+    ],
+)
+def test_where_few_are_missing_it_is_one(of: Estimate, fields: dict[str, Any]) -> None:
+    assert of.n is not None and units_that_would_tell(finding(of, **fields)) == of.n + 1
 
 
 @pytest.mark.parametrize(("role", "passed", "verdict"), [("positive", True, "found"), ("positive", False, "not found"), ("negative", True, "not found"), ("negative", False, "found")])  # fmt: skip  # noqa: E501

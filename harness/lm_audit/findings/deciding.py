@@ -52,7 +52,8 @@ def p_of_interval(estimate: Estimate, null: float, side: Side) -> float | None:
     if exact_share(estimate) and 0 <= null <= 1:
         from lm_audit.stats.shares.clustered_share import share_p
 
-        return share_p(estimate.value, float(estimate.n or 0), null)
+        assert estimate.n is not None
+        return share_p(estimate.value, float(estimate.n), null)
     bound = estimate.low if estimate.value > null else estimate.high
     if bound is None:
         return None

@@ -139,9 +139,10 @@ def test_tables_that_pull_apart(tmp_path: Path, first: str, second: str, message
         ("needle.accuracy\u200b", "did you mean 'needle.accuracy'?"),
         ("needle.\uff41ccuracy", "did you mean 'needle.accuracy'?"),
         ("bias.Max_min_disparity", "did you mean 'bias.max_min_disparity'?"),
+        ("privacy.Extraction.sampled", "did you mean 'privacy.extraction.sampled'?"),
         (".".join("a" * 3000), "nested too deeply"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_names_that_no_metric_has(tmp_path: Path, name: str, message: str) -> None:
     table = name if name.startswith("a.a") else json.dumps(name)
@@ -156,6 +157,7 @@ def test_names_that_no_metric_has(tmp_path: Path, name: str, message: str) -> No
         "gap",
         "bias.gap.\u0645\u06cc\u200c\u062e\u0648",
         "bias.gap.Ä",
+        "bias.max_min_permutation_p.{Axis}",
         "bias..gap",
         "mine.A.B",
         "x y.z",

@@ -66,7 +66,11 @@ def test_what_a_change_is_called(made: MetricChange, word: str) -> None:
         ("bias.refusal_difference.a|b", "percentage points", (150.0, 90.0, 210.0), (90.0, 200.0)),
         ("x.own", "%", (80.0, 50.0, 110.0), (50.0, 100.0)),
         ("privacy.did", "nats", (8.0, 5.0, 11.0), (5.0, 11.0)),
+        ("x.own", "share", (1.0, 0.72, 1.14), (0.72, 1.0)),
         ("x.own", None, (0.93, 0.72, 1.14), (0.72, 1.14)),
+        # What the metric's table says of its range goes before its unit: of an excess each run has -1 to 1.
+        ("bias.counterfactual_generated_excess", "share", (0.93, 0.72, 1.14), (0.72, 1.14)),
+        ("leakage.order_effect_unsorted.hits", None, (-1.9, -2.3, -1.5), (-2.0, -1.5)),
     ],
 )
 def test_an_interval_holds_no_change_that_cannot_be(

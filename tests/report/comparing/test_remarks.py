@@ -79,6 +79,9 @@ def test_controls_that_were_left_out_of_what_was_measured_are_counted(many: int,
     failed = [case(one, outcome="failed", control=True) for one in ids]
     assert told(run("one", number, *failed), run("two", number)) == []
     assert told(run("one", *controls), run("two")) == []
+    unmeasured = case("t[a@cpu]", outcome="failed")
+    other = replace(case("t[a@cpu-other]", control=True), last=number.last)
+    assert told(run("one", number, *controls), run("two", unmeasured, other)) == []
 
 
 def test_versions_that_differ_are_told_in_one_line_and_else_that_the_code_does() -> None:
@@ -112,6 +115,8 @@ def test_eval_files_whose_own_code_is_another_are_named(many: int, words: str | 
     b = run("two", *(measured(f"t{at}.py", "second") for at in range(many)), measured("same.py", "one"))
     named = words or "t0.py, t1.py, t2.py, t3.py, t4.py, 1 more"
     assert told(a, b) == [f"the code that ran is another one in B: {named}"] and told(a, a) == []
+    stated = [replace(one, metadata={"code_version": "v"}) for one in (a, b)]
+    assert told(*stated) == [f"the code that ran is another one in B: {named}"]
     # Where the package is another one, so is all code that rests on it.
     old, new = (replace(one, metadata={"code_version": text}) for one, text in ((a, "old"), (b, "new")))
     assert told(old, new) == ["the audits' code is another one in B: old and new"]
@@ -186,3 +191,6 @@ def test_headlines_that_lost_items_are_named_up_to_five(many: int, more: int | N
         for at in range(min(many, 5))
     ]
     assert found == [*expected, *([f"so have items of {more} more headlines"] if more else [])]
+    # Of what is not decided, or not by pairs, nothing is told.
+    for field, value in (("decided", False), ("basis", "two samples")):
+        assert list(remarks_on_metrics([SimpleNamespace(**vars(one) | {field: value}) for one in changes])) == []

@@ -34,11 +34,16 @@ def around(value: float, reach: float | None = 0.1, better: str | None = "target
         (around(0.3), around(0.4, 0.0), None),
         # An interval that touches the target does not exclude it.
         (around(0.4), around(0.7), None),
+        (around(0.3), around(0.6), None),
+        # Nor does a bound on one side.
+        (around(0.3), Estimate(0.7, 0.6, None, n=50, better="target:0.5"), None),
         (around(0.3), around(0.7, None), None),
+        (around(0.3, None), around(0.7), None),
         (around(-0.4, better="target:0"), around(0.2, better=None), 0.0),
         (around(0.3, better="lower"), around(0.7, better="lower"), None),
         (around(0.3, better="target:0.5"), around(0.7, better="target:0.6"), None),
         (Estimate.not_estimable("-", better="target:0.5"), around(0.7), None),
+        (around(0.3), Estimate(None, 0.6, 0.8, note="-", better="target:0.5"), None),
     ],
 )
 def test_both_intervals_must_exclude_the_target_on_opposite_sides(a: Estimate, b: Estimate, target: float) -> None:

@@ -28,6 +28,7 @@ NEVER = VoidAudit("x", "m", "evals/t.py::c[m@cpu]", "positive control did not ru
         ([NEVER, FAILED], "positive control failed: not found (a[m@cpu-1]), and 1 more"),
         ([NEVER, BROKE, FAILED, OTHER], "positive control failed: not found (a[m@cpu-1]), and 3 more"),
         ([FAILED, NEVER, FAILED, OTHER], "2 controls: positive control failed: not found, and 2 more"),
+        ([replace(BROKE, reason="no memory"), FAILED], "positive control failed: not found (a[m@cpu-1]), and 1 more"),
         ([NEVER, replace(BROKE, reason="no memory")], "no memory (b[m@cpu]), and 1 more"),
         ([NEVER], "positive control did not run (c[m@cpu])"),
         ([NEVER, NEVER], "2 controls did not run"),

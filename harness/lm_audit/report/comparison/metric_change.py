@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lm_audit.audits.metric_info import RANGE_OF_UNIT, metric_info
 from lm_audit.errors import DataError
@@ -17,9 +17,6 @@ from lm_audit.sources.limits import SMALLEST
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.units import RowTable
 from lm_audit.stats.estimate import Estimate
-
-if TYPE_CHECKING:
-    from lm_audit.sources.change import Change
 
 Basis = Literal["paired", "two samples", "intervals", "none"]
 
@@ -148,7 +145,6 @@ class Comparing:
         if isinstance(found, str):
             return self._by_intervals(change, source, found)
         margin = margin_of(change.a, source.margin)
-        identical = found.identical and found.only_a == found.only_b == found.others == 0
         return replace(
             change,
             difference=replace(found.difference, unit=change.a.unit),
@@ -160,8 +156,10 @@ class Comparing:
             only_b=found.only_b,
             clusters=found.clusters,
             others=found.others,
-            identical=identical,
-            equivalent=_same(found, identical) or (margin is not None and found.within(margin)),
+            identical=found.identical and found.only_a == found.only_b == found.others == 0,
+            # Where all there is did not move it is identical; else enough must have stayed to stand for the rest.
+            equivalent=(found.identical and found.clusters >= SMALLEST)
+            or (margin is not None and found.within(margin)),
             margin=margin,
         )
 
@@ -188,11 +186,6 @@ def _possible(change: MetricChange) -> MetricChange:
         return change
     low, high = (None if end is None else min(max(end, -widest), widest) for end in (low, high))
     return replace(change, difference=replace(change.difference, low=low, high=high))
-
-
-def _same(found: Change, identical: bool) -> bool:
-    """Whether what did not move says that nothing did: all there is, or enough of it to stand for the rest."""
-    return identical or (found.identical and found.clusters >= SMALLEST)
 
 
 def _refused(change: MetricChange, reason: str) -> MetricChange:
