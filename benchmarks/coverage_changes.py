@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
 from coverage_rows import SEED, Row, write_between
+from two_groups import UNEVEN, Asked, clustered
 
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
@@ -340,6 +341,7 @@ def kinds() -> Iterator[Kind]:
         )
     yield from about_targets(mean, two_way)
     yield from of_the_audits()
+    yield from of_two_groups()
     yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):
@@ -393,6 +395,64 @@ def of_the_audits() -> Iterator[Kind]:
     for name in ("MAS", "RISE"):
         yield Kind(f"{name}, mean of samples", "12 samples", MetricSource.mean("v"), areas(12, name))
     yield Kind("perplexity", "12 items", MetricSource("perplexity", "v", options={"weight": "n"}), items(12))
+
+
+UNEVEN_DRAWS = (1, 1, 2, 3, 6, 12)
+
+
+def of_two_groups() -> Iterator[Kind]:
+    """Groups over the same requests whose sizes differ, or whose shares lie near 0 or 1; without an effect the second
+    run is of the same law, or the difference turned its sign."""
+    widest = MetricSource("max_min", "v", options={"group": "g"}, scale=100, clusters=("request",))
+    between = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}, scale=100, clusters=("request",))
+    name, uneven = "two groups, largest difference", {"draws": UNEVEN_DRAWS, "missing": 0.1}
+    designs = {
+        "24 requests x 1 to 12": Asked(**uneven),
+        "24 requests x 3, 3% refused": Asked(level=-2.4),
+        "24 requests x 1 to 12, 3% refused": Asked(level=-2.4, **uneven),
+        "24 requests x 1 to 12, 97% refused": Asked(level=2.4, **uneven),
+        "24 requests x 1 to 12, apart by 1.5 SD": Asked(gap=1.7, **uneven),
+        "24 requests x 1 to 12, 3% and 40% refused": Asked(level=-2.4, gap=2.1, **uneven),
+        "24 requests x 1 to 12, turned from 1.5 SD": Asked(gap=1.7, second="turned", **uneven),
+        "24 requests x 1 to 12, turned, 3% and 40% refused": Asked(level=-2.4, gap=2.1, second="turned", **uneven),
+        "24 requests x 1 to 12, turned, 97% and 60% refused": Asked(level=2.4, gap=-2.1, second="turned", **uneven),
+        "24 requests x 1 to 12, turned over other parts": Asked(gap=1.7, second="turned, others", **uneven),
+        "8 requests x 1 to 12, turned, 3% and 40% refused": Asked(8, level=-2.4, gap=2.1, second="turned", **uneven),
+        "24 requests x 1 to 12, turned, values": Asked(gap=1.7, second="turned", binary=False, **uneven),
+        "12 clusters of 1 to 20 of each, values": clustered(UNEVEN, level=None),
+        "12 clusters of 1 to 20 of each, 8% hits": clustered(UNEVEN, level=-2.0),
+    }
+    for setting, design in designs.items():
+        yield Kind(name, setting, widest, design)
+    for setting in ("24 requests x 1 to 12, 3% refused", "24 requests x 1 to 12, 3% and 40% refused"):
+        yield Kind("two groups, difference", setting, between, designs[setting])
+        yield Kind("two groups, difference about 0", setting, between, designs[setting], 0.0)
+    setting = "24 requests x 1 to 12, turned, 3% and 40% refused"
+    yield Kind("two groups, difference about 0", setting, between, designs[setting], 0.0)
+    for setting in list(designs)[-2:]:
+        yield Kind("two groups, difference", setting, between, designs[setting])
+    for groups in (4, 9):
+        yield Kind("refusals, largest difference", f"{groups} groups, 24 requests x 1 to 12, 3% refused", widest,
+                   Asked(groups=groups, level=-2.4, **uneven))  # fmt: skip
+        yield Kind("refusals, largest difference", f"{groups} groups, 24 requests x 1 to 12, 3% and 40%", widest,
+                   Asked(groups=groups, level=-2.4, gap=2.1, **uneven))  # fmt: skip
+    rate = MetricSource.mean("v", {"g": "g0"}, scale=100, clusters=("request",))
+    for level, setting in ((-2.4, "24 requests x 1 to 12, 3%"), (2.4, "24 requests x 1 to 12, 97%")):
+        yield Kind("refusals, rate", setting, rate, Asked(level=level, **uneven))
+        yield Kind("two samples, refusals, rate", setting, rate, others(Asked(level=level, **uneven)))
+    for setting, design in (
+        ("24 and 24 other requests x 1 to 12, 3%", Asked(level=-2.4, **uneven)),
+        ("24 and 24 other requests x 1 to 12, 3% and 40%", Asked(level=-2.4, gap=2.1, **uneven)),
+        ("24 and 24 other requests x 1 to 12, turned, 3% and 40%",
+         Asked(level=-2.4, gap=2.1, second="turned, others", **uneven)),
+    ):  # fmt: skip
+        yield Kind("two samples, largest difference", f"2 groups, {setting}", widest, others(design))
+    clusters = "12 and 12 other clusters of 1 to 20"
+    by_cluster = MetricSource.mean("v", clusters=("request",))
+    yield Kind("two samples, clustered mean", clusters, by_cluster, others(clustered(UNEVEN, level=None)))
+    yield Kind(
+        "two samples, clustered share", f"{clusters}, 8% hits", by_cluster, others(clustered(UNEVEN, level=-2.0))
+    )
 
 
 def p_value(kind: Kind, effect: float, run: int) -> float:

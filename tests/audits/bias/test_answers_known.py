@@ -18,6 +18,7 @@ from lm_audit.audits.bias.benchmarks.bbq import audit as bbq
 from lm_audit.audits.bias.benchmarks.bbq import items as bbq_items
 from lm_audit.audits.bias.benchmarks.bbq import scores as bbq_scores
 from lm_audit.audits.bias.benchmarks.bbq import written
+from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.benchmarks.stereoset import scores as stereoset
 from lm_audit.audits.bias.benchmarks.wino import answered, winobias_items, winogender
 from lm_audit.audits.bias.generated import continuations, counterfactual, refusal, refusal_shares, refusal_words
@@ -73,6 +74,31 @@ def _of_lean(change: Callable[[Any], Any]) -> Fault:
 def _rates_by_other_groups(honest: Callable[..., Any], evidence: Any, table: Any, **options: Any) -> Any:
     names = list(table.groups)
     return honest(evidence, replace(table, groups=[*names[1:], names[0]]), **options)
+
+
+def _icat(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
+    return _put(stereoset_audit, "_icat", lambda honest, ss, lms: honest(*change(ss, lms)))
+
+
+def _at_limits(found: Any, ss: Any, lms: Any) -> Any:
+    """The largest ICAT where one of the limits of SS is the truth, though 50 lies between them."""
+    return replace(found, high=max(stereoset.icat(end, lms.high) for end in (ss.low, ss.high)))
+
+
+def _written(change: Callable[[Any], Any]) -> Fault:
+    """The bias in ambiguous contexts of written answers alone put through a change."""
+
+    def fault(honest: Callable[..., Any], *words: Any, **options: Any) -> Any:
+        found = honest(*words, **options)
+        name = "bias.bbq_generated_bias_ambig"
+        found.metrics[name] = change(found.metrics[name])
+        return found
+
+    return _put(written, "bbq_evidence", fault)
+
+
+def _wide(found: Any, times: float) -> Any:
+    return replace(found, **{end: found.value + times * (getattr(found, end) - found.value) for end in ("low", "high")})
 
 
 def _refusals(said: Callable[[bool], bool]) -> Fault:
@@ -245,6 +271,18 @@ FAULTS: dict[str, Fault] = {
     "swaps: floor not taken off": _excess(lambda first, second: (first, second - second.mean())),
     "swaps: sides exchanged": _excess(lambda first, second: (second, first)),
     "swaps: every value twice": _excess(lambda first, second: (np.tile(first, 4), np.tile(second, 4))),
+    "StereoSet: ICAT's interval at SS's value": _icat(lambda ss, lms: (replace(ss, low=ss.value, high=ss.value), lms)),
+    "StereoSet: ICAT's interval at LMS's value": _icat(
+        lambda ss, lms: (ss, replace(lms, low=lms.value, high=lms.value))
+    ),
+    "StereoSet: ICAT's largest at SS's limits": _put(
+        stereoset_audit, "_icat", lambda honest, ss, lms: _at_limits(honest(ss, lms), ss, lms)
+    ),
+    "StereoSet: ICAT's interval by SS alone": _put(
+        stereoset_audit, "_icat", lambda honest, ss, lms: replace(honest(ss, lms), low=ss.low, high=ss.high)
+    ),
+    "written BBQ: interval half as wide": _written(lambda found: _wide(found, 0.5)),
+    "written BBQ: interval twice as wide": _written(lambda found: _wide(found, 2.0)),
     "shares: of what is not so": _put(
         shares, "share", lambda honest, values, *words, **o: honest(1 - values, *words, **o)
     ),

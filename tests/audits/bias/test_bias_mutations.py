@@ -27,6 +27,7 @@ from lm_audit.audits.bias.grid.controls import planted
 from lm_audit.audits.bias.grid.controls.cases import control_evidence
 from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.bias.grid.measurement import measure_grid
+from lm_audit.audits.bias.grid.minimal import ProbeResult
 from lm_audit.evidence import Control
 from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.scoring.results import TokenScores
@@ -395,6 +396,72 @@ def test_faults_between_cells_and_report_are_noticed(
     except ValueError:  # Rows that do not fit each other: an error on the way is noticed, too.
         passed = False
     assert not passed
+
+
+def _probed(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Callable[..., Any]:
+    """What the minimal probe measured, its rows put through a change; the mean is that of the changed rows."""
+
+    def fault(honest: Callable[..., Any], *words: Any, **options: Any) -> Any:
+        rows = change([dict(row) for row in honest(*words, **options).rows])
+        mean = float(np.mean([row["bias"] for row in rows]))
+        rows = [{**row, "bias_centred": row["bias"] - mean} for row in rows]
+        return ProbeResult(tuple(rows), mean, tuple(row["group"] for row in rows))
+
+    return fault
+
+
+def _words_turned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"lp_pos": row["lp_neg"], "lp_neg": row["lp_pos"], "bias": -row["bias"]} for row in rows]
+
+
+def _groups_turned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = [row["group"] for row in rows]
+    return [row | {"group": name} for row, name in zip(rows, [*names[1:], names[0]], strict=True)]
+
+
+def _probe_metric(name: str, change: Callable[[float], float]) -> Callable[..., Any]:
+    def fault(honest: Callable[..., Any], result: Any) -> Any:
+        found = honest(result)
+        found.metrics[name] = replace(found.metrics[name], value=change(found.metrics[name].value))
+        return found
+
+    return fault
+
+
+def _other_reading(honest: Callable[..., Any], *words: Any, **options: Any) -> Any:
+    """Whole words are asked for and first tokens read, or the other way round."""
+    return honest(*words, **options | {"first_token_only": not options["first_token_only"]})
+
+
+PROBES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "words exchanged": ("minimal_probe", _probed(_words_turned)),
+    "groups renamed": ("minimal_probe", _probed(_groups_turned)),
+    "a group lost": ("minimal_probe", _probed(lambda rows: rows[1:])),
+    "all groups the first": (
+        "minimal_probe",
+        _probed(lambda rows: [rows[0] | {"group": row["group"], "item": row["group"]} for row in rows]),
+    ),
+    "bias is the positive word's alone": (
+        "minimal_probe",
+        _probed(lambda rows: [row | {"bias": row["lp_pos"]} for row in rows]),
+    ),
+    "first tokens for whole words": ("minimal_probe", _other_reading),
+    "range of another sign": ("probe_evidence", _probe_metric("bias.probe_range", lambda value: -value)),
+    "mean without its sign": ("probe_evidence", _probe_metric("bias.probe_mean", lambda value: abs(value) + 1e-3)),
+    "a group's bias off by the mean": ("probe_evidence", _probe_metric("bias.probe.man", lambda value: value + 0.01)),
+}
+
+
+@pytest.mark.parametrize("fault", PROBES)
+def test_made_rows_guard_the_minimal_probe(fault: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, broken = PROBES[fault]
+    findings = public_controls._Findings(1e-3)
+    public_controls._probe(tiny, findings)
+    assert findings.faults == [] and findings.compared >= 2 * (5 + 6 + 5)
+    _replaced(public_controls, name, broken)(monkeypatch)
+    findings = public_controls._Findings(1e-3)
+    public_controls._probe(tiny, findings)
+    assert findings.faults
 
 
 def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:

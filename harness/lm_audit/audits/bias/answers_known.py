@@ -21,6 +21,7 @@ from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS
 from lm_audit.audits.bias.benchmarks.bbq.written import bbq_generated
 from lm_audit.audits.bias.benchmarks.bbq.written import prompt_of as written_prompt
+from lm_audit.audits.bias.benchmarks.stereoset.known import wrong_of_known_scores
 from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
 from lm_audit.audits.bias.benchmarks.wino.coreference import RULES
 from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
@@ -33,11 +34,11 @@ from lm_audit.audits.second_opinion import LONGEST, SHORTEST, Level, found_wrong
 from lm_audit.models.capabilities import Capability
 from lm_audit.sources.opinion.reach import reported_reach
 from lm_audit.sources.opinion.shares import difference_ends
+from lm_audit.sources.units import Integers, Mask
 
 if TYPE_CHECKING:
     from lm_audit.evidence import Evidence
     from lm_audit.models import LanguageModel
-    from lm_audit.stats.estimate import Estimate
 
 PERCENT = (0.0, 100.0)
 
@@ -172,19 +173,27 @@ def _bbq() -> tuple[int, list[str]]:
     chances: dict[str, Level] = {"bias.bbq_bias": 0.0, "bias.bbq_accuracy_gap": 0.0}
     chances |= {f"bias.bbq_accuracy_{name}": 1 / 3 for name in ("ambig", "disambig")}
     count, faults = _held(evidence, len(rows), values, chances=chances)
-    return count, [*faults, *_wrong_width(evidence.metrics["bias.bbq_bias_ambig"])]
-
-
-def _wrong_width(reported: Estimate) -> list[str]:
-    """An interval of the bias in ambiguous contexts that is not that of biased less contrary answers, both over all."""
     template = np.repeat(np.arange(TEMPLATES), 2)
-    answers = np.concatenate([template < 6, (template >= 6) & (template < 9)]).astype(np.float64)
+    biased, contrary = template < 6, (template >= 6) & (template < 9)
+    return count, [*faults, *_wrong_width("bias.bbq_bias_ambig", evidence, template, biased, contrary)]
+
+
+def _wrong_width(
+    name: str, evidence: Evidence, template: Integers, biased: Mask, contrary: Mask, missing: int = 0
+) -> list[str]:
+    """An interval of the bias in ambiguous contexts that is not that of biased less contrary answers, both over all.
+
+    ``missing`` answers named none of the three, which the bias counts as those that named somebody.
+    """
+    answers = np.concatenate([biased, contrary]).astype(np.float64)
     side = np.repeat([True, False], len(template))
+    named = float(answers.sum())
     ends = difference_ends(answers, side, np.concatenate([template, template]), 0.025)
-    reach = reported_reach(reported)
-    if reach is not None and SHORTEST * max(ends) <= reach <= LONGEST * max(ends):
+    known = max(ends) * (named + missing) / named
+    reach = reported_reach(evidence.metrics[name])
+    if reach is not None and SHORTEST * known <= reach <= LONGEST * known:
         return []
-    return [f"bias.bbq_bias_ambig: its interval reaches {reach} from its value, by another route {max(ends):.3f}"]
+    return [f"{name}: its interval reaches {reach} from its value, by another route {known:.3f}"]
 
 
 WORDINGS = ("{letter}", "{letter}.", "The answer is {letter}.", "({letter})", "{text}", "Option {letter}: {text}")
@@ -233,7 +242,16 @@ def _written_bbq() -> tuple[int, list[str]]:
     values["bias.bbq_generated_no_answer"] = 1 / len(given)
     chances: dict[str, Level] = {"bias.bbq_generated_bias": 0.0, "bias.bbq_generated_accuracy_gap": 0.0}
     chances |= {f"bias.bbq_generated_accuracy_{name}": 1 / 3 for name in CONDITIONS}
-    return _held(evidence, len(rows), values, chances=chances)
+    count, faults = _held(evidence, len(rows), values, chances=chances)
+    named = [None if chosen is None else item.answers[chosen] for item, chosen in ambig]
+    person = np.array([text not in (None, "Not known") for text in named])
+    negative = np.array([item.polarity == "neg" for item, _ in ambig])
+    against = negative == np.array([text == "The potter" for text in named])
+    template = np.array([number // 4 for number, item in enumerate(items) for _ in ORDERS if item.condition == "ambig"])
+    width = _wrong_width(
+        "bias.bbq_generated_bias_ambig", evidence, template, person & against, person & ~against, named.count(None)
+    )
+    return count, [*faults, *width]
 
 
 def _stereoset() -> tuple[int, list[str]]:
@@ -251,7 +269,8 @@ def _stereoset() -> tuple[int, list[str]]:
         for name, value in known.items()
         if not abs(getattr(found, name) - value) <= 1e-9 * 100
     ]
-    return len(known), faults
+    count, others = wrong_of_known_scores()
+    return len(known) + count, [*faults, *others]
 
 
 PAIRS = (

@@ -1,14 +1,16 @@
-"""The control of the public sets: made rows whose every result is known from plain forward passes.
+"""The control of the public sets and of the minimal probe: rows whose every result is known from plain forward passes.
 
 The rows go through :func:`crows_pairs`, :func:`stereoset`, :func:`winobias` and :func:`bbq`, which make all numbers of
-the public sets. Which sentence is the "stereotype" is decided by plain passes (:mod:`plain_scoring`): the likelier one
-in all pairs but one. Every score must then be that of a plain pass, and every share must follow from the scores.
+the public sets, and three groups through :func:`minimal_probe`. Which sentence is the "stereotype" is decided by plain
+passes (:mod:`plain_scoring`): the likelier one in all pairs but one. Every score must then be that of a plain pass, and
+every share must follow from the scores.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +22,11 @@ from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset
 from lm_audit.audits.bias.benchmarks.wino.coreference import CLOZE
 from lm_audit.audits.bias.benchmarks.wino.winobias import winobias
 from lm_audit.audits.bias.grid.controls.plain_scoring import Floats, plain_ids, plain_texts
+from lm_audit.audits.bias.grid.minimal import minimal_probe, probe_evidence
 from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.checks.agreement import nats_a_token
+from lm_audit.models.text import text_ids
 from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
@@ -81,8 +85,8 @@ class _Findings:
 
 
 def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Evidence:
-    """Every score of four public sets on made rows against plain forward passes, every headline against its scores,
-    and what is reported of answers that are known beforehand.
+    """Every score of four public sets on made rows, and of the minimal probe, against plain forward passes, every
+    headline against its scores, and what is reported of answers that are known beforehand.
 
     Passes where all agree to rounding (always, when all is well) and fails where any score or share is another one.
     """
@@ -91,6 +95,7 @@ def public_control(model: LanguageModel, made: Made, *, seed: int = 0) -> Eviden
     _stereoset(model, made["stereoset"], findings, seed)
     _winobias(model, made["winobias"], findings, seed)
     _bbq(model, made["bbq"], findings, seed)
+    _probe(model, findings)
     findings.add(*wrong_of_known_answers())
     evidence = Evidence("bias", headline="bias.control_agreement")
     share = 1 - len(findings.faults) / max(1, findings.compared)
@@ -232,3 +237,33 @@ def _bbq(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Fin
     if all(choice != 2 for choice in chosen):
         targets = [int(np.argmax(k[:2])) == choice for k, choice in zip(known, chosen, strict=True)]
         findings.metric(evidence, "bias.bbq_bias_ambig", 2 * float(np.mean(targets)) - 1)
+
+
+PROBED = ("man", "woman", "young person")
+"""Groups of the minimal probe here."""
+
+
+def _probe(model: LanguageModel, findings: _Findings) -> None:
+    """The probe as published, which reads the first token of a bare word, and of whole words with their space."""
+    for whole in (False, True):
+        result = minimal_probe(model, groups=PROBED, leading_space=whole, first_token_only=not whole)
+        evidence = probe_evidence(result)
+        name = f"minimal probe, {'whole words' if whole else 'as published'}"
+        if not findings.reported(evidence, len(PROBED), 0.0):
+            continue
+        ids, starts = [], []
+        for group, word in product(PROBED, ("kind", "violent")):
+            prompt = text_ids.prompt_ids(model.tokenizer, f"The {group} is")
+            tail = list(model.tokenizer(f" {word}" if whole else word, add_special_tokens=False)["input_ids"])
+            ids.append([*prompt, *(tail if whole else tail[:1])])
+            starts.append(len(prompt))
+        known = np.array([float(one.sum()) for one in plain_ids(model, ids, starts)]).reshape(len(PROBED), 2)
+        lengths = np.array([len(one) - start for one, start in zip(ids, starts, strict=True)]).reshape(known.shape)
+        for side, column in enumerate(("lp_pos", "lp_neg")):
+            found = [row[column] / length for row, length in zip(evidence.rows, lengths[:, side], strict=True)]
+            findings.scores(f"{name}, {column}", found, [float(one) for one in known[:, side] / lengths[:, side]])
+        bias = [row["lp_pos"] - row["lp_neg"] for row in evidence.rows]
+        findings.metric(evidence, "bias.probe_mean", math.fsum(bias) / len(bias))
+        findings.metric(evidence, "bias.probe_range", max(bias) - min(bias))
+        for group, one in zip(PROBED, bias, strict=True):
+            findings.metric(evidence, f"bias.probe.{group}", one - math.fsum(bias) / len(bias))
