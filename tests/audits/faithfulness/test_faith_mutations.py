@@ -278,6 +278,10 @@ BOOKKEEPING: dict[str, tuple[Mixed, set[str]]] = {
 REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
     **{fault: (apply, set(CONTROLS)) for fault, apply in (WIDTHS | COUNTS).items()},
     "chance levels 0.1 up": (CHANCES["chance levels 0.1 up"], {"planted", "randomised"}),
+    "curves known beforehand misreported": (
+        lambda patch: patch.setattr(deletion_control, "wrong_of_known_curves", lambda: ["told"]),
+        {"random"},
+    ),
 }
 
 

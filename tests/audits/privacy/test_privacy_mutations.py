@@ -313,6 +313,9 @@ FIGURES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         statistics, "one_run_epsilon", lambda honest, m, r, v, delta: honest(m, 2 * r, 2 * v, delta)
     ),
     "instability by the spread of a sample": _put(stress, "instabilities", _spread_of_a_sample),
+    "stability known beforehand misreported": _put(
+        trained_controls, "wrong_of_known_stability", lambda honest: ["told"]
+    ),
     "interval of the stability half as wide": _put(privacy_audit, "mean_interval", _moved(_narrow)),
     "calibrated by another canary": _put(
         stagescores,

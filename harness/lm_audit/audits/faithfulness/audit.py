@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.faithfulness.attribution import VIEWS
-from lm_audit.audits.faithfulness.compare import agreement, hidden_by_sentences, rank_methods, table_of
+from lm_audit.audits.faithfulness.compare import Ranked, agreement, hidden_by_sentences, rank_methods, table_of
 from lm_audit.audits.faithfulness.conclusions import record_gain
 from lm_audit.audits.faithfulness.deletion.approximations import approximations
 from lm_audit.audits.faithfulness.figures import (
@@ -143,13 +143,7 @@ def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -
     """One method over samples: scores with intervals, references beside them, heatmap and deletion curve."""
     evidence = Evidence("faithfulness", parameters={"method": method, **settings.parameters()}, notes=[CAVEAT])
     scored = score_studies(studies, [method], settings)
-    for name, estimate in _estimates(scored, settings.seed).items():
-        evidence.metric(name, estimate, _source(name))
-    evidence.headline = "faithfulness.mas"
-    evidence.extend_rows(
-        one.row() | _reference_row(study, settings) for one, study in zip(scored, studies, strict=True)
-    )
-    record_gain(evidence, evidence.rows, method, settings.unit, settings.seed)
+    record_method(evidence, scored, [_reference_row(study, settings) for study in studies], settings)
     for study, one in zip(studies[:3], scored[:3], strict=True):
         attribution = study.attribution(method, **settings.options(method))
         references = study.reference_curves(settings.unit, settings.steps, settings.baseline, settings.seed)
@@ -162,6 +156,18 @@ def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -
     _note_flat(evidence, scored)
     _note_details(evidence, studies, method, settings)
     return evidence
+
+
+def record_method(
+    evidence: Evidence, scored: Sequence[Scored], references: Sequence[Mapping[str, Any]], settings: Settings
+) -> None:
+    """Every number of one method over samples, each with what references score on it (columns such as ``mas_random``),
+    and what is concluded."""
+    for name, estimate in _estimates(scored, settings.seed).items():
+        evidence.metric(name, estimate, _source(name))
+    evidence.headline = "faithfulness.mas"
+    evidence.extend_rows(one.row() | dict(other) for one, other in zip(scored, references, strict=True))
+    record_gain(evidence, evidence.rows, scored[0].method, settings.unit, settings.seed)
 
 
 def _reference_row(study: Study, settings: Settings) -> dict[str, Any]:
@@ -234,15 +240,7 @@ def comparison_evidence(studies: Sequence[Study], methods: Sequence[str], settin
     """Methods ranked by each metric, their agreement, token against sentence, and the price of approximation."""
     evidence = Evidence("faithfulness", parameters={"methods": list(methods), **settings.parameters()}, notes=[CAVEAT])
     scored = score_studies(studies, methods, settings)
-    evidence.extend_rows(one.row() for one in scored)
-    ranked = [
-        place for metric in METRICS for place in rank_methods(table_of(scored, metric), metric, seed=settings.seed)
-    ]
-    for place in ranked:
-        if place.metric == "mas":
-            source = MetricSource.mean("mas", {"method": place.method, "degenerate": False})
-            evidence.metric(f"faithfulness.mas.{place.method}", replace(place.mean, better="lower"), source)
-    evidence.figures.append(ranking_figure(ranked))
+    evidence.figures.append(ranking_figure(record_ranking(evidence, scored, settings)))
     evidence.figures.append(_agreement_table(studies, methods, settings))
     evidence.figures.append(_hidden_table(studies, methods, settings, scored))
     evidence.figures.append(_approximation_table(studies[0], methods[0], settings))
@@ -251,6 +249,19 @@ def comparison_evidence(studies: Sequence[Study], methods: Sequence[str], settin
     evidence.figures.append(side_by_side(studies[0], attributions))
     _note_flat(evidence, scored)
     return evidence
+
+
+def record_ranking(evidence: Evidence, scored: Sequence[Scored], settings: Settings) -> list[Ranked]:
+    """The rows of several methods, the mean MAS of each, and their places by every metric."""
+    evidence.extend_rows(one.row() for one in scored)
+    ranked = [
+        place for metric in METRICS for place in rank_methods(table_of(scored, metric), metric, seed=settings.seed)
+    ]
+    for place in ranked:
+        if place.metric == "mas":
+            source = MetricSource.mean("mas", {"method": place.method, "degenerate": False})
+            evidence.metric(f"faithfulness.mas.{place.method}", replace(place.mean, better="lower"), source)
+    return ranked
 
 
 def _agreement_table(studies: Sequence[Study], methods: Sequence[str], settings: Settings) -> Any:

@@ -141,7 +141,7 @@ def stage_metrics(scores: StageScores, manifest: Manifest, seed: int) -> dict[st
     for name, value in source_metrics(scores).items():
         found[f"source.{name}"] = _plain(value, name, len(scores.of("member")))
     if len(scores.stress):
-        found |= _stability(scores)
+        found |= stability_metrics(scores)
     return found
 
 
@@ -167,7 +167,8 @@ def extraction_metrics(scores: StageScores) -> dict[str, Estimate]:
     return found
 
 
-def _stability(scores: StageScores) -> dict[str, Estimate]:
+def stability_metrics(scores: StageScores) -> dict[str, Estimate]:
+    """How steady a canary's scores are over prompt variants, by the stage's own score and by the source design's."""
     found = {}
     for name, column in (("stability", "span_mean_logprob"), ("source.stability", "source_last_token_logprob")):
         method = f"1 - mean over canaries of |sd / mean| of {column} over prompt variants"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.faithfulness.controls.answers_known import wrong_of_known_curves
 from lm_audit.audits.faithfulness.controls.known_sources import ERROR, distinct, most
 from lm_audit.audits.faithfulness.controls.other_formulas import SAME, SAMPLES, scored_otherwise, wrong_report
 from lm_audit.audits.faithfulness.controls.plain_totals import difference_from_plain
@@ -83,6 +84,7 @@ def random_attribution_evidence(model: LanguageModel, samples: Sequence[Sample],
     off = sum(not row["other"] <= SAME for row in rows)
     faults += [f"{off} of {len(samples)} samples have other scores by another formula"] if off else []
     faults += found_wrong("a method's report", lambda: wrong_report(studies[:SAMPLES], steps=STEPS, seed=seed))
+    faults += found_wrong("curves known beforehand", wrong_of_known_curves)
     evidence.control = judged(rows, agreement=nats_a_token(model))
     limits = {_named(score, kind): (0.0, highest) for score, highest in SCORES.items() for kind in ORDERS}
     return held_by_its_rows(evidence, also=faults, limits=limits, counts=[({}, len(samples))])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from lm_audit.audits.privacy.controls.known_stability import wrong_of_known_stability
 from lm_audit.audits.privacy.controls.other_formulas import (
     perplexity,
     perplexity_ratio,
@@ -26,7 +27,7 @@ from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.evidence.metric_sources import INSTABILITY, MEMBER, TWIN, stage_source
 from lm_audit.audits.privacy.measure.blind import LEVEL, Separation, separation
 from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, sides
-from lm_audit.audits.second_opinion import held_by_its_rows, misreported
+from lm_audit.audits.second_opinion import found_wrong, held_by_its_rows, misreported
 from lm_audit.errors import ModelError
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
@@ -136,6 +137,7 @@ def often_repeated(seed: int = 0) -> Evidence:
     scores = score_planted(memory, before)
     faults = unsound(scores, memory.model, [*memory.planted, *memory.twins], COLUMN)
     faults += step_misreported(before, scores)
+    faults += found_wrong("the stability of scores known beforehand", wrong_of_known_stability)
     return judge_planted(scores, memory, [*faults, *wrong_epsilon(scores)])
 
 
