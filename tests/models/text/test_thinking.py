@@ -102,6 +102,14 @@ class TestSplitting:
             "```thinking\n9\n```\n\nThe number is 7.",
             '<details type="reasoning">\n<summary>Thought for 3 s</summary>\n9\n</details>\nThe number is 7.',
             "<think>9</think>The number <think>8?</think>is 7.",
+            "The number is 7. <think>9</think>",
+            "The number is 7.<think>9?</think>",
+            "<think>9</think>The number is 7.</s>",
+            "<|START_THINKING|>9<|END_THINKING|><|START_TEXT|>The number is 7.<|END_TEXT|><|END_OF_TURN_TOKEN|>",
+            "<think>9</think>\n<answer>\nThe number is 7.\n</answer><|hy_eos|>",
+            "<think>9</think>The number is 7.<｜end▁of▁sentence｜>",
+            "<judge>\n9?\n</judge>\n\n<think_off>\nThe number is 7.",
+            "<judge>\n9?\n</judge>\n\n<think_on>\n<think>\n9\n</think>\n\nThe number is 7.",
         ],
     )
     def test_only_what_follows_the_thought_is_the_answer(self, text: str) -> None:
@@ -160,6 +168,24 @@ class TestSplitting:
             found = reply(text, finish)
 
             assert found.answer is None and found.thought is not None
+
+    @pytest.mark.parametrize(
+        ("text", "thought", "answer"),
+        [
+            ("Paris. <think>Or Lyon?</think>", "Or Lyon?", "Paris."),
+            ("巴黎。<think>里昂？</think>", "里昂？", "巴黎。"),
+            ("Paris, I <thinking>Lyon?</thinking>", "Lyon?", "Paris, I"),
+            ("Paris! [THINK]Lyon?[/THINK] It is Paris.", "Lyon?", "Paris!  It is Paris."),
+            ("Paris. <think>Lyon? ", "Lyon?", None),
+            ("I must not write <think> here.</think>Paris.", "I must not write <think> here.", "Paris."),
+            ("Write <think> to think.", None, "Write <think> to think."),
+        ],
+    )
+    def test_a_thought_within_a_line(self, text: str, thought: str | None, answer: str | None) -> None:
+        """Behind a sentence, or as a pair at the end, it is one; elsewhere a text may speak of the marker."""
+        found = reply(text)
+
+        assert (found.thought, found.answer) == (thought, answer)
 
     def test_cut_right_behind_the_thought_is_no_answer(self) -> None:
         assert reply("<think>a</think>\n\n", "length").answer is None

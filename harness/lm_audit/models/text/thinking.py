@@ -23,6 +23,8 @@ _WRAPPERS = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|START_TEXT|>", "<|END_TEXT|>"),
     ("<|begin_of_box|>", "<|end_of_box|>"),
+    ("<think_on>", "</think_on>"),  # KAT: what its judge decided, behind which nothing closes
+    ("<think_off>", "</think_off>"),
     ("", "[END FINAL RESPONSE]"),
 )
 """What some models put around the answer that follows their thought."""
@@ -45,7 +47,8 @@ def split_reply(
     ``reasoning`` is a thought that came apart from the text (``reasoning_content`` of an API). ``cut``: the text ended
     at a limit, so that nothing behind a thought, or half an opening marker, is no answer either. A thought that is not
     closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
-    it. An opening counts at the start of a line only; a text may speak of the marker.
+    it. An opening counts at the start of a line or of a sentence only, or in a pair at the end of a text; a text may
+    speak of the marker.
     """
     if reasoning is not None:
         if reasoning.strip() and not text.strip():
@@ -63,12 +66,17 @@ def split_reply(
             thoughts.append(text[start : marker.start()])
             open_markers = None
         elif opening:
-            if not _begins_line(text, marker.start()):
+            if not _begins_part(text, marker.start()):
                 passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
             outside.append(text[start : marker.start()])
             open_markers = markers
-        elif thoughts and passed is not None and passed[1] == markers and passed[0].start() >= start:
+        elif (
+            passed is not None
+            and passed[1] == markers
+            and passed[0].start() >= start
+            and (thoughts or not text[marker.end() :].strip())
+        ):
             outside.append(text[start : passed[0].start()])
             thoughts.append(text[passed[0].end() : marker.start()])
         else:
@@ -241,8 +249,13 @@ def _both(markers: ThoughtMarkers) -> re.Pattern[str]:
     return re.compile(f"(?P<opening>{opening})|(?P<closing>{markers.closing})", flags)
 
 
-def _begins_line(text: str, at: int) -> bool:
-    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+def _begins_part(text: str, at: int) -> bool:
+    """Whether a line or a sentence begins there."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return not before.strip() or _SENTENCE_END.search(before[-20:]) is not None
+
+
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»」)）\]*_]*\s*\Z")
 
 
 def _joined(parts: list[str | None]) -> str:
@@ -253,8 +266,8 @@ _TAGGED = re.compile(r"\s*(?:<(\w{1,40})>(?:(?!<\1>)[\s\S])*?</\1>\s*|<\w{1,40}>
 """Other parts before the wrapped answer, each in a tag of its own."""
 
 
-_ENDED = re.compile(r"(?:\s*<\|(?:return|end|im_end|eot_id|eot|eom_id|endoftext|end_of_text)\|>)+\s*\Z")
-"""Tokens of a turn's end that the outputs of other systems still hold."""
+_ENDED = re.compile(r"(?:\s*(?:<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>))+\s*\Z")
+"""Tokens of a turn's end that the outputs of other systems still hold; they may hide the end of a wrapping."""
 
 
 def unwrapped(answer: str) -> str:
