@@ -86,3 +86,29 @@ def test_a_leak_of_any_size_is_found(dtype: torch.dtype) -> None:
     module.model.norm.register_forward_hook(look_ahead)
     with pytest.raises(ModelError, match="is not causal"):
         prove_causal(module, "leaky")
+
+
+def test_a_model_that_sees_how_long_the_whole_text_is(tmp_path: Path) -> None:
+    """ProphetNet takes biases of positions from a table that it lays out by the length of the text."""
+    shape = {"hidden_size": 16, "num_decoder_layers": 2, "num_decoder_attention_heads": 2, "decoder_ffn_dim": 16}
+    encoder = {"num_encoder_layers": 1, "num_encoder_attention_heads": 2, "encoder_ffn_dim": 16}
+    config = transformers.ProphetNetConfig(vocab_size=259, max_position_embeddings=64, **shape, **encoder)
+    torch.manual_seed(0)
+    transformers.ProphetNetForCausalLM(config).save_pretrained(tmp_path / "prophet")
+    byte_tokenizer(64).save_pretrained(tmp_path / "prophet")
+
+    with pytest.raises(ModelError, match=r"prophet \(ProphetNetForCausalLM\) is not causal: three more tokens"):
+        load_model(tmp_path / "prophet", device="cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_any_number_that_hangs_on_the_length_is_found(dtype: torch.dtype) -> None:
+    module = small_llama().to(dtype)
+    share = 0.01 if dtype is torch.float32 else 0.5
+
+    def by_length(_: Any, __: Any, hidden: Any) -> Any:
+        return hidden * (1 + share * hidden[..., :1].sign() * hidden.shape[1])
+
+    module.model.norm.register_forward_hook(by_length)
+    with pytest.raises(ModelError, match="whatever they are"):
+        prove_causal(module, "long")

@@ -1,7 +1,7 @@
-"""Proof that a model reads from left to right: a token must not change what the model said before it.
+"""Proof that a model reads from left to right: what follows must not change what the model said before it.
 
 Masked models (BERT and its kin) and permuted ones (XLNet) load as causal language models, and their "predictions" have
-seen the very token that they predict.
+seen the very token that they predict. Others (ProphetNet) see how long the whole text is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lm_audit.errors import ModelError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.loading.placement import embedding_device
 
-_TOKENS = 8
+_TOKENS, _BEGUN = 8, 5
 _SHARE = 1e-3
 """How much of what a token changes after itself may appear before it: rounding in float32, not information."""
 _HALF_SHARE = 0.05
@@ -20,10 +20,10 @@ _HALF_SHARE = 0.05
 
 @torch.inference_mode()
 def prove_causal(module: CausalModule, name: str) -> None:
-    """``ModelError`` with the reason where changing the last of eight tokens moves the logits before it.
+    """``ModelError`` with the reason where the last of eight tokens, or that there are more, moves the logits before.
 
-    Costs three forward passes of eight tokens. Earlier logits are compared with how far they move when a token before
-    them changes, so that neither the scale of the logits nor rounding in half precision decides.
+    Costs four forward passes of at most eight tokens. Earlier logits are compared with how far they move when a token
+    before them changes, so that neither the scale of the logits nor rounding in half precision decides.
     """
     if getattr(module.config, "is_encoder_decoder", False):
         raise ModelError(f"model {name} is an encoder-decoder model; only causal language models are audited")
@@ -31,7 +31,8 @@ def prove_causal(module: CausalModule, name: str) -> None:
     module.eval()
     try:
         ids = _probe_ids(module)
-        base, last, first = (_logits(module, row) for row in (ids, _changed(ids, -1), _changed(ids, 0)))
+        rows = (ids, _changed(ids, -1), _changed(ids, 0), ids[:_BEGUN])
+        base, last, first, begun = (_logits(module, row) for row in rows)
     except (ValueError, TypeError, RuntimeError, KeyError, IndexError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
@@ -39,15 +40,21 @@ def prove_causal(module: CausalModule, name: str) -> None:
         ) from error
     finally:
         module.train(training)
-    if not all(bool(torch.isfinite(table).all()) for table in (base, last, first)):
+    if not all(bool(torch.isfinite(table).all()) for table in (base, last, first, begun)):
         return  # a request that gives NaN is refused by its number
-    moved, scale = _distance(base[:-1], last[:-1]), _distance(base[1:], first[1:])
-    share = _SHARE if module.dtype in (torch.float32, torch.float64) else _HALF_SHARE
-    if moved > share * max(scale, 1e-6):
+    scale = max(_distance(base[1:], first[1:]), 1e-6)
+    most = scale * (_SHARE if module.dtype in (torch.float32, torch.float64) else _HALF_SHARE)
+    if (moved := _distance(base[:-1], last[:-1])) > most:
         raise ModelError(
             f"model {name} ({type(module).__name__}) is not causal: changing the last of {_TOKENS} tokens moves the"
             f" logits before it by {moved:.3g}, so it sees what it should predict (a masked or permuted"
             " language model); only causal language models are audited"
+        )
+    if (moved := _distance(base[:_BEGUN], begun)) > most:
+        raise ModelError(
+            f"model {name} ({type(module).__name__}) is not causal: three more tokens behind a text of {_BEGUN} move"
+            f" its logits by {moved:.3g} whatever they are, so that no prediction of it is one number; only causal"
+            " language models are audited"
         )
 
 
