@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import DataError, DataWarning
-from lm_audit.shared.textfiles import files_in, json_lines, parse_json, read_toml, table_records, table_rows, text_of
+from lm_audit.models.loading.identity.spec_identity import content_state, file_state
+from lm_audit.shared.textfiles import (
+    files_in,
+    is_file,
+    json_lines,
+    parse_json,
+    read_toml,
+    table_records,
+    table_rows,
+    text_of,
+)
 from lm_audit.shared.textfiles.encodings import encoding_of
 from lm_audit.shared.textfiles.remembering import content_stamp
 
@@ -138,6 +148,18 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, name: str) -> N
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(DataError, match="cannot be read"):
         files_in(tmp_path / name, "*", below=True)
+
+
+def test_a_folder_that_is_no_set_of_data_is_not_searched_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lm_audit.shared.textfiles.paths.MOST_ENTRIES", 30)
+    for number in range(29):
+        (tmp_path / "below" / f"{number}").mkdir(parents=True)
+    assert files_in(tmp_path, "*", below=True) == []
+    (tmp_path / "below" / "0" / "x.txt").write_text("")
+    with pytest.raises(DataError, match="more than 30 files and folders"):
+        files_in(tmp_path, "*.txt", below=True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
@@ -299,7 +321,7 @@ def test_a_long_line_is_one_line_however_it_is_read(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="needs Linux, whose kernel makes this file")
-def test_what_the_kernel_makes_is_not_read_to_know_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_makes_is_not_read_to_know_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reading of it may never end, and a reader refuses it anyway."""
 
     def endless(path: Path) -> bytes:
@@ -307,3 +329,7 @@ def test_what_the_kernel_makes_is_not_read_to_know_its_content(monkeypatch: pyte
 
     monkeypatch.setattr(Path, "read_bytes", endless)
     assert content_stamp("/proc/kmsg") == ""
+    (tmp_path / "link").symlink_to("/proc/kmsg")
+    for state in (file_state, content_state):
+        assert state(str(tmp_path / "link")) == ""
+    assert not is_file(tmp_path / "link")

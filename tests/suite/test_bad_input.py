@@ -194,6 +194,8 @@ OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("privacy", ("--manifest", "m.jsonl"), ("--manifest m.jsonl does nothing without --stages",)),
     ("privacy", ("--stages", "base=tiny"), ("--manifest FILE",)),
     ("privacy", ("--stages", "base=tiny", "--manifest", "absent"), ("--manifest absent", "no such file")),
+    ("privacy", ("--stages", "base=tiny", "--manifest", "/dev/zero"), ("--manifest /dev/zero", "pipe or a device")),
+    ("privacy", ("--extraction-manifest", "."), ("--extraction-manifest .", "is a folder")),
     ("privacy", ("--stages", "bas=tiny", "--manifest", "pytest.ini"), ("unknown stage 'bas'",)),
     ("privacy", ("--stages", "base=tiny", "--manifest", "pytest.ini"), ("pytest.ini, row 1",)),
     ("needle", ("--needle-preset", "niah_singel_1"), ("'niah_singel_1'", "did you mean 'niah_single_1'")),

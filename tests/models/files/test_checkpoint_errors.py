@@ -52,6 +52,35 @@ def test_config_that_is_no_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "cannot be read as JSON" in refused(folder, monkeypatch)
 
 
+PARTS = ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"]
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs Linux, whose kernel makes this file")
+@pytest.mark.parametrize("name", [*PARTS, "model.safetensors", "model.safetensors.index.json"])
+def test_a_part_that_the_kernel_makes(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """One as ``/proc/kmsg``, of the same kind, would be read for ever."""
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to("/proc/version")
+
+    assert ("has no config.json" if name == "config.json" else f"{name} is a link that leads to no regular file") in (
+        refused(folder, monkeypatch)
+    )
+
+
+@pytest.mark.parametrize("name", [*PARTS, "model.safetensors.index.json", "merges.txt"])
+def test_settings_without_an_end(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with (folder / name).open("ab") as file:
+        file.truncate(5 << 30)
+
+    assert f"{name} has 5,368,709,120 bytes" in refused(folder, monkeypatch)
+
+
+def test_a_chat_template_that_is_no_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "chat_template.jinja").write_bytes("{{ messages }}".encode("utf-16"))
+
+    assert "chat_template.jinja is no text in UTF-8" in refused(folder, monkeypatch)
+
+
 def test_remote_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit_json(folder / "config.json", auto_map={"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"})
 

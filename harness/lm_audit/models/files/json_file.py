@@ -10,9 +10,13 @@ from typing import Any
 from lm_audit.errors import ModelError
 from lm_audit.shared.textfiles.encodings import LFS
 
+_LARGEST = 1 << 28
+"""In bytes; the largest tokenizers take about a seventh of it."""
+
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in ``path``; ``ModelError`` naming the file where it cannot be read or holds something else."""
+    refuse_huge(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -25,6 +29,18 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelError(f"{path} holds a {type(value).__name__}; expected a JSON object")
     return value
+
+
+def refuse_huge(path: Path) -> None:
+    """``ModelError`` for a file of settings that is larger than any: it would be read into memory whole."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return  # whoever reads it says what is wrong
+    if size > _LARGEST:
+        raise ModelError(
+            f"{path} has {size:,} bytes, where a model's settings and tokens take a few million: restore it"
+        )
 
 
 def refuse_pointer(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.json_file import one_line, read_json
+from lm_audit.models.files.json_file import one_line, read_json, refuse_huge
 from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.shared.textfiles import is_file
 
@@ -16,7 +16,7 @@ _OBJECTS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.js
 
 
 def check_tokenizer(folder: Path) -> None:
-    """``ModelError`` naming the file that holds no tokenizer, or no JSON object where one belongs."""
+    """``ModelError`` naming the file that holds no tokenizer, no JSON object or no text where one belongs."""
     for name in _OBJECTS:
         if is_file(folder / name):
             values = read_json(folder / name)
@@ -25,6 +25,13 @@ def check_tokenizer(folder: Path) -> None:
     path = folder / "tokenizer.json"
     if is_file(path):
         _check_readable(path)
+    template = folder / "chat_template.jinja"
+    if is_file(template):
+        refuse_huge(template)
+        try:
+            template.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{template} is no text in UTF-8: {one_line(error)}") from error
 
 
 def check_special_ids(values: Mapping[str, object], path: Path) -> None:

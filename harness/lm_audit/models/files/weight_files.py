@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lm_audit.errors import ModelError
-from lm_audit.models.files.json_file import listed, read_json
+from lm_audit.models.files.json_file import listed, read_json, refuse_huge
 from lm_audit.models.files.safetensors_file import TensorEntry, read_entries
 from lm_audit.models.loading.identity.digests import weights_digest
 from lm_audit.shared.textfiles import is_file
@@ -44,15 +44,17 @@ _SETTINGS = (
 
 
 def refuse_dead_entries(folder: Path) -> None:
-    """``ModelError`` for a link that leads nowhere, a folder or a pipe in the place of a file of the model.
+    """``ModelError`` for a link that leads nowhere, a folder, a pipe or endless settings in place of a model's file.
 
     transformers would take each for absent: a chat template whose blob was lost would be a model without one.
     """
     for name in _SETTINGS:
         path = folder / name
         if os.path.lexists(path) and not is_file(path):
-            what = "a link that leads to no file" if path.is_symlink() else "no regular file"
+            what = "a link that leads to no regular file" if path.is_symlink() else "no regular file"
             raise ModelError(f"{path} is {what}; restore it, or take it out of the folder")
+        if name != WHOLE:
+            refuse_huge(path)
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -13,6 +13,9 @@ from lm_audit.errors import DataError
 _KERNEL = ("/proc/", "/sys/", "/dev/fd/")
 """Where files look regular and may wait for ever, or be another text at every reading (``/proc/kmsg``)."""
 
+MOST_ENTRIES = 200_000
+"""What a folder of data holds at most, with the folders in it: more take seconds to look through."""
+
 
 def made_by_kernel(path: Path) -> bool:
     """Whether a file has no content of its own: the kernel makes it as it is read."""
@@ -28,9 +31,9 @@ def is_there(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """The same of a file."""
+    """The same of a file; what the kernel makes as it is read counts as none, by whatever link it is named."""
     try:
-        return path.is_file()
+        return path.is_file() and not made_by_kernel(path)
     except (OSError, ValueError):
         return False
 
@@ -72,20 +75,31 @@ def readable_file(path: str | Path) -> Path:
 def files_in(folder: Path, *patterns: str, below: bool = False) -> list[Path]:
     """What the folder, and with ``below`` those in it, hold by names that fit one of the globs; sorted, no folders.
 
-    Raises ``DataError`` for a folder that cannot be listed, where ``Path.glob`` would leave out what is in it. Folders
-    behind symbolic links are not entered.
+    Raises ``DataError`` for a folder that cannot be listed, where ``Path.glob`` would leave out what is in it, and for
+    one of so many entries that it is no set of data (``/``, somebody's home). Folders behind symbolic links are not
+    entered.
     """
     return sorted(path for path in _entries(folder, below) if any(fnmatchcase(path.name, one) for one in patterns))
 
 
 def _entries(folder: Path, below: bool) -> Iterator[Path]:
-    waiting = [folder]
+    waiting, seen = [folder], 0
     while waiting:
         here = waiting.pop()
         try:
             with os.scandir(here) as entries:
-                found = [(Path(entry), is_folder(Path(entry)), entry.is_symlink()) for entry in entries]
+                found = [(Path(entry), _is_folder(entry), entry.is_symlink()) for entry in entries]
         except (OSError, ValueError) as error:
             raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=here) from error
+        seen += len(found)
+        if seen > MOST_ENTRIES:
+            raise DataError(
+                f"holds more than {MOST_ENTRIES:,} files and folders; name the one of the data", file=folder
+            )
         yield from (path for path, is_dir, _ in found if not is_dir)
         waiting += [path for path, is_dir, linked in found if below and is_dir and not linked]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Without asking the disk again of what is no link."""
+    return is_folder(Path(entry)) if entry.is_symlink() else entry.is_dir(follow_symlinks=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lm_audit.audits.privacy.stages.stage_names import STAGES
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import DataError, ModelError, UsageError
+from lm_audit.shared.textfiles import readable_file
 
 
 def parse_stages(text: str) -> dict[str, str]:
@@ -45,9 +45,10 @@ def _check_spec(stage: str, spec: str) -> None:
 
 
 def manifest_path(value: str | None, option: str = "--manifest") -> Path:
-    """The manifest that ``option`` names; ``UsageError`` where it is not given or not there."""
+    """The manifest that ``option`` names; ``UsageError`` where it is not given or is no file that can be read."""
     if not value:
         raise UsageError("--stages needs --manifest FILE: without it nobody knows which canaries were trained on")
-    if not os.path.isfile(value):
-        raise UsageError(f"{option} {value[:200]}: there is no such file")
-    return Path(value)
+    try:
+        return readable_file(value)
+    except DataError as error:
+        raise UsageError(f"{option} {error}") from error

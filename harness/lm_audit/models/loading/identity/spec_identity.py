@@ -109,9 +109,7 @@ def file_state(where: str) -> str:
         path = Path(where)
         if path.is_dir():
             return folder_state(where)
-        if not path.is_file():
-            return ""
-        return _state(path)
+        return _state(path) if is_file(path) else ""
     except (OSError, ValueError):
         return ""
 
@@ -129,14 +127,14 @@ def content_state(where: str) -> str:
         path = Path(where)
         if path.is_dir():
             return _digest(_tree(path, "*", timed=False))
-        return _state(path, timed=False) if path.is_file() else ""
+        return _state(path, timed=False) if is_file(path) else ""
     except (OSError, ValueError):
         return ""
 
 
 def _tree(folder: Path, pattern: str, *, timed: bool = True) -> Iterable[str]:
     for path in sorted(folder.rglob(pattern)):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if is_file(path) and "__pycache__" not in path.parts:
             yield f"{path.relative_to(folder).as_posix()} {_state(path, timed=timed)}"
 
 
