@@ -43,9 +43,8 @@ STANDARD = (
     "ablation_clp",
     "leave_one_out",
 )
-COUNTS = {"smoke": 2, "standard": 12, "full": 50}
-HOPS = COUNTS | {"smoke": 1}
-"""Samples of two hops, which take longest and say nothing at smoke size that needs a second one."""
+COUNTS = {"smoke": 1, "standard": 12, "full": 50}
+"""Samples of a kind. An interval takes eight: at smoke size a second one would tell nothing that the first does not."""
 STEPS = {"smoke": 4, "standard": 20, "full": 20}
 UNITS = ("token", "sentence")
 
@@ -69,8 +68,8 @@ def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
     asked_mode(options)
     words = load_words(FIXTURES / "samples.toml")
     sets = {
-        kind: tuple(generated_samples(kind, words, options.items(counts[options.size]) or 0, options.seed))
-        for kind, counts in (("needle", COUNTS), ("hops", HOPS))
+        kind: tuple(generated_samples(kind, words, options.items(COUNTS[options.size]) or 0, options.seed))
+        for kind in ("needle", "hops")
     }
     for path in options.option("faithfulness_samples") or ():
         # Of a hub id its configuration and split belong to the name.

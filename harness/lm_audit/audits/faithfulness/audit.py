@@ -237,13 +237,15 @@ def _note_details(evidence: Evidence, studies: Sequence[Study], method: str, set
 
 
 def comparison_evidence(studies: Sequence[Study], methods: Sequence[str], settings: Settings) -> Evidence:
-    """Methods ranked by each metric, their agreement, token against sentence, and the price of approximation."""
+    """Methods ranked by each metric, their agreement, token against sentence, and (of tokens) the price of
+    approximation."""
     evidence = Evidence("faithfulness", parameters={"methods": list(methods), **settings.parameters()}, notes=[CAVEAT])
     scored = score_studies(studies, methods, settings)
     evidence.figures.append(ranking_figure(record_ranking(evidence, scored, settings)))
     evidence.figures.append(_agreement_table(studies, methods, settings))
     evidence.figures.append(_hidden_table(studies, methods, settings, scored))
-    evidence.figures.append(_approximation_table(studies[0], methods[0], settings))
+    if settings.unit == "token":
+        evidence.figures.append(_approximation_table(studies[0], methods[0], settings))
     attributions = {method: studies[0].attribution(method, **settings.options(method)) for method in methods}
     evidence.figures.append(methods_heatmap(studies[0], attributions))
     evidence.figures.append(side_by_side(studies[0], attributions))
