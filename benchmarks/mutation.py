@@ -367,9 +367,14 @@ def lay_out(name: str) -> Path:
     group, tree = GROUPS[name], BUILD / name
     # It must be there when Python starts, or its importer takes it for a folder without modules.
     (tree / "mutants" / "src").mkdir(parents=True, exist_ok=True)
-    for link, target in (("src", "harness"), ("shared", "../shared")):
-        if not (tree / link).exists() and (ROOT / target).exists():
-            (tree / link).symlink_to(ROOT / target)
+    linked = [(tree / "src", ROOT / "harness"), (tree / "shared", ROOT / "../shared")]
+    # Where tests run, beside their copy: what they read of the repository.
+    linked += [
+        (tree / "mutants" / name, ROOT / name) for name in ("benchmarks", "docs", "evals", "fixtures", "harness")
+    ]
+    for link, target in linked:
+        if not link.exists() and target.exists():
+            link.symlink_to(target)
     for old in ("tests", "mutants/tests"):
         shutil.rmtree(tree / old, ignore_errors=True)
     shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))

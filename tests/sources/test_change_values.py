@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import norm, t, ttest_ind, ttest_rel
 
 from lm_audit.sources import MetricSource, register_statistic
-from lm_audit.sources.change import Change, _error, _sum, change_between
+from lm_audit.sources.change import Change, _error, _sum, _Work, change_between
 from lm_audit.sources.content import OtherData
 from lm_audit.sources.exchanges.swaps import Side, _errors, draws_for, swap_test, swap_test_of_mean
 from lm_audit.sources.limits import interval_of, t_p_value
-from lm_audit.sources.moved import _spread
+from lm_audit.sources.moved import ROUNDED, _spread
 from lm_audit.sources.spread import Spread
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate
@@ -339,7 +339,7 @@ def test_a_target_beyond_all_values_is_a_direction(statistic: str) -> None:
     source = MetricSource(statistic, "v", clusters=("r", "c"), options=groups)
     a = rows(rng.normal(size=42), r=r, c=c)
     b = rows(rng.normal(0.7, 1.5, size=42), r=r, c=c)
-    plain, aimed, again = change(a, b, source), change(a, b, source, target=-9.0), change(a, b, source, target=-9.0)
+    plain, aimed, again = (change(a, b, source, target=target, seed=5) for target in (None, -9.0, -9.0))
     assert plain.p == pytest.approx(aimed.p) and aimed == again and isinstance(aimed.floor, float)
     assert plain.p is None or plain.p < 1
 
@@ -383,6 +383,16 @@ def test_with_a_target_the_distance_from_it_is_tested(target: float) -> None:
     plain = change(rows(A), rows(A + STEPS), source)
     assert (found.error, found.df) == (plain.error, plain.df)
     assert found.difference == plain.difference
+
+
+@pytest.mark.parametrize(("offset", "target"), [(0.4, 0.4), (0.1, 0.7), (-0.5, 0.2)])
+def test_what_rounding_sets_apart_beside_a_target_is_no_change(offset: float, target: float) -> None:
+    """As much as it may of what is added to the statistic and taken away from it."""
+    work = _Work(MetricSource.mean("v", offset=offset), target, 0.01, 0)
+    room = ROUNDED * (abs(offset) + abs(target))
+    for moved, told in ((0.9 * room, 0.0), (1.5 * room, 1.5 * room)):
+        found = work.tested(np.array([2.0]), np.array([2.0 + moved]))
+        assert found == pytest.approx([told], abs=0.2 * room)
 
 
 def test_what_no_item_shows_is_no_change() -> None:

@@ -195,6 +195,8 @@ def test_what_other_items_tell_of_groups_at_the_ends() -> None:
     assert apart(PLAIN, ungrouped(*same), ungrouped(*same, name="new ")) == swaps.Tested(1.0, 1 / 10_001)
     moved = [[0.5] * 4, [0.75] * 4]
     assert apart(PLAIN, ungrouped(*same), ungrouped(*moved, name="new ")) == swaps.Tested(1 / 10_001, 1 / 10_001)
+    three = [[*same, [0.0] * 4], [*moved, [0.3] * 4]]
+    assert apart(PLAIN, ungrouped(*three[0]), ungrouped(*three[1], name="new ")) == swaps.Tested(1 / 10_001, 1 / 10_001)
     # One item tells nothing of how far a mean errs, nor do groups that one run alone has.
     assert apart(PLAIN, ungrouped(*same), ungrouped([0.5] * 4, [0.5], name="new ")) is None
     assert apart(PLAIN, ungrouped(*same), ungrouped([0.5] * 4, name="new ")) is None
@@ -285,3 +287,39 @@ def test_two_groups_are_further_apart_where_their_distance_changed(
     found = change(CROSSED if crossed else BY_REQUEST, *runs, seed=1, resolution=0.01)
     assert "two groups over" in (found.difference.method or "")
     assert (present(found.p) <= 0.05) is changed
+
+
+def two_groups(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any], **options: Any) -> Change:
+    """The change of the distance of two groups that answered the same requests."""
+    return change(BY_REQUEST, answers(before), answers(after), **options)
+
+
+def test_a_distance_that_turned_its_sign_is_held_against_the_t_of_the_sum_of_both() -> None:
+    rng = np.random.default_rng(9)
+    before = rng.normal(size=(12, 2)) + np.array([2.0, 0.0])
+    after = before + 0.4 * rng.normal(size=(12, 2)) + np.array([-0.6, 0.6])
+    found = two_groups(before, after, resolution=1e-3)
+    first, second = (run[:, 0] - run[:, 1] for run in (before, after))
+    error = np.std(first - second, ddof=1) / 12**0.5
+    assert 0.01 < present(found.p) < 0.9
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(first.mean() + second.mean()) / error, 11))
+    # Towards a target the distance from it counts, which the exchange of runs tells.
+    aimed = two_groups(before, after, resolution=1e-3, target=0.3)
+    assert aimed.difference.method == "paired, 12 clusters exchanged; t interval"
+    few = two_groups(before[:5], after[:5], resolution=1e-3)
+    assert few.difference.method == "paired, 5 clusters exchanged; t interval"
+
+
+def test_groups_that_all_changed_by_as_much_are_told_by_the_exchange_of_runs() -> None:
+    """Without a spread there is no t."""
+    before = np.arange(16.0).reshape(8, 2) % 3
+    found = two_groups(before, before + np.array([2.0, 0.0]), resolution=1e-3)
+    assert found.difference.method == "paired, 8 clusters exchanged; t interval" and found.p is not None
+
+
+def test_two_groups_of_a_grid_that_lacks_cells_have_no_test() -> None:
+    rng = np.random.default_rng(10)
+    runs = [cells(rng.normal(size=(2, 6, 6)) + k) for k in range(2)]
+    some = [[row for row in run if not (row["g"] == "g1" and row["r"] != row["c"])] for run in runs]
+    found = change(CROSSED, some[0], some[1])
+    assert found.p is None and "two-way t" in (found.difference.method or "")

@@ -208,11 +208,11 @@ def _of_two_groups(work: _Work, a: Units, b: Units, found: Sequence[Clustering])
 
     if means(np.ones((1, 2 * n))).shape[1] != 2 or sides_of(work.source, a, found[0]):
         return None
-    spread = spread_of(lambda weights: np.subtract(*apart(weights)), found, seed=work.seed)
+    spread = spread_of(lambda weights: np.subtract(*apart(weights)), found)
     first, second = apart(np.ones((1, n)))
     p = t_p_value(float(first[0] + second[0]), spread)
     alike = _alike(work, a, b, found)
-    return None if math.isnan(p) or alike is None or math.isnan(alike.p) else _stricter(Tested(p, 0.0), alike)
+    return None if math.isnan(p) or alike is None else _stricter(Tested(p, 0.0), alike)
 
 
 def _stricter(tested: Tested, other: Tested | None) -> Tested:

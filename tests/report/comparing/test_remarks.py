@@ -115,8 +115,8 @@ def test_eval_files_whose_own_code_is_another_are_named(many: int, words: str | 
     b = run("two", *(measured(f"t{at}.py", "second") for at in range(many)), measured("same.py", "one"))
     named = words or "t0.py, t1.py, t2.py, t3.py, t4.py, 1 more"
     assert told(a, b) == [f"the code that ran is another one in B: {named}"] and told(a, a) == []
-    stated = [replace(one, metadata={"code_version": "v"}) for one in (a, b)]
-    assert told(*stated) == [f"the code that ran is another one in B: {named}"]
+    one, other = (replace(run, metadata={"code_version": "v"}) for run in (a, b))
+    assert told(one, other) == [f"the code that ran is another one in B: {named}"]
     # Where the package is another one, so is all code that rests on it.
     old, new = (replace(one, metadata={"code_version": text}) for one, text in ((a, "old"), (b, "new")))
     assert told(old, new) == ["the audits' code is another one in B: old and new"]
@@ -193,4 +193,5 @@ def test_headlines_that_lost_items_are_named_up_to_five(many: int, more: int | N
     assert found == [*expected, *([f"so have items of {more} more headlines"] if more else [])]
     # Of what is not decided, or not by pairs, nothing is told.
     for field, value in (("decided", False), ("basis", "two samples")):
-        assert list(remarks_on_metrics([SimpleNamespace(**vars(one) | {field: value}) for one in changes])) == []
+        others: list[Any] = [SimpleNamespace(**vars(one) | {field: value}) for one in changes]
+        assert list(remarks_on_metrics(others)) == []

@@ -53,12 +53,10 @@ def _dealt(changes: Floats, groups: Integers, codes: Integers, *, resolution: fl
     many = int(groups.max()) + 1
     places, cells = np.unique(codes * many + groups, return_inverse=True)
     sums, counts = np.bincount(cells, weights=changes), np.bincount(cells).astype(np.float64)
-    # Sums that rounding alone sets apart from those of their cluster did not change otherwise.
     own, block = places % many, places // many
     if len(np.unique(block)) == len(block):
         block = np.zeros_like(block)
     member = (own[:, None] == np.arange(many)).astype(np.float64)
-
     blocks = np.broadcast_to(block, (1, len(places)))
 
     def spread(draws: Floats) -> Floats:
