@@ -10,8 +10,10 @@ import pytest
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary
+from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
-from tests.models.small_models import save_small_llama
+from tests.models.pretrained import as_causal
+from tests.models.small_models import save_small_llama, small_llama
 
 
 @pytest.mark.parametrize("vocabulary", [200, 258])
@@ -39,3 +41,25 @@ def test_what_frames_every_text_must_have_an_embedding(token: str) -> None:
     tokenizer.add_special_tokens({token: "<|frame|>"})
     with pytest.raises(ModelError, match=r"1 tokens beyond its 259 embeddings.*frame"):
         check_vocabulary(tokenizer, 259, "named")
+
+
+@pytest.mark.parametrize("narrow", ["head", "stated"])
+def test_a_model_that_predicts_fewer_tokens_than_it_has_embeddings(narrow: str) -> None:
+    """Moshi's head has no row for what begins a text, Inkling cuts the padding off: both ended in an IndexError."""
+    import torch
+
+    module: Any = small_llama(vocabulary=272)
+    if narrow == "head":
+        module.lm_head = torch.nn.Linear(16, 265, bias=False)
+    else:
+        module.config.unpadded_vocab_size = 265
+        module.lm_head.register_forward_hook(lambda _, __, logits: logits[..., :265])
+    model = LanguageModel(as_causal(module), byte_tokenizer(64), name="narrow")
+
+    scores = model.loglikelihood([([7, 8], [9, 264])], bos="none")[0].logprobs
+
+    with torch.no_grad():
+        table = module(input_ids=torch.tensor([[7, 8, 9]])).logits[0].double().log_softmax(-1)
+    assert scores == pytest.approx([float(table[1, 9]), float(table[2, 264])], abs=1e-5)
+    with pytest.raises(Exception, match=r"265 is not in the vocabulary of narrow \(0 to 264\)"):
+        model.loglikelihood([([7, 8], [265])], bos="none")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from lm_audit.errors import ModelError
+from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.context import text_config
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -52,3 +54,11 @@ def tell_ends(tokenizer: Tokenizer, ends: Iterable[int], rows: int, name: str) -
             f"model {name}: its configs end texts at {listed(tokens)}, which its tokenizer has for ordinary text",
             stacklevel=2,
         )
+
+
+def predicted_tokens(module: CausalModule) -> int:
+    """How many tokens a model reads and predicts: heads may be narrower than embeddings (Moshi, Inkling's padding)."""
+    sizes: list[Any] = [int(module.get_input_embeddings().num_embeddings)]
+    head: Any = getattr(module, "get_output_embeddings", lambda: None)()
+    sizes += [getattr(head, "out_features", None), getattr(text_config(module.config), "unpadded_vocab_size", None)]
+    return min(size for size in sizes if isinstance(size, int))

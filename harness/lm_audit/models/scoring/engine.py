@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import DataError, ModelError
 from lm_audit.models.checks.proofs import Proofs
+from lm_audit.models.checks.vocabulary_fit import predicted_tokens
 from lm_audit.models.context import attention_reach, context_window, uniform_length
 from lm_audit.models.kernels.packed_weights import packed
 from lm_audit.models.loading.evaluating import evaluating
@@ -97,7 +98,7 @@ class ScoringEngine:
 
     @property
     def _vocabulary(self) -> int:
-        return int(self._model.module.get_input_embeddings().num_embeddings)
+        return predicted_tokens(self._model.module)
 
     def _run(self, job: Job, firsts: Sequence[int]) -> None:
         rows = sorted_rows(job.encoded)
