@@ -90,8 +90,13 @@ def test_a_leak_of_any_size_is_found(dtype: torch.dtype) -> None:
 
 def test_a_model_that_sees_how_long_the_whole_text_is(tmp_path: Path) -> None:
     """ProphetNet takes biases of positions from a table that it lays out by the length of the text."""
-    shape = {"hidden_size": 16, "num_decoder_layers": 2, "num_decoder_attention_heads": 2, "decoder_ffn_dim": 16}
-    encoder = {"num_encoder_layers": 1, "num_encoder_attention_heads": 2, "encoder_ffn_dim": 16}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_decoder_layers": 2,
+        "num_decoder_attention_heads": 2,
+        "decoder_ffn_dim": 16,
+    }
+    encoder: dict[str, Any] = {"num_encoder_layers": 1, "num_encoder_attention_heads": 2, "encoder_ffn_dim": 16}
     config = transformers.ProphetNetConfig(vocab_size=259, max_position_embeddings=64, **shape, **encoder)
     torch.manual_seed(0)
     transformers.ProphetNetForCausalLM(config).save_pretrained(tmp_path / "prophet")

@@ -6,13 +6,12 @@ import json
 import shutil
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
@@ -196,10 +195,15 @@ def test_merges_that_are_left_out_at_random(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [{"stop_strings": ["a"]}, {"suppress_tokens": [5]}, {"no_repeat_ngram_size": 2}, {"forced_eos_token_id": 7}]
+    "rule",
+    [
+        *({"stop_strings": ["a"]}, {"suppress_tokens": [5]}, {"no_repeat_ngram_size": 2}, {"forced_eos_token_id": 7}),
+        *({"repetition_penalty": 1.05}, {"num_beams": 4}, {"penalty_alpha": 0.6}, {"dola_layers": "low"}),
+        {"exponential_decay_length_penalty": [8, 1.1]},
+    ],
 )
 def test_rules_of_generation_that_are_not_followed(folder: Path, rule: dict[str, Any]) -> None:
-    edit_json(folder / "generation_config.json", no_repeat_ngram_size=0, guidance_scale=1.0, min_length=0)
+    edit_json(folder / "generation_config.json", no_repeat_ngram_size=0, guidance_scale=1.0, repetition_penalty=1.0)
     assert told(folder) == []
     edit_json(folder / "generation_config.json", **rule)
 
@@ -251,12 +255,29 @@ def test_a_word_as_special_token(folder: Path, token: str, role: str) -> None:
 def test_settings_that_published_models_have(
     kind: str, stated: dict[str, Any], recwarn: pytest.WarningsRecorder
 ) -> None:
-    config = AutoConfig.for_model(kind, **stated)
-    module: Any = SimpleNamespace(config=config)
-
-    tell_unread({"model_type": kind, **stated}, module, "config.json")
+    tell_unread({"model_type": kind, **stated}, without_weights(kind, stated), "config.json")
 
     assert [str(one.message) for one in recwarn.list if one.category is UserWarning] == []
+
+
+def without_weights(kind: str, stated: dict[str, Any]) -> Any:
+    build: Any = AutoModelForCausalLM.from_config
+    with torch.device("meta"):
+        return build(AutoConfig.for_model(kind, **stated))
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"), [("mpt", {"logit_scale": 0.5}), ("deepseek_v2", {"norm_topk_prob": True}), ("mpt", {})]
+)
+def test_a_setting_that_the_config_has_and_no_code_reads(
+    kind: str, stated: dict[str, Any], recwarn: pytest.WarningsRecorder
+) -> None:
+    """MPT's scale of the logits: probabilities of another temperature, without a word."""
+    tell_unread({"model_type": kind, **stated}, without_weights(kind, {"num_hidden_layers": 2}), "config.json")
+
+    heard = [str(one.message) for one in recwarn.list if one.category is UserWarning]
+    assert [one.split(" states ")[1].split(",")[0] for one in heard] == [f"{k} = {v}" for k, v in stated.items()]
+    assert all("no line of" in one for one in heard)
 
 
 def edit_tokenizer(folder: Path, change: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
@@ -36,6 +39,7 @@ _OF_EFFECT: dict[str, tuple[object, ...]] = {
     "use_parallel_residual": (False,),
     "use_bidirectional_attention": (False,),
     "add_cross_attention": (False,),
+    "norm_topk_prob": (False,),
 }
 """Settings that change every answer of the makes that know them, and the values at which they change none."""
 
@@ -43,8 +47,10 @@ _OF_EFFECT: dict[str, tuple[object, ...]] = {
 _RULES = (
     *("stop_strings", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "sequence_bias"),
     *("forced_bos_token_id", "forced_eos_token_id", "no_repeat_ngram_size", "guidance_scale", "min_new_tokens"),
-    *("min_length", "watermarking_config"),
+    *("min_length", "watermarking_config", "repetition_penalty", "encoder_repetition_penalty", "num_beams"),
+    *("encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "penalty_alpha", "dola_layers"),
 )
+"""What lets ``generate`` of transformers write another text than the likeliest token after token, sampling aside."""
 
 
 def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> None:
@@ -66,6 +72,11 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
             f"{where} states {listed(unread)}, which {type(module).__name__} does not know: is it of another make?",
             stacklevel=3,
         )
+    if passed := _passed_over(module, made, stated, stray):
+        warnings.warn(
+            f"{where} states {listed(passed)}, which no line of {type(module).__name__} reads: it computes without",
+            stacklevel=3,
+        )
     absent = sorted(name for name in fields - set(stated) if not name.startswith("_"))
     for key in stray:
         like = [] if key in _OF_EFFECT else get_close_matches(key, absent, 1, _LIKE)
@@ -77,8 +88,24 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
             )
 
 
+def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], stray: Collection[str]) -> list[str]:
+    """Settings of effect that the configuration has and that nothing in the code of the parts names."""
+    parts: Iterable[object] = module.modules()
+    classes = {kind for part in parts for kind in type(part).__mro__} | {*type(made).__mro__}
+    names = {kind.__module__ for kind in classes if kind.__module__.startswith("transformers.models.")}
+    code = "".join(inspect.getsource(sys.modules[name]) for name in sorted(names))
+    return [
+        f"{key} = {stated[key]!r:.40}"
+        for key in _OF_EFFECT
+        if stated.get(key) is not None
+        and key not in stray
+        and _has_effect(key, stated)
+        and not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)
+    ]
+
+
 def tell_unfollowed(module: CausalModule, name: str) -> None:
-    """Warn of rules of a generation config that forbid or force tokens: texts are continued without them."""
+    """Warn of rules of a generation config that forbid, force or penalise tokens: texts are continued without them."""
     config = getattr(module, "generation_config", None)
     stated = {key: getattr(config, key, None) for key in _RULES}
     rules = [f"{key} = {value!r:.40}" for key, value in stated.items() if value and value != 1]
