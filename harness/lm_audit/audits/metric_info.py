@@ -111,10 +111,20 @@ def declared_names(audit: str) -> tuple[str, ...]:
 @cache
 def metric_info(metric: str) -> MetricInfo | None:
     """What is declared of a metric: of several families that it is of, the one that spells most of the name out."""
+    nearest = _nearest(metric)
+    return None if nearest is None else nearest.filled(metric)
+
+
+def metric_family(metric: str) -> str | None:
+    """The name under which a metric is declared, with the ``{word}`` of its family; ``None`` of one that is not."""
+    nearest = _nearest(metric)
+    return None if nearest is None else nearest.name
+
+
+def _nearest(metric: str) -> MetricInfo | None:
     table = metric_table(metric.partition(".")[0])
     fitting = [entry for entry in table if _pattern(entry.name).fullmatch(metric)]
-    nearest = max(fitting, key=lambda entry: len(_PLACE.sub("", entry.name)), default=None)
-    return None if nearest is None else nearest.filled(metric)
+    return max(fitting, key=lambda entry: len(_PLACE.sub("", entry.name)), default=None)
 
 
 def range_text(limits: Range) -> str:

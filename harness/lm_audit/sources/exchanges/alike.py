@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lm_audit.sources.clusters import Clustering
-from lm_audit.sources.exchanges.swaps import FEW, FIRST_DRAWS, Tested, drawn_test, draws_for
+from lm_audit.sources.exchanges.swaps import FEW, FIRST_DRAWS, Tested, drawn_test, draws_for, swap_test_of_mean
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.units import Floats, Integers, Units
 from lm_audit.stats.inputs import cluster_numbers
@@ -24,14 +24,18 @@ def changed_alike(
 ) -> Tested | None:
     """The test that the groups of ``source`` changed alike from ``a`` to ``b``, the same units in both.
 
-    Of one clustering exact: the changes of a cluster change groups among those that it holds, or clusters that lie in
-    one group each change theirs. Of two crossed ones by the covariance of the groups' means
+    Of one clustering exact: of two groups that share clusters each cluster's part of the difference has either sign, of
+    more the changes of a cluster change groups among those that it holds, or clusters that lie in one group each change
+    theirs. Of two crossed ones by the covariance of the groups' means
     (:func:`~lm_audit.stats.means.disparity.groups_apart`); ``None`` where too few rows or columns are whole.
     """
     groups = _groups(source, a)
     changes: Floats = b.values - a.values
     if len(found) == 1:
-        return _dealt(changes, groups, found[0].codes, resolution=resolution, seed=seed)
+        codes, many = found[0].codes, int(groups.max()) + 1
+        shared = len(np.unique(codes * many + groups)) > len(np.unique(codes))
+        test = _two_turned if many == 2 and shared else _dealt
+        return test(changes, groups, codes, resolution=resolution, seed=seed)
     from lm_audit.stats.means.disparity import groups_apart
 
     # As with exchanges: only where few of the first draws lie as far out are more of use.
@@ -46,6 +50,21 @@ def changed_alike(
 
 def _groups(source: MetricSource, units: Units) -> Integers:
     return cluster_numbers([str(group) for group in units.column(source.options["group"])])
+
+
+def _two_turned(changes: Floats, groups: Integers, codes: Integers, *, resolution: float, seed: int) -> Tested:
+    """What each cluster adds to the difference of two groups' mean changes, with either sign.
+
+    Where nothing changed, whatever the groups' shares and numbers of answers. Cells that change groups must have one
+    law: of 3 % and 40 % refused with 1 to 12 answers a request, of which group and request have their own number, that
+    rejected in 5.7 % of 20,000.
+    """
+    sizes = np.bincount(groups)
+    weights = np.where(groups == 0, 1.0 / sizes[0], -1.0 / sizes[1])
+    parts: Floats = np.bincount(codes, weights=changes * weights).astype(np.float64)
+    # Parts that rounding alone sets apart from 0 did not change.
+    parts[np.abs(parts) <= 1e-12 * np.abs(changes).max() / sizes.min()] = 0.0
+    return swap_test_of_mean(parts, resolution=resolution, seed=seed)
 
 
 def _dealt(changes: Floats, groups: Integers, codes: Integers, *, resolution: float, seed: int) -> Tested:
