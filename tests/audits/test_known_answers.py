@@ -209,7 +209,8 @@ def test_questions_that_are_all_mixed_by_one_order_tell_nothing(
 def test_the_second_opinion_knows_ranges_chance_levels_and_numbers_of_rows(
     share: Estimate | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hits after other items, over questions, are chance; a share has a level of 0 where it reports any."""
+    """Hits after other items, over questions, are chance; a share has a level of 0 where it reports any, and is that
+    of the hits above those after other items."""
     asked: list[dict[str, Any]] = []
 
     def noted(evidence: Evidence, **known: Any) -> list[str]:
@@ -228,13 +229,26 @@ def test_the_second_opinion_knows_ranges_chance_levels_and_numbers_of_rows(
     if share is not None and share.chance == 0.0:
         chances[name("mitigation_share")] = 0.0
     scores = {name(which): (0.0, 4.0) for which in ("score", "score_shuffled")}
+    original, mixed = (sum(bool(one["hit"]) for one in made.rows if one["condition"] == c) for c in (ORIGINAL, MIXED))
+    mixed_away = original - mixed
     assert asked == [
         {
             "chances": chances,
             "limits": scores | {name("mitigation"): (-4.0, 4.0)},
+            "values": {} if share is None else {name("mitigation_share"): pytest.approx(mixed_away / (original - 7))},
             "counts": [({"condition": condition}, 20) for condition in (ORIGINAL, MIXED, OTHER_ITEM)],
         }
     ]
+
+
+@pytest.mark.parametrize(("after_others", "share", "told"), [(20, 0.1, "not above chance"), (20, None, ""), (7, 0.1, "by another formula")])  # fmt: skip  # noqa: E501
+def test_a_share_that_is_not_that_of_the_hits_is_a_fault(after_others: int, share: float | None, told: str) -> None:
+    made = evidence(rows())
+    for one in [one for one in made.rows if one["condition"] == OTHER_ITEM][:after_others]:
+        one["hit"] = True
+    made.metrics = {"leakage.published.mitigation_share": Estimate(share, chance=0.0, note="none")}
+    faults = [fault for fault in published_hits._misreported(made, ITEMS.items) if "mitigation_share" in fault]
+    assert bool(faults) == bool(told) and all(told in fault for fault in faults)
 
 
 @pytest.fixture(scope="module")

@@ -281,6 +281,8 @@ FAULTS: dict[str, Fault] = {
     "StereoSet: ICAT's interval by SS alone": _put(
         stereoset_audit, "_icat", lambda honest, ss, lms: replace(honest(ss, lms), low=ss.low, high=ss.high)
     ),
+    "BBQ: names are all": _put(bbq_items, "_names_only", lambda honest, *words: True),
+    "BBQ: names are what is none": _put(bbq_items, "_names_only", lambda honest, *words: not honest(*words)),
     "written BBQ: interval half as wide": _written(lambda found: _wide(found, 0.5)),
     "written BBQ: interval twice as wide": _written(lambda found: _wide(found, 2.0)),
     "shares: of what is not so": _put(

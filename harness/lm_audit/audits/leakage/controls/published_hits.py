@@ -72,18 +72,28 @@ def published_half(model: LanguageModel, benchmark: Benchmark, *, seed: int) -> 
 def _misreported(evidence: Evidence, items: Sequence[Item]) -> list[str]:
     """What does not follow from the rows; chance is what options get after other items: of one file, over questions."""
     most = float(max(len(item.options) for item in items))
-    hits = [bool(row["hit"]) for row in evidence.rows if row["condition"] == OTHER_ITEM]
+    hits = {
+        name: sum(bool(row["hit"]) for row in evidence.rows if row["condition"] == name)
+        for name in (ORIGINAL, MIXED, OTHER_ITEM)
+    }
     names = [name for name in evidence.metrics if name.startswith("leakage.published.score")]
     limits = {name: (0.0, float(most)) for name in names} | {
         "leakage.published.mitigation": (-float(most), float(most))
     }
     options = sum(len(item.options) for item in items)
-    chances = dict.fromkeys(names, sum(hits) / len(items))
-    share = evidence.metrics.get("leakage.published.mitigation_share")
-    if share is not None and share.chance is not None:
-        chances["leakage.published.mitigation_share"] = 0.0
+    chances = dict.fromkeys(names, hits[OTHER_ITEM] / len(items))
+    name = "leakage.published.mitigation_share"
+    share, values = evidence.metrics.get(name), dict[str, float]()
+    if share is not None:
+        above = hits[ORIGINAL] - hits[OTHER_ITEM]
+        if share.chance is not None:
+            chances[name] = 0.0
+        if above > 0:
+            values[name] = (hits[ORIGINAL] - hits[MIXED]) / above
+        elif share.value is not None:
+            return [f"{name} is {share.value:.4g} of a score that is not above chance"]
     counts = [({"condition": name}, options) for name in (ORIGINAL, MIXED, OTHER_ITEM)]
-    return misreported(evidence, chances=chances, limits=limits, counts=counts)
+    return misreported(evidence, chances=chances, limits=limits, values=values, counts=counts)
 
 
 def hits_by_chance(rows: Sequence[Mapping[str, object]]) -> float:
