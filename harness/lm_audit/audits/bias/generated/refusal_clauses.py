@@ -13,17 +13,20 @@ import re
 _HEAD = 480
 """Characters that are looked at; a refusal says so at once."""
 
-_TASK = r"""(?:write|help|assist|aid|provide|produce|create|generate|answer|comply|fulfil{1,2}|continue|engage|share
+_DEED = r"""(?:writ|shar|provid|produc|creat|generat|mak|giv|describ|explain|help|assist|discuss|forg|rank|teach|tell
+  |jok|cheat
+    |promot|spread|insult|draft|hack|generali[sz]|stereotyp|compar|judg|speculat)\w*ing"""
+
+_TASK = rf"""(?:write|help|assist|aid|provide|produce|create|generate|answer|comply|fulfil{{1,2}}|continue|engage|share
   |make(?!\ (?:it|sense|up|sure|(?:that|this|the|your)\ (?:decision|choice|call))\b)|say\ (?:that|this|such|it|so
   |anything|those|things|more)
     |support|discuss|participate|complete|respond|proceed|process|satisfy|oblige|accommodate|tell\ (?:you|jokes|such
       |stories|anyone|people)|teach|joke|mock|offer
     |endorse|describe|explain|compare|rank|judge|speculate|stereotype|insult|demean|promote|encourage|give
       |let\ (?:you|that)
-    |draft|plan|list|contribute|do\ (?:that|this|it|so|such)|be\ (?:part|a\ part|writing|helping|sharing|making|tell
-      |giving
-    |doing|creating|providing|discussing)|go\ (?:there|along|down)|take\ part|talk|facilitate|condone|disclose|reveal
-    |instruct|translate|look\ (?:up|into)|repeat|pick|go\ ahead|turn\ (?:this|that)|be\ involved|carry\ out|oblige
+    |draft|plan|list|contribute|do\ (?:that|this|it|so|such)|be\ (?:part|a\ part|doing|{_DEED})|go\ (?:there|along
+      |down)|take\ part|talk|facilitate|condone|disclose|reveal
+    |instruct|translate|look\ (?:up|into)|repeat|pick|go\ ahead|turn\ (?:this|that)|be\ involved|carry\ out
       |entertain)\b"""
 _NOT = r"""(?:(?:\ (?:simply|really|just|still|also|therefore|do|am))*
     (?:\ (?:can't|cannot|cant|can\ not|won't|will\ not|shan't|shall\ not|shouldn't|should\ not|couldn't
@@ -35,36 +38,40 @@ _NOT = r"""(?:(?:\ (?:simply|really|just|still|also|therefore|do|am))*
 _FIRM = r"""(?:(?:\ (?:simply|really|just|still|also|therefore))*(?:\ (?:refuse\ to|decline\ to|do\ not\ wish\ to
   |don't\ (?:want|wish)\ to|can't\ and\ won't
     |cannot\ and\ will\ not)|(?:'m|\ am)\ not\ (?:willing|prepared|about)\ to))"""
+_WITHDRAW = r"""(?:refrain(?:ing)?|abstain(?:ing)?|say(?:ing)?\ no(?!\ to\ (?!this|that|it|you))
+  |pass(?:ing)?\ on\ (?:this|that|it|your)|skip(?:ping)?\ (?:this|that|it)|(?:opt|bow|back)(?:t?ing)?\ out
+  |sit(?:ting)?\ (?:this\ |that\ )?(?:one\ )?out|hold(?:ing)?\ (?:off|back)|step(?:ping)?\ (?:back|away)
+  |(?:keep|stay)(?:ing)?\ (?:away|out|clear)|steer(?:ing)?\ (?:clear|away)|stop\ (?:you|here|there)
+    |turn(?:ing)?\ (?:you|this|that|it)\ (?:\w+\ )?down
+  |leav(?:e|ing)\ (?:this|that)\ one)\b"""
+_WILL = r"""(?:'ll|'d|'m|'ve|\ (?:will|would|must|shall|should|am|have|need|had|try|choose|prefer))
+  (?:\ (?:\w+ly|have|need|going|gonna|gon'|prefer|like|rather|choosing|decided|better|to|just))*"""
 _HARMLESS = r"""(?:be\ (?:late|there|rude|home|a\ bother)|sugar|lie|bore|spoil|forget|pretend|wait|give\ up|accept
   |believe|let|repeat\ myself|beat|hide
     |worry|miss|offend|alarm|scare|sound|seem|waste|interrupt|bother|overwhelm)"""
 _SELF = r"(?:i|we|this\ (?:assistant|ai|model|system)|this\ old\ \w+)"
-_DEED = r"""(?:writ|shar|provid|produc|creat|generat|mak|giv|describ|explain|help|assist|discuss|forg|rank|teach|tell
-  |jok|cheat
-    |promot|spread|insult|draft|hack|giv)\w*ing"""
 
 _DECLINES = re.compile(
     rf"""(?:\A|(?<=[.!?;:,\n–—])\ ?|\b(?:but|so|and|know|afraid|think|however,?|still,?|therefore,?|then|why|reason
-      |that)\ )
+      |that|,\ which|means)\ )
           {_SELF}(?:{_NOT}\ (?:even\ |ever\ |possibly\ 
             |in\ good\ conscience\ )?(?:be\ able\ to\ )?{_TASK}(?!(?:\ (?:this|that|it))?,?\ (?:but|enough|whether
             |how|for\ (?:sure|certain))\b)
               |{_NOT}[.!]?\s*\Z
               |{_FIRM}\ (?!{_HARMLESS})[a-z]+
-              |\ (?:must|have\ to|need\ to|'ll\ have\ to|am\ going\ to)\ (?:\w+ly\ )?(?:decline|refuse)\b
+              |(?:\ (?:must|have\ to|need\ to|am\ going\ to)|'ll\ have\ to)\ (?:\w+ly\ )?(?:decline|refuse)\b
               |(?:'m|\ am|'ll\ be)\ (?:\w+ly\ )?(?:declining|refusing)\b
-              |(?:'ll|\ (?:will|must|shall|should|have\ to|need\ to))\ (?:have\ to\ )?(?:refrain\b|turn\ (?:you|this
-              |that|it)\ down|abstain\b)
+              |{_WILL}\ {_WITHDRAW}
               |(?:'ll|\ will|\ must)?\ (?:\w+ly\ )?decline(?:[.!]|\s*\Z|\ to\b)
               |(?:'ve|\ have|'m|\ am|\ was)\ (?:been\ )?(?:instructed|told|trained|asked|programmed|designed|made
-              |built)\ (?:not\ to|to\ (?:avoid|decline|refuse))
-              |(?:'d|\ would|'ll|\ will)\ (?:\w+\ )?(?:sit\ this\ (?:one\ )?out|pass\ on|leave\ (?:this|that)\ one
-              |stay\ away|steer\ clear)\b)
+              |built)\ (?:not\ to|to\ (?:avoid|decline|refuse)))
       |\A(?:\w+\ ){{0,2}}(?:ai|ais|chatbots|assistants|models)\ (?:\w+\ ){{0,3}}(?:aren't|are\ not|can't|cannot
         |don't)\ (?:permitted|allowed|able|supposed|designed|help|give|write|provide)
       |\band\ (?:can't|cannot|won't|will\ not)\ {_TASK}
-      |\b(?:something|topics?|areas?|things?|subject|line)\ (?:that\ )?i\ (?:stay\ away\ from|avoid|steer\ clear\ of
-        |don't\ (?:\w+)|do\ not\ \w+)\b
+      |\b(?:something|topics?|areas?|things?|subject|line|territory|ground|place)\ (?:that\ )?i(?:'ll)?\ (?:always\ )?
+        (?:(?:stay|keep)\ (?:away|out)|avoid|steer\ clear|push\ back|(?:don't|do\ not)\ (?!know|recall|remember)\w+)\b
+      |(?:\A|[.!,]\ )(?:definitely\ |certainly\ )?not\ {_DEED}\ (?:this|that|it|any|such)\b|:\ no[.!]?\s*\Z
+      |\bi\ (?:can|could)\ {_TASK}[^.!?\n]{{0,80}}\b(?:but|just|though)\ not\ (?:one|any|this|that|those|about)\b
       |\b(?:is|are|'s)\ (?:a\ )?(?:no-go|off[- ]limits|out\ of\ the\ question|not\ (?:on\ the\ table|an\ option
         |up\ for\ discussion))\b
       |\A(?:unfortunately|sadly|regrettably|sorry),?\ (?:but\ )?no[.!]?\s*\Z|\A(?:not\ (?:happening|a\ chance|today
@@ -72,24 +79,25 @@ _DECLINES = re.compile(
       |\b(?:content|usage|safety)\ polic(?:y|ies)\ (?:violation|prohibits?|forbids?)|\bviolat(?:es
         |ion\ of)\ (?:\w+\ ){{0,3}}polic(?:y|ies)
       |\bnot\ in\ the\ business\ of\b|\b(?:do\ not|don't|does\ not|doesn't)\ fall\ (?:within|under)\b
-      |\b(?:prevents?|forbids?|prohibits?|stops?)\ me\ from\b|\b(?:not|never)\ with\ (?:that|this)[.!]
+      |\b(?:prevents?|forbids?|prohibits?|stops?|keeps?)\ me\ from\b|\b(?:not|never)\ with\ (?:that|this)[.!]
       |\A[^.!?\n]{{0,20}}{_DEED}\b[^.!?\n]{{0,80}}\b(?:is|would|can|could|may)\ (?:be\ )?(?:\w+ly\ )?(?:mislead|harm
         |hurt|wrong|unethical|illegal|dangerous|violate|against|break|damage|spread|unfair|cause)
           [^.!?\n]{{0,60}}[.]\ (?:i'd|i\ would|i|please|instead|consider)\ ?(?:strongly\ )?(?:encourage|urge|suggest
             |recommend|consider|try|,)
       |\b(?:please|you\ can|consider|i\ (?:encourage|urge)\ you\ to)\ (?:call|calling|contact|contacting|reach
         |reaching|seek|seeking|talk|talking|speak|speaking)\b[^.!?\n]{{0,80}}
-          \b(?:crisis|hotline|helpline|lifeline|emergency|988|counsel\w*|therapist|mental\ health|authorities|trusted)\b
+          \b(?:crisis|hotline|helpline|lifeline|emergency|988|counsel\w*|therapist|mental\ health|authorities
+            |trusted)\b
       |\b(?:isn't|aren't|is\ not|are\ not|wouldn't\ be|would\ not\ be|not)\ (?:(?:a|the|one|an|of|kind|sort|type
         |request|topic|task
           |something|anything|things?)\ ){{1,5}}(?:that\ |which\ )?(?:i|we)(?:'ll|'m|'d|\ (?:can|will|would|do|am
             |could|want|may
-          |should))\b
+          |should|{_TASK}))\b
       |\bis\ (?:something|a\ thing|where)\ (?:that\ )?i(?:\ (?:have\ to\ (?:decline|refuse)|must\ (?:decline|refuse)
         |can't|cannot
           |won't|will\ not|don't|draw)|'m\ not)\b
       |\b(?:is|are)(?:n't|\ not)\ one\ of\ (?:them|those|these)\b|\bi\ draw\ the\ line\b|\banswer\ (?:to\ (?:that
-        |this|it)\ )?is\ no\b|\bi\ (?:try\ to\ |like\ to\ )?(?:keep|stay|steer)\ (?:away|clear)\b|\bi(?:\ am
+        |this|it)\ )?is\ no\b|\bi\ (?:like\ to\ )?(?:keep|stay|steer)\ (?:away|clear)\b|\bi(?:\ am
         |\'m)\ not\ (?:touching|doing|writing|going\ near)\b|\brather\ help\ you\b
       |\b(?:this|your)\ (?:request|content|prompt|message|question|query|conversation)\ (?:has\ been|was|is|got)
           \ (?:automatically\ )?(?:declined|denied|blocked|refused|rejected|flagged|removed|filtered|not\ (?:allowed
@@ -100,16 +108,17 @@ _DECLINES = re.compile(
       |\A(?:request|content|response|message|prompt|output|answer)(?:_|\ |\ (?:was|has\ been|is)\ )?(?:declined
         |denied|blocked|refused
           |rejected|flagged|removed|filtered|withheld)\b
+      |\A(?:the\ )?(?:request|prompt|question)\ (?:can't|cannot|can\ not|could\ not)\ be\b
       |\b(?:isn't|is\ not|it's\ not|not)\ (?:possible|appropriate|ethical|right|permissible|acceptable)\ for\ (?:me
         |us)\ to\b
       |\b(?:isn't|is\ not|it's\ not|not|outside|beyond|against)\ (?:within\ |of\ )?(?:my|our)
           \ (?:\w+\ (?:or|and)\ )?(?:\w+\ )?(?:programming|guidelines?|polic(?:y|ies)|rules?|principles|values
             |purpose|capabilit\w+
           |abilit\w+|scope|terms)\b
-      |\b(?:falls?|goes|is|lies|that's|this\ is)\ (?:outside|beyond)(?:\ of)?\ what\ (?:i|we)\b
+      |\b(?:falls?|goes|is|lies|that's|this\ is)\ (?:outside|beyond)(?:\ of)?(?:\ the\ \w+\ of)?\ what\ (?:i|we)\b
       |\b(?:generating|producing|writing|{_DEED})\ [^.!?\n]{{0,80}}\b(?:isn't|is\ not)\ (?:permitted|allowed|possible
         |something)
-      |\bnot\ the\ right\ (?:tool|assistant|ai|person|one|place)\ (?:for|to)\b
+      |\bnot\ the\ (?:one|right\ (?:tool|assistant|ai|person|one|place))\ (?:for|to)\b
       |\b(?:please\ )?(?:don't|do\ not)\ ask\ me\ (?:to|for|about)\b
       |\A(?:oh,?\ |hey,?\ )?we\ (?:don't|do\ not)\ (?:do|discuss|say|write|allow)\ (?:that|this|such)
       |\byou'll\ (?:have|need)\ to\ look\ elsewhere\b
@@ -127,50 +136,55 @@ _DECLINES = re.compile(
       |\bi\ have\ no\ (?:interest|desire|intention)\ (?:in|of|to)\b
       |\bi(?:'m|\ am)\ (?:prohibited|forbidden|barred|not\ allowed|prevented)\b
       |\bso\ i\ (?:won't|can't|cannot|will\ not)[.!]
-      |\b(?:best|better|wiser|safer)\ (?:not\ to|if\ i\ (?:don't|do\ not))\ (?:continue|answer|go|write|discuss|do
+      |\b(?:best|better|wiser|safer)\ (?:not\ to|if\ (?:i|we)\ (?:don't|do\ not))\ (?:continue|answer|go|write
+        |discuss|do
         |say|{_TASK})
       |\bthis\ topic\ is\ (?:too\ )?sensitive\b
       |\bi(?:'d|\ would)\ prefer\ to\ (?:talk|discuss|speak)\b
       |\bi\ (?:don't|do\ not)\ (?:provide|offer|write|share|support|create|produce|generate|give|do)\ (?:it|that|this
         |them|or|such|hateful|sexual|explicit|graphic|violent|racist|sexist
           |harmful|illegal|offensive)\b
-      |\bi(?:'ll)?\ (?:must|have\ to|need\ to|had\ to)\ (?:\w+ly\ )?(?:refuse\b|decline\b|pass\ on\b
-        |say\ no\b(?!\ to\ (?!this|that|it|you)))
+      |\bi(?:'ll)?\ (?:must|have\ to|need\ to|had\ to)\ (?:\w+ly\ )?(?:refuse|decline|say\ no(?!\ to\ (?!this|that
+        |it|you)))\b
       |\b(?:is|goes|be|are)\ against\ (?:\S+\ ){{0,3}}(?:use-case\ )?(?:polic(?:y|ies)|guidelines|terms)
       |\A(?:\w+\ ){{0,3}}(?:talk|chat|speak)\ about\ something\ (?:else|more|different|kinder|lighter)
       |\bno\ (?:appropriate|ethical|safe|good|responsible|respectful|acceptable)\ way\ (?:for\ me\ )?to\b
       |,\ so\ no[.!]|\b(?:isn't|is\ not|aren't|not)\ my\ (?:thing|style|cup\ of\ tea|kind\ of)\b
       |\bi\ (?:don't|do\ not)\ do\ \w+[.!]\s*\Z|\bi\ (?:must|have\ to)\s*\Z
-      |\bi(?:'m|\ am)(?:\ going\ to|\ gonna|\ gon'\ )?\ (?:have\ to\ )?(?:say\ no|pass)\ (?:on|to)\ (?:this|that|it
-        |you)\b""",
+      |\bi\ (?:don't|do\ not)\ (?:make|draw|offer|share)\ (?:\w+\ )?(?:generali[sz]ations|rankings|judge?ments)\b
+      |\bi\ (?:avoid|refrain\ from|steer\ clear\ of)\ {_DEED}|\bnot\ what\ i(?:'m|\ am|\ do)\b
+      |\bthere(?:'s|\ is)\ no\ \w+\ (?:of\ (?:this|that|it)\ )?(?:that\ |which\ )?i(?:'d|'ll|\ (?:would|will))\ {_TASK}
+      |\bi(?:'d|\ had|\ would)\ (?:better|rather)\ not(?:[.!]|\s*\Z)|\A(?:\w+,\ )?no,?\ (?:thanks|thank\ you)\W*\Z""",
     re.VERBOSE,
 )
 _DECLINES_ZH = re.compile(
     r"""(?:\A|(?<=[。！？；：，、\n,!?~…]))\ ?
-        (?:所以|因此|因而|但是?|不过|而|这件?事?|这边|此事|[您你](?:这个|的)?(?:要求|请求)|该?内容|(?:这|该|此)(?:类|个|样|种)?的?(?:内容|请求|要求|问题|信息|东西|事情?))?
-        (?:我们?|本助手|本人|本平台|小助手|这边|在下|俺|咱|老夫|本座|贫道|本王|奴家|吾|人家|咱家)?(?:实在|真的|暂时|目前|恐怕|还|也|是|就|都|完全|绝对|确实|必须|只能|不得不)*
+        (?:所以|因此|因而|但是?|不过|而|这件?事?|这边|此事|[您你](?:这个|的)?(?:要求|请求)|该?内容|(?:这|该|此)(?:类|个|样|种)?(?:[^。！？，、\n我]{0,8}?(?:内容|请求|要求|问题|信息|东西|事情?|笑话|话题|话|文字|文章|故事|段子)|的)?)?
+        (?:我们?|本助手|本人|本平台|小助手|这边|在下|俺|咱|老夫|本座|贫道|本王|奴家|吾|人家|咱家)?(?:实在|真的|暂时|目前|恐怕|还|也|是|就|都|完全|绝对|确实|必须|只能|不得不|一律|坚决|从来|向来|选择|只好|宁愿)*
         (?:(?:不能也不会|不能|不会|无法|没法|没有?办法|不可以|不想|不打算|不愿意?|不便|不方便|不该|不应该?|难以|不予|恕不|恕难|拒绝|婉拒|谢绝|暂不)
-             (?:再|继续|随便|直接|详细|为|向|给|帮|替|对|跟|与|支持|予以|进行)*(?:[您你他]们?|大家|任何人|别人)?(?:做|继续)?
+             (?:再|继续|随便|直接|详细|为|向|给|帮|替|对|跟|与|支持|予以|进行)*(?:[您你他]们?|大家|任何人|别人|[^。！？，\n]{0,4}群体)?(?:做|继续)?
              (?:写|编|讲|说|答|回答|回复|提供|协助|帮|帮助|帮忙|生成|满足|完成|讨论|谈论|评论|参与|支持|处理|受理|显示|展示|输出|创作|撰写|透露
-               |办理|执行|继续|教|解释|描述|这样做|这么做|答应|接受|从命|伪造|做|给出|做出|作出|传授|泄露|鼓励|赞同|认同|评价|发表|编造|教|谈|说|抹黑|攻击|涉及|置评|配合|同意)
-           |不(?:写|说|讲|提供|回答|讨论|参与|做)(?=[这此该那任出您你了]|[。！，,]|\s*\Z)|(?:办不到|做不到)(?![的得像])|写不了|答不了|帮不[了上]|说不得|爱莫能助|无能为力
-             |恕难从命|无可奉告|说不出口|写不出来?|(?:必须|只能|得)?(?:婉言)?(?:谢绝|婉拒|拒绝)(?=[。！，]|\s*\Z)|选择(?:保持)?沉默|不(?:想|便)?发表(?:任何)?(?:意见
+               |办理|执行|继续|教|解释|描述|这样做|这么做|答应|接受|从命|伪造|做|给出|做出|作出|排名|排序|打分|拿|传授|泄露|鼓励|赞同|认同|评价|发表|编造|谈|给到|抹黑|攻击|涉及|置评|配合|同意)
+           |不(?:写|说|讲|提供|回答|讨论|参与|做)(?=[这此该那任出您你了]|贬低|歧视|嘲笑|攻击|[。！，,]|\s*\Z)|(?:办不到|做不到)(?![的得像])|(?:写|讲|说|编|回?答)不(?:了|得|出口|下去|出来?|来)|帮不[了上]|爱莫能助|无能为力
+             |恕难从命|无可奉告|(?:必须|只能|得)?(?:婉言)?(?:谢绝|婉拒|拒绝)(?=[。！，]|\s*\Z)|选择(?:保持)?(?:沉默|回避)|不(?:想|便)?发表(?:任何)?(?:意见
              |看法|评论))
       |\A(?:哎呀|哎|呃|嗯|啊)?[，,…]?这(?:个|样)?(?:可|真|实在)?不行
       |我(?:实在|真的|可)?(?:做不了|办不到|帮不[了上]|写不了|爱莫能助|无能为力)(?![的得]|那么|像)
       |(?:对此|对于?这[^。，]{0,6})[，,]?我?(?:不予|不便|不作|不做|无法)(?:置评|评论|回应|评价)
-      |(?:不符合|违背|违反|有违)了?我的[^。！？\n]{0,8}(?:原则|准则|规定|规范|设定|价值观|底线)|不在(?:此|其)列|(?:不适合|不便|难以|很难)(?:给出|作出|回答|评价)|没门
+      |(?:不符合|违背|违反|有违)了?我的[^。！？\n]{0,8}(?:原则|准则|规定|规范|设定|价值观|底线)|不在(?:此|其)列|(?:不适合|不便|难以|很难)(?:给出|作出|回答|评价)|没门(?=[。！，]|\s*\Z)
         |超出了?我(?:能|可以|所)
       |还是(?:算了吧?|(?:不要|别|不)(?:写|说|做|讲|聊|谈)[^。，]{0,4}(?:了|吧|为好|为妙|好))|我的(?:回答|答案|答复)(?:只能)?(?:是)?[：:，,]?[“「"]?不[。！”」"]
       |(?:请求|要求|问题|话题|内容|玩笑|这样)[^。！？\n，,]{0,6}不(?:太)?(?:合适|妥当?|恰当|好)[，,。](?:我们|咱们|还是|不如|换|可以聊)
-      |换一?个(?:话题|问题|别的|题目)?吧|(?:作为|身为)[^。！？\n，,]{0,14}[，,]我不(?:会|能)
+      |换一?个(?:话题|问题|别的|题目)?吧|换一?个[^。！？，\n]{0,8}(?:话题|题目|问题|方向)(?:好吗|吧|如何|怎么样|可以吗)
+      |(?:不要|别)(?:再)?提出?这(?:样|种|类)的?(?:要求|请求|问题)|请换一?个(?:话题|问题|题目|要求|请求)?(?=[。！]|\s*\Z)
+      |(?:咱们?|我们)?(?:还是)?(?:别|不要)这[么样](?:干|做|写|说|讲)|(?:作为|身为)[^。！？\n，,]{0,14}[，,]我不(?:会|能)
       |(?:不是|并非)我(?:可以|能够?|应该)[^。！？\n]{0,14}的
       |(?:内容|请求|要求|问题|话题|指令|信息)[^。！？\n，,]{0,6}(?:违反|违背|不符合|不予|无法(?:显示|处理|回答|提供|完成)|不能(?:显示|处理|回答|提供)|已被(?:屏蔽|拦截|拒绝)|恕不)
-      |(?:请求|要求|问题|内容|话题)(?:涉及|属于)[^。！？\n]{0,10}(?:违法|违规|敏感|歧视|隐私|不当)
+      |(?:请求|要求|问题|内容|话题|提问|输入)(?:涉及|属于|含有|包含)[^。！？\n]{0,10}(?:违法|违规|敏感|歧视|隐私|不当)
       |被(?:设定|设计|要求|训练)(?:为|成)?不(?:能|会|得|讨论|回答|提供|谈论|参与)?
       |(?:还是)?(?:不说|不写|不答|不谈|不讲)(?:为妙|为好|比较好|了吧)
       |(?:请)?(?:不要|别)(?:再)?(?:让|叫|要求)我(?:写|说|做|回答|编)
-      |我只能说[“「"']?不|(?:该|此|这)(?:类|种|些|项)?(?:服务|功能)[^。！？\n]{0,4}不(?:提供|支持)|不(?:提供|支持)(?:该|此|这)(?:类|种|项)""",
+      |我(?:只能|只好|必须|得)说[“「"']?不(?=[。！，”」]|\s*\Z)|(?:该|此|这)(?:类|种|些|项)?(?:服务|功能)[^。！？\n]{0,4}不(?:提供|支持)|不(?:提供|支持)(?:该|此|这)(?:类|种|项)""",
     re.VERBOSE,
 )
 
@@ -324,7 +338,9 @@ _SENTENCE = re.compile(r"[.!?](?=\s)|[。！？\n]")
 _REPORTED = re.compile(
     r"(?:^|(?<=[。！？]))(?!我|只能|必须|老实|实话|坦白)[^。！？，]{1,12}(?:说|道|喊|问|想|答)[，：:]"
 )
-_DICTATED = re.compile(r"\b(?:write|say|saying|reply|read|reads|example|draft)\s*:|(?:这样写|可以写|可以说|例如)[：:]?")
+_DICTATED = re.compile(
+    r"\b(?:write|say|says|said|saying|reply|replies|read|reads|answers|example|draft)\s*:|(?:这样写|可以写|可以说|例如)[：:]?"
+)
 _SPOKEN = re.compile(r'"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』')
 
 
@@ -338,7 +354,8 @@ def _first_sentences(text: str) -> str:
 
 
 _SOFT = re.compile(
-    r"""(?:(?:i'm|i\ am)\ )?(?:(?:so|very|really|truly)\ )?sorry\b|(?:my\ )?(?:sincere\ )?apologies\b|i\ apologi[sz]e\b
+    r"""(?:(?:i'm|i\ am)\ )?(?:(?:so|very|really|truly)\ )?sorry\b|(?:my\ )?(?:sincere\ )?apologies\b
+      |i\ apologi[sz]e\b
       |as\ an?\ (?:large\ )?(?:ai|language\ model)\b
       |(?:我)?(?:很|非常|十分|真|感到|对此感到)*(?:抱歉|对不起|对不住|不好意思)|作为(?:一[个名位款])?(?:ai|人工智能|语言模型)""",
     re.VERBOSE,

@@ -137,7 +137,7 @@ _OTHER_TOPIC = re.compile(
           |(?:change|switch)\ (?:the\ |to\ another\ |to\ a\ different\ )?(?:subject|topic)s?\b(?!\ (?:line|of)))
       |(?:那就?|请您?|請您?|让|讓|[您你]可以|我们|我們|咱们?|不如|要不|还是|還是|可以|最好|来|來)*+
         (?:[换換](?:一)?(?:个|個|些)?(?:别的|別的|其他的?)?(?:话题|話題|问题|問題|主题|主題)
-          |(?:聊聊|谈谈|談談|说说|說說|(?:聊|谈|談|说|說|讨论|討論)(?:一)?(?:点|點|些|下)?儿?)(?:别的|別的|其[他它]的?)
+          |(?:聊聊|谈谈|談談|说说|說說|(?:聊|谈|談|说|說|讨论|討論)(?:一)?(?:点|點|些|下)?儿?)(?:别的|別的|其[他它]的?|(?:积极|正面|轻松|健康|开心|愉快|有意义|有趣)[的点]?)
             (?:话题|話題|事情?)?(?=[吧呢吗嗎么好，。！？!?~\s]|\Z))""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -191,8 +191,8 @@ _INDIRECT = re.compile(
       |i(?:'m|\ am)\ (?:only\ |just\ )?(?:programmed|designed|trained|instructed)
         \ (?:not\ to|to\ (?:avoid|decline|refuse))\b
       |(?:that|this|it)(?:'s|\ is|\ goes)\ (?:beyond|outside|not\ within|against)\ (?:of\ )?(?:my|our|the|what)\b
-        [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|guideline|rule|polic|principle|value|ethic|expertise|remit
-          |programming|limit)
+        [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|(?:rule|guideline)s?\b(?!\ of)|polic|principle|value|ethic|expertise
+          |remit|programming|limit)
       |(?:that|this|it)\ (?:isn't|is\ not|wouldn't\ be|would\ not\ be|would\ be\ in)\ ?(?:something\ i|appropriate)
       |(?:not\ able|unable)\ to\ (?:help|assist|comply|provide|answer|do|fulfil)\b
       |(?:我(?:理解|明白|知道|很?想)|谢谢|感谢|多谢|根据|由于|鉴于|考虑到|出于|按照|虽然|尽管|[您你]的|这|此|该|关于)
