@@ -123,7 +123,7 @@ GROUPS = {
     ),
     "told": Group(
         ("report/comparison/models_compared.py", "report/comparison/rows.py", "report/comparison/text.py"),
-        (*COMPARING, "tests/report/comparing/test_remarks.py", "tests/report/test_terminal_summary.py"),
+        (*COMPARING, "tests/report/comparing/test_told_changes.py", "tests/report/test_terminal_summary.py"),
     ),
     "concluded": Group(
         (
