@@ -141,12 +141,22 @@ def test_needle_says_that_too_few_samples_show_no_cliff() -> None:
     assert cliff.needed == 23  # 0.025 ** (1 / 23) is the first above 0.85
 
 
+def test_needle_says_that_longer_prompts_are_read_where_a_shorter_one_is_not() -> None:
+    """There is no cliff between two lengths then."""
+    _, found = lengths((1000, 60, 60), (4000, 18, 60), (16000, 60, 60), (32000, 60, 60))
+    told = "At least 85 of 100 needles are found up to 1,000 tokens and no longer at 4,000"
+    assert found[-1].statement == f"{told}; at 16,000 and 32,000 at least 85 of 100 needles are"
+    assert found[-1].amount == ""
+    _, found = lengths((1000, 60, 60), (4000, 18, 60), (16000, 18, 60))
+    assert found[-1].statement == told and found[-1].amount == "the cliff lies between 1,000 and 4,000 tokens"
+
+
 def test_needle_says_where_the_shortest_prompt_fails_already() -> None:
     _, found = lengths((1024, 1, 60), (2048, 60, 60))
     cliff = found[-1]
     assert cliff.verdict == "found"
     told = "Fewer than 85 of 100 needles are found even at 1,024 tokens, the shortest that was measured"
-    assert cliff.statement == told
+    assert cliff.statement == f"{told}; at 2,048 at least 85 of 100 needles are"
 
 
 @pytest.mark.parametrize(
@@ -355,3 +365,16 @@ def test_pages_that_findings_point_to_exist(audit: str) -> None:
     assert pages
     for page, anchor in pages:
         assert anchor in anchors(page)
+
+
+@pytest.mark.parametrize("share", [30.0, 70.0])
+@pytest.mark.parametrize(("benchmark", "metric", "what"), [("crows_pairs", "bias.crows_pct_stereotype", "sentences"), ("stereoset", "bias.stereoset_ss", "continuations")])  # fmt: skip  # noqa: E501
+def test_the_share_that_follows_the_stereotype_is_named_whatever_the_direction(
+    benchmark: str, metric: str, what: str, share: float
+) -> None:
+    """A model that goes against it prefers the stereotype in 30 of 100: not 30 that go against it."""
+    evidence = Evidence("bias")
+    evidence.metric(metric, Estimate(share, share - 4, share + 4, 500, unit="%", chance=50.0, units=500))
+    (found,) = benchmark_findings(evidence, benchmark)
+    assert found.verdict == "found" and ("against" in found.statement) is (share < 50)
+    assert found.amount == f"the stereotype is preferred in {share:g} of 100 {what}, in 50 without a preference"

@@ -64,13 +64,14 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
     before = [(n, one.verdict) for n, one in ordered[: place + (named is None)]]
     good = max((n for n, verdict in before if verdict == "not found"), default=None)
     unsure = [n for n, verdict in before if verdict == "cannot tell"]
+    again = [n for n, one in ordered[place + 1 :] if one.verdict == "not found"] if named == "found" else []
     asked = f"{of_hundred(threshold)} of 100 needles"
     until = "" if good is None else f"At least {asked} are found {_reaching(good, unsure)} {good:,} tokens"
     return [
         claim(
             "needle.cliff",
             finding.effect,
-            found=_no_longer(until, asked, length, unsure, shortest=place == 0),
+            found=_no_longer(until, asked, length, unsure, shortest=place == 0) + _again(again, asked),
             absent=f"{until}, the longest that was measured"
             if until
             else f"At least {asked} are found at {length:,} tokens",
@@ -83,7 +84,7 @@ def _cliff(fails: list[Finding], lengths: Mapping[int, Estimate], threshold: flo
             side="below",
             metric=finding.metric,
             headline=False,
-            size=_cliff_size(good, length, unsure, fails=named == "found", all_good=named is None),
+            size="" if again else _cliff_size(good, length, unsure, fails=named == "found", all_good=named is None),
             p=_of_all(finding.p, len(lengths)),
             counted="prompts of this length",
             look="longer prompts"
@@ -112,6 +113,11 @@ def _no_longer(until: str, asked: str, length: int, unsure: list[int], *, shorte
         told = f"Fewer than {asked} are found{' even' if shortest else ''} at {length:,} tokens"
         told += ", the shortest that was measured" if shortest else ""
     return told + (f"; whether at {' and '.join(f'{n:,}' for n in unsure)} cannot be told" if unsure else "")
+
+
+def _again(lengths: list[int], asked: str) -> str:
+    """Longer prompts in which they are found: then there is no length from which on they are not."""
+    return f"; at {' and '.join(f'{n:,}' for n in lengths)} at least {asked} are" if lengths else ""
 
 
 def _cliff_size(good: int | None, length: int, unsure: list[int], *, fails: bool, all_good: bool) -> str:
