@@ -29,6 +29,12 @@ CALL = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "
             "four",
             "two and two",
         ),
+        (
+            {"content": "", "thinking_blocks": [{"type": "thinking", "thinking": "two and two"}]},
+            "",
+            "two and two",
+        ),
+        ({"content": [{"type": "text", "text": {"value": "four", "annotations": []}}]}, "four", None),
         ({"content": [FOUR]}, "four", None),
         ({"content": [{"type": "output_text", "text": "fo"}, {"type": "text", "text": "ur"}]}, "four", None),
         ({"content": [THINKING, FOUR]}, "four", "two and two"),

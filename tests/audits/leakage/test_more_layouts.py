@@ -77,6 +77,24 @@ def test_documents_of_any_nesting(tmp_path: Path, document: Any, files: list[str
     assert [item.question for item in benchmark.items] == [row["question"] for row in ROWS]
 
 
+@pytest.mark.parametrize(
+    ("question", "options", "answer", "first"),
+    [
+        ("questionText", ["optionA", "optionB", "optionC", "optionD"], "correctIndex", 0),
+        ("Question Body", ["Choice 1", "Choice 2", "Choice 3", "Choice 4"], "Key", 1),
+        ("question", ["choiceA", "choiceB", "choiceC", "choiceD"], "correctAnswerIndex", 0),
+    ],
+)
+def test_names_joined_by_capitals(tmp_path: Path, question: str, options: list[str], answer: str, first: int) -> None:
+    """Their answers were passed over without a word."""
+    rows = [
+        {question: row["question"], **dict(zip(options, FOUR, strict=True)), answer: KEY[k] + first}
+        for k, row in enumerate(ROWS)
+    ]
+
+    assert answers(read_rows(tmp_path, rows)) == RIGHT
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_an_array_that_is_called_lines_is_an_array(tmp_path: Path, indent: int | None) -> None:
     assert answers(read(tmp_path, json.dumps(ROWS, indent=indent), "set.jsonl")) == RIGHT

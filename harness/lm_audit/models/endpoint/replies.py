@@ -36,8 +36,8 @@ def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
     return text, None
 
 
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-_TEXTS = ("text", "thinking", "thought", "reasoning", "summary", "content", "refusal")
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+_TEXTS = ("text", "thinking", "thought", "reasoning", "summary", "content", "refusal", "value")
 
 
 def _is_thought(part: Mapping[str, object]) -> bool:

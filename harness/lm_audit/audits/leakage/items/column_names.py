@@ -5,6 +5,7 @@ from __future__ import annotations
 QUESTIONS = (
     "question", "question_stem", "query", "prompt", "stem", "input", "ctx", "goal", "sentence", "question_text",
     "problem", "题目", "问题", "题干", "qtext", "inputs", "startphrase", "instruction", "sent1", "soal", "statement",
+    "question_body",
 )  # fmt: skip
 CONTEXTS = ("context", "passage", "article", "premise", "dialogue", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
@@ -31,7 +32,7 @@ ANSWERS = (
 ANSWERS_IF_READABLE = (
     "answer_text", "answer_choice", "answer_id", "answer_label", "correct_answer_id", "correct_answer_text",
     "correct_option_text", "correct_letter", "correct_label", "gold_text", "gold_choice", "targets", "ground_truth",
-    "groundtruth", "answer_right_ending", "answerrightending", "ra",
+    "groundtruth", "answer_right_ending", "answerrightending", "ra", "key",
 )  # fmt: skip
 """Names under which sets keep other things too: these are answers where their values are."""
 RIGHTS = ("correct_answer", "best_answer", "right_answer", "correct_option", "correct", "answer")

@@ -236,13 +236,15 @@ def has_known_columns(names: Sequence[str]) -> bool:
 
 
 def _known(names: Sequence[str]) -> dict[str, list[str]]:
-    """The columns by their names in small letters; "Answer Key" is "answer_key" too, where none is called that."""
+    """The columns by their names in small letters; "Answer Key" and "answerKey" are "answer_key" too, if none is."""
     known: dict[str, list[str]] = {}
     for name in names:
         if name:
             known.setdefault(str(name).strip().lower(), []).append(str(name))
-    for plain, there in list(known.items()):
-        known.setdefault("_".join(re.split(r"[\s-]+", plain)), there)
+    for there in list(known.values()):
+        parts = re.split(r"[\s-]+|(?<=[a-z0-9])(?=[A-Z])", there[0].strip())
+        for plain in ("_".join(re.split(r"[\s-]+", there[0].strip().lower())), "_".join(parts).lower()):
+            known.setdefault(plain, there)
     return known
 
 
