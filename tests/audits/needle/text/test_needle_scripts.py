@@ -216,6 +216,7 @@ def test_groups_of_digits_and_letters_joined_to_them_are_another_number(answer: 
             "x 1234567-a",
         ),
         *("either 1234567 or 7654321", "not 1234567", "不是1234567", "1234567 · 5", "1234567 1"),
+        *("המספר הוא ה-1234567.", "רשמתי ב-1234567", "رقم-1234567", "क्रमांक-१२३४५६७"),
     ],
 )
 def test_units_lists_and_what_is_said_of_a_number_leave_it_what_it_is(answer: str) -> None:

@@ -16,7 +16,7 @@ each stands by itself. Groups of digits between hyphens are one number too, ``55
 are a telephone's with its code, ``(202) 1234567``, and digits within an address or a file's name.
 
 A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ 1234567``. It is none
-where it joins (``code-1234567``), where it stands between two numbers, behind a space before the digits
+where it joins (``code-1234567``, ``ה-1234567``), where it stands between two numbers, behind a space before the digits
 (``- 1234567``), and where two lines or more begin with it: then it marks the entries of a list.
 """
 
@@ -95,11 +95,14 @@ _NO_ADDRESS_AFTER = (
 """Not the name of a mailbox or of a file."""
 
 _MINUS = (
-    r"(?<![\p{Lu}\p{Ll}\p{Lt}\p{N}_)\]}\-\u2010-\u2015])[\-\u2011\ufe63]"
+    rf"(?<![\p{{Lu}}\p{{Ll}}\p{{Lt}}\p{{N}}_)\]}}\-\u2010-\u2015])(?<!(?!{_UNSPACED})\p{{L}}{_ON_IT})[\-\u2011\ufe63]"
     r"|\b(?:minus|negative|минус|eksi|âm|سالب|ناقص|מינוס)\ |(?<!\b(?:al|lo|au|du|pelo|ao|il)\ )\b(?:moins|menos|meno)\ "
     r"|[负負]|零下|氷点下|영하\ ?|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
 )
-"""Signs and words that make the number behind them another one; a hyphen joins to a letter or number before it."""
+"""Signs and words that make the number behind them another one.
+
+A hyphen joins to a number before it, and to a letter of a script with spaces, as Hebrew's prefixes (``ה-1234567``) do.
+"""
 
 _NO_PART_BEFORE = (
     rf"(?<!{_SPACED})(?<![0-9],(?<!(?<![0-9])[0-9]{{7}},))(?<!(?:^|\s)[.٫])(?<!{_MINUS})"
