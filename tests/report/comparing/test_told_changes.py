@@ -200,7 +200,7 @@ def test_lines_are_folded_and_coloured_as_the_terminal_asks(monkeypatch: pytest.
     for options, width in (({}, 100), ({"width": 80}, 80), ({"width": 20}, 60)):
         told = lines(long, **options)[1:-2]
         assert max(map(len, told)) == width
-        assert "".join(line.split()[-1] for line in told[1:]).removeprefix("basis") == reason
+        assert "".join(line.split()[-1] for line in told[1:]).endswith(reason)
     assert not any("\x1b" in line for line in lines(long))
     for made, code in (
         (change(adjusted=0.01), "1;31"),
