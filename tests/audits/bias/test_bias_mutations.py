@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lm_audit.audits.bias.answers_known import wrong_of_known_answers
 from lm_audit.audits.bias.benchmarks import public_controls
 from lm_audit.audits.bias.benchmarks.bbq.scores import bbq_scores
 from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
@@ -74,6 +75,22 @@ def planted_once() -> Iterator[None]:
             patch.setattr(grid_controls, name, once(name))
         yield
     PLANTED.clear()
+
+
+@pytest.fixture(scope="module")
+def told() -> tuple[int, list[str]]:
+    """What answers known beforehand show of sound parts: nothing."""
+    compared, faults = wrong_of_known_answers()
+    assert faults == []
+    return compared, faults
+
+
+@pytest.fixture
+def answers_told_once(told: tuple[int, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers known beforehand show nothing: faults of scores and rows, of public sets and of what is reported must be
+    noticed by the rest of the control.
+    """
+    monkeypatch.setattr(public_controls, "wrong_of_known_answers", lambda: told)
 
 
 def run(control: str, model: LanguageModel, seed: int = 0) -> Control:
@@ -156,6 +173,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.usefixtures("answers_told_once")
 @pytest.mark.parametrize(
     ("fault", "control"),
     [
@@ -384,6 +402,7 @@ REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]
 }
 
 
+@pytest.mark.usefixtures("answers_told_once")
 @pytest.mark.parametrize(
     ("fault", "control"), [(fault, name) for fault, (_, guards) in REPORTED.items() for name in guards]
 )
@@ -468,6 +487,7 @@ def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments, **options: 100 - honest(*arguments, **options)
 
 
+@pytest.mark.usefixtures("answers_told_once")
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     [
@@ -486,6 +506,7 @@ def test_made_rows_guard_the_numbers_of_the_public_sets(
     assert not run("made-rows", tiny).passed
 
 
+@pytest.mark.usefixtures("answers_told_once")
 def test_made_rows_guard_the_target_of_bbq(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_audit.audits.bias.benchmarks.bbq import audit as bbq_audit
 

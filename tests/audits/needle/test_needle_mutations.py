@@ -11,6 +11,7 @@ import pytest
 
 import lm_audit.audits.needle.answers.evaluation as evaluation
 import lm_audit.audits.needle.answers.scores as scores
+import lm_audit.audits.needle.controls.answers_known as known
 import lm_audit.audits.needle.controls.stubs as controls
 import lm_audit.audits.needle.grid.cells as cells
 import lm_audit.audits.needle.grid.cliff as cliff
@@ -281,6 +282,35 @@ def samples_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return list(SAMPLES[key])
 
     monkeypatch.setattr(controls, "stub_samples", once)
+
+
+ANSWERED: dict[tuple[Any, ...], list[Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What answers that are known beforehand hold, and what the planted model completes, found out once by the same
+    parts; faults stand above both, or take the place of a part.
+    """
+    complete = shared_prefix.complete
+
+    def answered(answerer: Any, samples: Any) -> list[Any]:
+        key = (repr(answerer), repr(samples), vars(cells)["precision"], *cells.SCORERS.values())
+        if key not in ANSWERED:
+            ANSWERED[key] = evaluation.answered(answerer, samples)
+        return list(ANSWERED[key])
+
+    def completed(model: Any, prompts: Any, targets: Any, **named: Any) -> list[Any]:
+        # What is enough of an answer hangs on its target.
+        plain = {name: value for name, value in named.items() if name != "enough"}
+        scored = [vars(module)["target_scores"] for module in (shared_prefix, prefix_reader)]
+        key = (model.fingerprint, repr(prompts), repr(targets), repr(plain), *scored)
+        if key not in ANSWERED:
+            ANSWERED[key] = complete(model, prompts, targets, **named)
+        return list(ANSWERED[key])
+
+    monkeypatch.setattr(known, "answered", answered)
+    monkeypatch.setattr(shared_prefix, "complete", completed)
 
 
 ALL = set(CONTROLS)
