@@ -352,6 +352,13 @@ def test_parts_of_two_groups_that_share_requests_have_either_sign(seed: int) -> 
     assert alike(BY_REQUEST, a, b).p == pytest.approx(known)
 
 
+def test_requests_in_which_both_groups_changed_alike_are_not_too_few_to_tell() -> None:
+    before = np.zeros((24, 2))
+    after = np.repeat(np.arange(24) % 2, 2).reshape(24, 2)
+    found = alike(BY_REQUEST, answers(before), answers(after))
+    assert found.p == 1.0 and found.floor == pytest.approx(2.0**-11)
+
+
 @pytest.mark.slow
 def test_two_groups_of_other_shares_and_numbers_of_answers_keep_the_level() -> None:
     """Cells that change groups rejected in 5.7 %; 20,000 runs stand in docs/statistics.md."""

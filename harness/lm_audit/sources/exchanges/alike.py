@@ -64,7 +64,10 @@ def _two_turned(changes: Floats, groups: Integers, codes: Integers, *, resolutio
     parts: Floats = np.bincount(codes, weights=changes * weights).astype(np.float64)
     # Parts that rounding alone sets apart from 0 did not change.
     parts[np.abs(parts) <= 1e-12 * np.abs(changes).max() / sizes.min()] = 0.0
-    return swap_test_of_mean(parts, resolution=resolution, seed=seed)
+    tested = swap_test_of_mean(parts, resolution=resolution, seed=seed)
+    # A request in which both groups changed alike has no part to turn, and yet it might have told.
+    moved = len(np.unique(codes[changes != 0]))
+    return Tested(tested.p, min(tested.floor, 2.0 ** (1 - max(1, moved))))
 
 
 def _dealt(changes: Floats, groups: Integers, codes: Integers, *, resolution: float, seed: int) -> Tested:
