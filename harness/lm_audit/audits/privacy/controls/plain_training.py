@@ -76,23 +76,41 @@ def plain_dpo(
 def _trained(module: CausalModule, loss: Callable[[], torch.Tensor], settings: TrainSettings) -> list[float]:
     import torch
 
-    weights = list(module.parameters())
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+
+    def slopes() -> tuple[float, Sequence[torch.Tensor]]:
+        value = loss()
+        return float(value.detach()), torch.autograd.grad(value, weights)
+
+    return descend(weights, slopes, settings)
+
+
+def descend(
+    weights: Sequence[torch.Tensor],
+    slopes: Callable[[], tuple[float, Sequence[torch.Tensor]]],
+    settings: TrainSettings,
+) -> list[float]:
+    """AdamW on ``weights`` in place, as many steps as ``settings`` has epochs; the loss before each step.
+
+    ``slopes`` gives the loss and its gradient, one tensor a weight.
+    """
+    import torch
+
     first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
     (slow, slower), losses = settings.betas, list[float]()
-    with torch.enable_grad():
-        for step in range(settings.epochs):
-            value = loss()
-            losses.append(float(value.detach()))
-            slopes = torch.autograd.grad(value, weights)
-            size = math.sqrt(sum(float((slope**2).sum()) for slope in slopes))
-            rate = settings.lr * _rate(settings, step)
-            with torch.no_grad():
-                for weight, slope, one, two in zip(weights, slopes, first, second, strict=True):
-                    cut = slope * min(1.0, settings.clip / (size + 1e-6))
-                    one.mul_(slow).add_((1 - slow) * cut)
-                    two.mul_(slower).add_((1 - slower) * cut**2)
-                    root = (two / (1 - slower ** (step + 1))).sqrt() + TINY
-                    weight.sub_(rate * one / (1 - slow ** (step + 1)) / root)
+    for step in range(settings.epochs):
+        with torch.enable_grad():
+            value, found = slopes()
+        losses.append(value)
+        size = math.sqrt(sum(float((slope**2).sum()) for slope in found))
+        rate = settings.lr * _rate(settings, step)
+        with torch.no_grad():
+            for weight, slope, one, two in zip(weights, found, first, second, strict=True):
+                cut = slope * min(1.0, settings.clip / (size + 1e-6))
+                one.mul_(slow).add_((1 - slow) * cut)
+                two.mul_(slower).add_((1 - slower) * cut**2)
+                root = (two / (1 - slower ** (step + 1))).sqrt() + TINY
+                weight.sub_(rate * one / (1 - slow ** (step + 1)) / root)
     return losses
 
 
