@@ -120,6 +120,20 @@ def unknown_markers(config: pytest.Config) -> list[str]:
     return sorted(words - {marker.name for marker in config._iter_registered_markers()})
 
 
+def unreadable_expression(config: pytest.Config) -> str | None:
+    """What is wrong with ``-m`` or ``-k``, which pytest itself says when every case has been collected."""
+    from _pytest.mark.expression import Expression
+
+    for flag, text in (("-m", config.option.markexpr), ("-k", config.option.keyword)):
+        try:
+            Expression.compile(text or "")
+        except SyntaxError as error:
+            return f"Wrong expression passed to '{flag}': {error.text}: at column {error.offset}: {error.msg}"
+        except (RecursionError, MemoryError):
+            return f"Wrong expression passed to '{flag}': it is nested too deeply"
+    return None
+
+
 def refuses_unknown_markers(config: pytest.Config) -> bool:
     """Whether pytest refuses an ``-m`` with such a word."""
     strict = config.getini("strict_markers")

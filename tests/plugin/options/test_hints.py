@@ -15,6 +15,7 @@ from lm_audit.plugin.options.audit_options import audit_names
 from tests.plugin.toy_audit import AUDIT, audit_project, run_pytest
 from tests.plugin.toy_run import write_project
 
+SUITE = Path(__file__).resolve().parents[3] / "evals"
 PLAIN = "def test_one():\n    pass\n"
 MEANT = "no marker is called 'bais' (did you mean 'bias'?)"
 
@@ -35,6 +36,52 @@ def test_a_marker_like_none_of_ours_is_refused_as_pytest_does(tmp_path: Path) ->
     done = run_pytest(audit_project(tmp_path, AUDIT), "-m", "xyz", "-o", "strict_markers=true")
     assert done.code == 4 and "Unknown marker(s) in '-m' expression: xyz" in done.output
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("-m", "bias and ("), "Wrong expression passed to '-m': bias and (: at column 11"),
+        (("-k", "x y"), "Wrong expression passed to '-k': x y: at column 3"),
+        (("-k", "not " * 5000 + "x"), "'-k': it is nested too deeply"),
+        (("-n", "9" * 30), "at most 1024 workers"),
+        (("-n", "1025"), "-n 1025: at most 1024 workers"),
+        (("-n", "1", "--max-worker-restart", "nan"), "--max-worker-restart 'nan' is not a whole number"),
+    ],
+    ids=range(6),
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_collected(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    write_project(tmp_path, test_module="raise AssertionError('collected')\n")
+    done = run_pytest(tmp_path, *words)
+    assert done.code == 4 and says in done.output, done.output
+    assert "collected" not in done.output and "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n", "1")])
+def test_a_set_that_no_shipped_case_reads_is_refused(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    write_project(tmp_path)
+    cases = f"{SUITE}/test_bias.py::test_minimal_probe"
+    where = ("-c", "pytest.ini", "--rootdir", str(tmp_path), cases, "--model", "tiny")
+    done = run_pytest(tmp_path, *where, "--data", "zzz=rows.jsonl", *workers)
+    assert done.code == 4 and "--data zzz=...: no audit here knows a set of that name" in done.output, done.output
+    assert "INTERNALERROR" not in done.output and "case_begin" not in ledger_text(tmp_path)
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n", "1")])
+def test_a_set_that_a_case_of_one_s_own_may_read_is_a_warning(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    project = audit_project(tmp_path, AUDIT)
+    done = run_pytest(project, "--data", "zzz=rows.jsonl", "-k", "nothing or not nothing", *workers)
+    assert "--data zzz=...: no audit here knows a set of that name" in done.output and done.code == 0, done.output
+    done = run_pytest(project, "--data", "zzz=rows.jsonl", "-W", "error::lm_audit.errors.DataWarning", *workers)
+    assert done.code == 4 and "--data zzz=...: no audit here knows" in done.output, done.output
+    assert "INTERNALERROR" not in done.output
+
+
+def ledger_text(project: Path) -> str:
+    """What the runs of a project put on record."""
+    return "".join(path.read_text() for path in project.glob("reports/*/ledger/*.jsonl"))
 
 
 def test_half_of_a_selection_that_is_misspelt_is_told_beside_what_ran(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ HOSTED = "https://api.openai.com/v1"
 """Where the official client goes when nobody names a server."""
 
 _AT_URL = re.compile(r"(?P<model>.*)@(?P<url>[A-Za-z][A-Za-z0-9+.-]*:/.*)", re.DOTALL)
-_AT_HOST = re.compile(r".*@(localhost|\[[0-9a-fA-F:]+\]|[\w.-]+:\d+|[\w-]+(\.[\w-]+)*/v\d+)(:\d+)?(/.*)?", re.DOTALL)
+_AT_HOST = re.compile(
+    r".*@(//.*|localhost|\[[0-9a-fA-F:]+\]|[\w.-]+:\d+|[\w-]+(\.[\w-]+)*/v\d+)(:\d+)?(/.*)?", re.DOTALL
+)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ Nothing is said of a call that pytest understands, nor of one that has nothing t
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +19,7 @@ from lm_audit.plugin.compat import (
     refuses_unknown_markers,
     tell_beside_usage_errors,
     unknown_markers,
+    unreadable_expression,
 )
 from lm_audit.plugin.options.audit_options import audit_names
 from lm_audit.plugin.options.naming import PREFIX, flags
@@ -25,6 +28,8 @@ from lm_audit.shared.textfiles import is_there
 from lm_audit.shared.visible import visible
 
 SHORT_NAMES = "lm_audit.plugin.short_options"
+MOST_WORKERS = 1024
+"""Each is a process with libraries of its own; xdist would begin to start any number."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -35,10 +40,23 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 
 def prepare_refusal(config: pytest.Config, arguments: Sequence[str]) -> None:
-    """Have pytest, if it refuses unknown options, say which were meant."""
+    """Have pytest, if it refuses unknown options, say which were meant; refuse more workers than any machine has."""
+    _refuse_workers(getattr(config, "known_args_namespace", None))
     told = list(_options_meant(config, arguments))
     if told:
         tell_beside_usage_errors(config, "lm-audit", "; ".join(told))
+
+
+def _refuse_workers(options: argparse.Namespace | None) -> None:
+    """``UsageError`` for numbers of workers and of restarts that xdist takes, and ends at or begins to start.
+
+    ``options``: those that were read before any conftest, None where nothing was.
+    """
+    workers, restarts = getattr(options, "numprocesses", None), getattr(options, "maxworkerrestart", None)
+    if isinstance(workers, int) and workers > MOST_WORKERS:
+        raise pytest.UsageError(f"-n {workers!s:.40}: at most {MOST_WORKERS} workers; -n auto takes as many as fit")
+    if restarts is not None and not re.fullmatch(r"-?\d{1,9}", str(restarts), re.ASCII):
+        raise pytest.UsageError(f"--max-worker-restart {restarts!r:.40} is not a whole number")
 
 
 def _options_meant(config: pytest.Config, arguments: Sequence[str]) -> Iterable[str]:
@@ -68,11 +86,16 @@ _PLUGINS = f'pytest_plugins = ("{SHORT_NAMES}",)'
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a misspelt marker or file before workers start: they would all end at it, and xdist keeps the reason."""
+    """Refuse a misspelt marker or file before workers start: they would all end at it, and xdist keeps the reason.
+
+    A selection that cannot be read is refused before cases are collected, which may take long.
+    """
     config = session.config
     if hasattr(config, "workerinput"):
         return
     refuse_absent_places(config)
+    if told := unreadable_expression(config):
+        raise pytest.UsageError(visible(told))
     if not refuses_unknown_markers(config):
         return
     meant = _markers_meant(config)

@@ -1,13 +1,15 @@
 """What was asked for and would change nothing: a name that nobody knows, an option of an audit that does not run.
 
-A name that is nearly one of ours is refused before anything is collected. What may be meant for a part of the suite
+A name that is nearly one of ours is refused before anything is collected, one that no case can read before any runs.
+What may be meant for a part of the suite
 that was not selected is a warning, once, before a model loads.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +17,14 @@ from lm_audit.errors import DataWarning, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.markers import audit_of
 from lm_audit.plugin.audit_cases.selection import is_audit_case
+from lm_audit.plugin.audit_cases.suite import is_shipped
 from lm_audit.plugin.options.audit_options import audit_options, data_sets, option_owners
 from lm_audit.plugin.options.chat_arguments import unknown_templates
 from lm_audit.plugin.options.gates_in_vain import gates_in_vain, refuse_contradictory_gates
 from lm_audit.plugin.options.naming import is_given
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.unknown_windows import unknown_windows
+from lm_audit.plugin.parallel.workers import REFUSED
 from lm_audit.plugin.record.audit_session import audit_session
 from lm_audit.shared.names import twin
 from lm_audit.shared.number_checks import nearest
@@ -51,9 +55,19 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
     cases = [item for item in getattr(session, "items", ()) if is_audit_case(item)]
     if not cases:  # a controller of workers
         return
+    try:
+        _tell(config, cases)
+    except pytest.UsageError as error:
+        if hasattr(config, "workeroutput"):  # xdist keeps why a worker ended before its first case.
+            config.workeroutput[REFUSED] = str(error)
+        raise
+
+
+def _tell(config: pytest.Config, cases: Sequence[pytest.Item]) -> None:
     audit = audit_session(config)
     options, path = audit.options, str(config.getoption("lm_audit_gates"))
     refuse_contradictory_gates(audit.gates, cases, path)
+    _refuse_unknown_data(options.data, cases)
     lines = without_effect(config, options, {audit_of(item) for item in cases})
     lines += gates_in_vain(audit.gates, cases, path, whole=not config.getoption("lm_audit_shard"))
     for line in (*lines, *unknown_windows(cases, options)):
@@ -61,6 +75,20 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
             warnings.warn(line, DataWarning, stacklevel=1)
         except DataWarning as error:  # -W error
             raise pytest.UsageError(str(error)) from error
+
+
+def _refuse_unknown_data(data: Mapping[str, str], cases: Iterable[pytest.Item]) -> None:
+    """``pytest.UsageError`` for a set that no audit declares, where all cases come with the package: none reads it.
+
+    Cases of one's own may read a set of any name, which is a warning then.
+    """
+    unknown = next((name for name in data if name not in data_sets()), None)
+    if unknown is not None and all(is_shipped(Path(item.path)) for item in cases):
+        raise pytest.UsageError(f"{_unknown_set(unknown)}; no case that is selected reads it")
+
+
+def _unknown_set(name: str) -> str:
+    return f"--data {name}=...: no audit here knows a set of that name; public sets are {', '.join(data_sets())}"
 
 
 def without_effect(config: pytest.Config, options: RunOptions, selected: set[str | None]) -> list[str]:
@@ -74,8 +102,7 @@ def without_effect(config: pytest.Config, options: RunOptions, selected: set[str
     for name in options.data:
         audit = data_sets().get(name)
         if audit is None:
-            known = ", ".join(data_sets())
-            found.append(f"--data {name}=...: no audit here knows a set of that name; public sets are {known}")
+            found.append(_unknown_set(name))
         elif audit not in selected:
             found.append(f"--data {name}=... does nothing: no case of {audit} is selected")
     found += unknown_templates(options)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,9 @@ WORKER_BYTES = 1 * GIB
 
 _WEIGHT_ENDINGS = (".safetensors", ".bin", ".gguf", ".pt")
 _EMBEDDED_BYTES = {"smollm2": 540_000_000, "tiny": 2_000_000}
+
+REFUSED = "lm_audit_refused"
+"""Where a worker leaves, in xdist's ``workeroutput``, what its controller is to refuse the call for."""
 
 
 @dataclass(frozen=True)
@@ -114,3 +118,11 @@ def _gpus(devices: Iterable[str]) -> int | None:
     if "cuda" in kinds:
         return len(visible_devices(os.environ, cuda_count())) or None
     return 1 if "mps" in kinds else None
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Refuse the call for what its first worker refused when it had collected."""
+    told = (getattr(node, "workeroutput", None) or {}).get(REFUSED)
+    if told:
+        raise pytest.UsageError(told)
