@@ -282,3 +282,13 @@ def test_a_server_that_breaks_in_the_repeat_check_costs_no_case() -> None:
         assert len(model.generate(PROMPTS, max_new_tokens=4, chat=True)) == len(PROMPTS)
         told = model.provenance()["endpoint.determinism"]
     assert told.startswith("not known: none of 8 greedy requests could be asked again"), told
+
+
+@pytest.mark.parametrize(("base", "asked"), [("/v1", False), ("", True), ("/v1/", False)])
+def test_a_missing_route_is_blamed_on_the_url_only_where_it_may_be(base: str, asked: bool) -> None:
+    with made_server() as made:
+        made.faults = [Fault(status=404, body='{"error": {"message": "not found"}}')] * 20
+        with pytest.raises(HarnessError) as raised:
+            load_model(made.spec.removesuffix("/v1") + base, endpoint=settings())
+    assert "not found" in str(raised.value)
+    assert ("should the URL end in /v1?" in str(raised.value)) == asked

@@ -21,9 +21,9 @@ from lm_audit.audits.privacy.files.evidence_file import load_evidence, save_evid
 from lm_audit.audits.privacy.files.outputs import write_outputs
 from lm_audit.audits.privacy.measure.blind import blind_baseline
 from lm_audit.audits.privacy.measure.exact_exposure import candidates, exact_exposure
-from lm_audit.audits.privacy.measure.membership import epsilon_bound, membership
+from lm_audit.audits.privacy.measure.membership import epsilon_bound, exposure_by_tier, membership
 from lm_audit.audits.privacy.measure.source_columns import COLUMNS, source_metrics
-from lm_audit.audits.privacy.measure.stage_scores import StageScores
+from lm_audit.audits.privacy.measure.stage_scores import ScoringOptions, StageScores, score_stage
 from lm_audit.audits.privacy.measure.stress import VARIANTS, stress_variants
 from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.stages.seeds import combine_seeds, direction_consistency
@@ -268,6 +268,24 @@ def test_tpr_at_low_fpr_never_uses_more_than_allowed() -> None:
     found = membership(scores_of([3.0, 4.0, 150.0], list(range(150))), seed=0, n_resamples=99)["tpr_at_0.01"]
     assert found.value == pytest.approx(1 / 3)
     assert "realised FPR 0.667%" in present(found.note)
+
+
+@pytest.mark.parametrize("family", ["tokens", "own"])
+def test_secrets_of_no_known_form_are_scored_without_exposure_among_all(family: str) -> None:
+    """Also where canaries of a known form stand beside them: these keep their figure."""
+    from lm_audit.audits.privacy.data.canaries import plant_canaries
+    from lm_audit.models import load_model
+
+    drawn = plant_canaries([3] * 8, controls=8, family="tokens" if family == "tokens" else "rare")
+    unknown = [replace(canary, family=family) for canary in drawn]
+    options = ScoringOptions(exact_positions=1, stress=False, source_extraction=False)
+    model = load_model("tiny", device="cpu")
+    alone = exposure_by_tier(score_stage(model, "base", Manifest(tuple(unknown), 0), options=options))
+    assert list(alone) == ["exposure.r3"]
+    mixed = Manifest((*unknown, *plant_canaries([1] * 8, controls=8)), 0)
+    both = exposure_by_tier(score_stage(model, "base", mixed, options=options))
+    assert list(both) == ["exposure.r1", "exposure.r3", "exposure_exact.r1"]
+    assert both["exposure_exact.r1"].n == 8
 
 
 def test_exact_exposure_finds_a_memorised_secret() -> None:

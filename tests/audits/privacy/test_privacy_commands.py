@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.audits.privacy.data.families import FAMILIES
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.cli import main
 from lm_audit.errors import DataError, UsageError
@@ -33,6 +34,15 @@ def test_steps_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture
     kinds = [json.loads(line)["type"] for line in (tmp_path / "run_metadata.jsonl").read_text().splitlines()]
     assert kinds.count("canary_generation") == 2
     assert {"data_preparation", "sft_training", "dpo_training", "audit"} <= set(kinds)
+
+
+def test_help_says_what_each_option_is_and_what_it_is_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["privacy", "canaries", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--members MEMBERS, --num-canaries MEMBERS canaries that are trained on (15)" in told
+    for name in FAMILIES:
+        assert f" {name}" in told[told.index("--family FAMILY form") :].partition("--members")[0]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,48 @@ def test_missing_and_empty_canary_file(tmp_path: Path) -> None:
         read_manifest(tmp_path / "header.jsonl")
 
 
+OWN: list[dict[str, Any]] = [
+    {
+        "id": f"own-{k}",
+        "text": f"The badge of visitor {k} opens with QX{k:02d}-{k * 7919 % 9973:04d}.",
+        "secret": secret,
+    }
+    | {"role": "control" if k % 2 else "member", "repetitions": 0 if k % 2 else 3}
+    for k in range(16)
+    if (secret := f"QX{k:02d}-{k * 7919 % 9973:04d}")
+]
+
+
+def written_by_hand(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in ({"kind": "manifest", "schema": 1}, *rows)))
+    return path
+
+
+def test_a_manifest_written_by_hand_needs_no_hash_span_or_family(tmp_path: Path) -> None:
+    found = read_manifest(written_by_hand(tmp_path / "own.jsonl", OWN))
+    assert [(c.role, c.repetitions, c.family) for c in found.canaries[:2]] == [
+        ("member", 3, "own"),
+        ("control", 0, "own"),
+    ]
+    assert all(c.text[slice(*c.secret_span)] == c.secret for c in found.canaries)
+    write_manifest(found, tmp_path / "again.jsonl")
+    assert read_manifest(tmp_path / "again.jsonl").canaries == found.canaries
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "QX00-0000 and QX00-0000"}, "row 2, secret: 'QX00-0000' stands in its text more than once"),
+        ({"text": "nothing of it"}, "row 2, secret: 'QX00-0000' is not in its text"),
+        ({"secret": ""}, "row 2, secret: a text is needed"),
+        ({"text": 3}, "row 2, text: a text is needed"),
+    ],
+)
+def test_a_secret_whose_place_is_not_known(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_manifest(written_by_hand(tmp_path / "own.jsonl", [OWN[0] | changes, *OWN[1:]]))
+
+
 @pytest.fixture
 def manifest(tmp_path: Path) -> Manifest:
     """A manifest with its corpus, as the chain writes them."""

@@ -176,6 +176,8 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
     bound = part.metrics.get("privacy.epsilon")
     if bound is not None and bound.value is None:
         part.notes.append(f"privacy.epsilon can reach no verdict here: {bound.note}")
+    if family == "exposure" and not any(name.startswith("privacy.exposure_exact.") for name in part.metrics):
+        part.notes.append("No exposure among all secrets of the form: nothing says which characters these end in.")
     part.finding(*stage_findings(part, stage))
     return part
 

@@ -36,6 +36,24 @@ SIMPLE: dict[str, Callable[[str], Any]] = {
     "device": filled,
 }
 """Options that set a field of StagesConfig of the same name."""
+HELP = {
+    "model": "what stage 0 is, a model spec",
+    "seed": "of canaries, corpus and training",
+    "family": "form of the secrets: rare, struct, phrase, sequence, code, tokens or sentence",
+    "members": "canaries that are trained on",
+    "controls": "held-out twins, which are not",
+    "assignment": "fixed (so many members), or coins (each canary by a fair coin: what epsilon needs)",
+    "documents": "ordinary texts of the corpus, drawn from those there are",
+    "documents_path": "texts of your own: a file, a folder or a hub id",
+    "decoys": "ordinary texts in the canaries' form with other codes, among made-up documents only",
+    "pairs": "ordinary preference pairs",
+    "pairs_per_canary": "preference pairs of each member",
+    "pair_style": "what such a pair prefers: secret (the true one to another), or source (as the source design has it)",
+    "beta": "of DPO",
+    "trainer": "own (the project's loop), or trl",
+    "device": "where training and scoring run",
+}
+"""What each says in ``--help``, which adds the default."""
 
 
 def add_config_options(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +63,11 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--config", type=given_path, metavar="FILE", help="a JSON file with fields of the config")
     parser.add_argument("--smoke", action="store_true", help="start from the tiny configuration of a few seconds")
+    usual = _defaults()
     for name, kind in SIMPLE.items():
         flags = ["--" + name.replace("_", "-")] + (["--num-canaries"] if name == "members" else [])
-        parser.add_argument(*flags, dest=name, type=kind, default=None)
+        told = f"{HELP[name]} ({'none' if usual[name] is None else usual[name]})"
+        parser.add_argument(*flags, dest=name, type=kind, default=None, metavar=name.upper(), help=told)
     parser.add_argument("--repetitions", default=None, metavar="1,4,16", help="levels that the members are spread over")
     parser.add_argument("--sft", default=None, metavar="epochs=3,lr=2e-3", help="settings of the SFT stage")
     parser.add_argument("--dpo", default=None, metavar="epochs=1,lr=1e-4", help="settings of both DPO stages")
@@ -58,6 +78,12 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="train SFT with DP-SGD (inf: without noise)",
     )
+
+
+def _defaults() -> dict[str, Any]:
+    from lm_audit.audits.privacy.stages.config import StagesConfig
+
+    return {field.name: field.default for field in fields(StagesConfig)}
 
 
 def config_of(args: argparse.Namespace) -> StagesConfig:

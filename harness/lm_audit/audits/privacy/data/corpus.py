@@ -133,7 +133,10 @@ def verify_training_files(manifest: Manifest) -> None:
     Files are first held against their recorded hash. Without this check an audit can score strings that no model saw.
     """
     if not any(file.purpose == "corpus" for file in manifest.files):
-        raise DataError("the manifest names no training corpus; run 'lm-audit privacy corpus' or add its hash")
+        raise DataError(
+            "the manifest names no training corpus; run 'lm-audit privacy corpus', or write what you trained on into"
+            ' its first line: "files": [{"path": ..., "purpose": "corpus", "sha256": ..., "rows": ...}]'
+        )
     for file in manifest.files:
         path = manifest.folder / file.path
         if not is_file(path):

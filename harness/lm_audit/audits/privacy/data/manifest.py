@@ -15,6 +15,8 @@ from lm_audit.shared.textfiles import json_lines
 from lm_audit.shared.visible import is_blank
 
 SCHEMA = 1
+OWN_FAMILY = "own"
+"""The family of canaries that somebody wrote: nothing is known of the form of their secrets."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,15 @@ def write_manifest(manifest: Manifest, path: str | Path) -> None:
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """The manifest as it was written; ``DataError`` names the line and field that breaks the format."""
+    """The manifest as it was written, by :func:`write_manifest` or by hand: then without hashes, family and span.
+
+    ``DataError`` names the line and field that breaks the format.
+    """
     path = Path(path)
     lines = list(json_lines(path))
     if not lines or lines[0][1].get("kind") != "manifest":
-        raise DataError("the first line must be a manifest header ({'kind': 'manifest', ...})", file=path, row=1)
+        message = f'the first line must be a manifest header: {{"kind": "manifest", "schema": {SCHEMA}}}'
+        raise DataError(message, file=path, row=1)
     header = lines[0][1]
     if header.get("schema") != SCHEMA or isinstance(header["schema"], bool):
         raise DataError(f"schema {header.get('schema')!r} is not known, {SCHEMA} is", file=path, row=1, field="schema")
@@ -104,7 +110,7 @@ def read_manifest(path: str | Path) -> Manifest:
             row=1,
             field="assignment",
         )
-    if header.get("canaries_sha256") != manifest.sha256:
+    if header.get("canaries_sha256", manifest.sha256) != manifest.sha256:
         raise DataError("the canaries were changed after the manifest was written (hash differs)", file=path, row=1)
     return manifest
 
@@ -123,6 +129,9 @@ def _to_record(canary: Canary) -> dict[str, Any]:
 
 def _from_record(record: Mapping[str, Any], path: Path, number: int) -> Canary:
     names = ("id", "family", "text", "secret", "secret_span", "role", "repetitions")
+    record = {"family": OWN_FAMILY} | dict(record)
+    if "secret_span" not in record:
+        record["secret_span"] = _only_place(record, path, number)
     for name in names:
         if name not in record:
             raise DataError("this field is missing", file=path, row=number, field=name)
@@ -143,6 +152,21 @@ def _from_record(record: Mapping[str, Any], path: Path, number: int) -> Canary:
     canary = Canary(**{name: record[name] for name in names} | {"secret_span": (span[0], span[1])})
     _check_canary(canary, record, path, number)
     return canary
+
+
+def _only_place(record: Mapping[str, Any], path: Path, number: int) -> list[int]:
+    """Where the secret stands in a text that holds it once."""
+    for name in ("text", "secret"):
+        if not isinstance(record.get(name), str) or not record[name]:
+            raise DataError("a text is needed", file=path, row=number, field=name)
+    text, secret = record["text"], record["secret"]
+    start = text.find(secret)
+    if start < 0 or text.find(secret, start + 1) >= 0:
+        found = (
+            "stands in its text more than once; give secret_span, [start, end]" if start >= 0 else "is not in its text"
+        )
+        raise DataError(f"{secret!r:.80} {found}", file=path, row=number, field="secret")
+    return [start, start + len(secret)]
 
 
 def _is_count(value: object) -> bool:

@@ -44,11 +44,17 @@ def exact_exposure(
     return pd.DataFrame(rows)
 
 
+def is_enumerable(canary: Canary) -> bool:
+    """Whether its family says which characters its secret ends in; a canary that somebody wrote says nothing."""
+    family = FAMILIES.get(canary.family)
+    return family is not None and bool(family.alphabet)
+
+
 def candidates(canary: Canary, positions: int) -> tuple[str, list[str]]:
     """(the carrier, every candidate for the rest of the text); the true one comes first."""
-    family = FAMILIES.get(canary.family)
-    if family is None or not family.alphabet:
+    if not is_enumerable(canary):
         raise UsageError(f"family {canary.family!r} has no alphabet to enumerate; exact exposure needs one")
+    family = FAMILIES[canary.family]
     if not 1 <= positions <= len(canary.secret) or len(family.alphabet) ** positions > MOST_CANDIDATES:
         raise UsageError(f"positions={positions} gives {len(family.alphabet)}^{positions} candidates; at most 50,000")
     start, end = canary.secret_span

@@ -119,6 +119,9 @@ def exposure_by_tier(scores: StageScores) -> dict[str, Estimate]:
         found[f"exposure.r{tier}"] = replace(mean_exposure(-members[here], -twins), chance=CHANCE_BITS)
         if "exposure_exact" in table:
             bits = np.asarray(table["exposure_exact"], dtype=np.float64)[here]
+            bits = bits[~np.isnan(bits)]  # canaries whose secrets have no form to enumerate
+            if not len(bits):
+                continue
             found[f"exposure_exact.r{tier}"] = _exact_tier(bits, np.asarray(table["exposure_cap"], dtype=np.float64))
     return dict(sorted(found.items(), key=lambda item: "exact" in item[0]))
 

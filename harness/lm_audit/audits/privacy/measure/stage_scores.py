@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.manifest import Manifest
-from lm_audit.audits.privacy.measure.exact_exposure import exact_exposure
+from lm_audit.audits.privacy.measure.exact_exposure import exact_exposure, is_enumerable
 from lm_audit.audits.privacy.measure.extract import extraction
 from lm_audit.audits.privacy.measure.scores import calibrate, tabulate
 from lm_audit.audits.privacy.measure.source_extraction import given_back
@@ -152,17 +152,16 @@ def _with_extras(
         added[f"matched_{prefix}"] = (found["matched_prefix_tokens"] / found["suffix_len"]).to_numpy()
     table = table.assign(**added)
     planted = [i for i, canary in enumerate(canaries) if canary.role == "member"]
-    if options.exact_positions:
-        exact = exact_exposure(
-            model, [canaries[i] for i in planted], positions=options.exact_positions, bos=options.bos
-        )
-        table = _add_column(table, planted, "exposure_exact", exact["exposure_exact"].tolist())
-        table = _add_column(table, planted, "exposure_cap", exact["cap"].tolist())
+    enumerable = [i for i in planted if is_enumerable(canaries[i])]
+    if options.exact_positions and enumerable:
+        chosen = [canaries[i] for i in enumerable]
+        exact = exact_exposure(model, chosen, positions=options.exact_positions, bos=options.bos)
+        table = _add_column(table, enumerable, "exposure_exact", exact["exposure_exact"].tolist())
+        table = _add_column(table, enumerable, "exposure_cap", exact["cap"].tolist())
     if options.samples:
         table = _add_column(table, planted, "sampled_hits", _sampled(model, canaries, scored, planted, options))
     if options.source_extraction:
-        chosen = [scored[i].encoded for i in planted]
-        given = given_back(model, chosen)
+        given = given_back(model, [scored[i].encoded for i in planted])
         table = _add_column(table, planted, "source_extracted", [found.extracted for found in given])
         if any(found.thought is not None for found in given):
             table = _add_thoughts(table, canaries, planted, [found.thought for found in given])

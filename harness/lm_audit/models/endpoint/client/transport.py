@@ -188,7 +188,8 @@ class Transport:
         if status in (401, 403):
             return UsageError(f"{self.who}: refuses the key in {KEY_VARIABLE} ({status}): {said}")
         if status in (404, 405, 501):
-            return NoRoute(f"{self.who}: has no {path} ({status}): {said}; should the URL end in /v1?")
+            way = "" if self.url.rstrip("/").endswith("/v1") else "; should the URL end in /v1?"
+            return NoRoute(f"{self.who}: has no {path} ({status}): {said}{way}")
         if status in (400, 413, 422):
             return RefusedRequest(f"{self.who}: refuses the request ({status}): {said}")
         if 300 <= status < 400:
