@@ -99,6 +99,7 @@ GROUPS = {
         (
             "tests/sources/test_change_values.py",
             "tests/sources/test_changes_of_rounding.py",
+            "tests/sources/test_changes_of_steps.py",
             "tests/sources/test_two_samples.py",
             "tests/sources/test_paired_statistics.py",
             "tests/sources/test_groups_alike.py",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,47 @@ def test_a_cliff_that_chance_moves_is_seldom_called_changed() -> None:
     found = [cliff_change([0.97, 0.97, 0.9, 0.9], [0.97, 0.97, 0.9, 0.9], seed, 0.5) for seed in range(40)]
     assert sum(one.difference.value != 0 for one in found) > 10
     assert sum(one.p is not None and one.p <= 0.05 for one in found) <= 5
+
+
+def plain_cliff(right: np.ndarray) -> float:
+    """Of lengths 1000, 2000, ... and their answers: up to where all of four are right."""
+    shown = np.cumprod(right.all(axis=1))
+    return 1000.0 * float(shown.sum())
+
+
+@pytest.mark.parametrize("lengths", [4, 5])
+def test_exchanges_that_move_a_cliff_as_far_are_told_apart_by_the_answers(lengths: int) -> None:
+    """Held against all exchanges of the answers that moved."""
+    before = np.ones((lengths, 4))
+    after = before.copy()
+    after[2, :2] = after[3, 1:] = 0.0
+    after[lengths - 1, 0] = 0.0
+    before[lengths - 1, 3] = 0.0
+    moved = np.argwhere(before != after)
+
+    def sizes() -> list[float]:
+        found = []
+        for pattern in product((False, True), repeat=len(moved)):
+            one, other = before.copy(), after.copy()
+            for (k, n), turned in zip(moved, pattern, strict=True):
+                if turned:
+                    one[k, n], other[k, n] = other[k, n], one[k, n]
+            steps = plain_cliff(other) - plain_cliff(one)
+            # Less than a thousandth of the observed change for all answers together.
+            found.append(abs(steps + 1e-3 * abs(observed) * (other - one).mean()))
+        return found
+
+    observed = plain_cliff(after) - plain_cliff(before)
+    known = sizes()
+    share = float(np.mean([size >= known[0] - 1e-9 for size in known]))
+    source = MetricSource("needle.cliff", options={"score": "v", "threshold": 0.39})
+    runs = [
+        RowTable([{"item": f"{k}/{n}", "length": 1000 * (k + 1), "v": float(v)} for (k, n), v in np.ndenumerate(run)])
+        for run in (before, after)
+    ]
+    found = change_between(source, *runs, resolution=0.01)
+    assert isinstance(found, Change) and found.difference.value == observed
+    assert found.p == pytest.approx(share)
+    # Towards a target the distance alone counts: exchanges that move it as far are one.
+    aimed = change_between(source, *runs, target=0.0, resolution=0.01)
+    assert isinstance(aimed, Change) and aimed.p is not None and aimed.p > share

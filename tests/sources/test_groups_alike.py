@@ -367,3 +367,22 @@ def test_two_groups_of_other_shares_and_numbers_of_answers_keep_the_level() -> N
         for seed in range(600)
     ]
     assert np.mean(sure) <= 0.055
+
+
+def test_signs_of_many_requests_are_drawn_by_the_seed() -> None:
+    rng = np.random.default_rng(12)
+    a, b = answers(rng.normal(size=(30, 2))), answers(rng.normal(0.4, 1.0, size=(30, 2)))
+    first, again, another = (alike(BY_REQUEST, a, b, seed=seed) for seed in (3, 3, 4))
+    assert first == again != another
+    other = [{**row, "item": f"new {row['item']}", "request": f"new {row['request']}"} for row in b]
+    told = [change(BY_REQUEST, a, other, seed=seed).p for seed in (3, 3, 4)]
+    assert told[0] == told[1] != told[2]
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
+def test_requests_whose_groups_rounding_alone_sets_apart_did_not_change(unit: float) -> None:
+    """0.1 + 0.2 against 0.3, in each of ten requests, beside two that moved: they alone have a sign."""
+    both = np.tile([0.1 + 0.2, 0.3], (12, 1))
+    both[:2] += [[1.0, 0.0], [0.0, -2.0]]
+    found = alike(BY_REQUEST, answers(np.zeros((12, 2))), answers(unit * both))
+    assert (found.p, found.floor) == (0.5, 0.5)
