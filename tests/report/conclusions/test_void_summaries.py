@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.evidence import Control
+from lm_audit.report.conclusions.answer import overall
 from lm_audit.report.conclusions.voids import Voids, _summary
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
 from lm_audit.runstore.voids import VoidAudit
@@ -64,3 +65,10 @@ def test_models_are_named_unless_it_is_void_on_all(models: tuple[str | None, ...
 def test_an_audit_that_measured_nothing_has_no_void_numbers() -> None:
     unmeasured = Voids(run_of("a", measured=False))
     assert unmeasured.summaries() == {} and list(unmeasured.audits()) == ["x"]
+
+
+@pytest.mark.parametrize(("models", "told"), [(("a",), "x on a"), (("a", "b"), "x on a, b"), (("a", None), "x")])
+def test_the_answer_names_the_models_on_which_an_audit_is_void(models: tuple[str | None, ...], told: str) -> None:
+    """What was found in another model counts all the same."""
+    found, _ = overall(run_of(*models))
+    assert f"Void, so that its numbers do not count: {told}." in found.reasons

@@ -208,7 +208,8 @@ def _count_line(told: Mapping[str, int]) -> str:
 
 def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str, str]]) -> Iterable[str]:
     if voids:
-        named = _names([visible(audit) for audit in voids])
+        where = {audit: f" on {models}" if models else "" for audit, (models, _) in voids.items()}
+        named = _names([visible(f"{audit}{on}") for audit, on in where.items()])
         yield f"Void, so that its numbers do not count: {named}."
     by_state = Counter(state.name for state in broken)
     for name in SEVERITY:
