@@ -133,7 +133,9 @@ GROUPS = {
             "report/conclusions/findings_told.py",
         ),
         (
+            "tests/report/conclusions/test_answers_told.py",
             "tests/report/conclusions/test_cell_leads.py",
+            "tests/report/test_built_in_toy.py",
             "tests/report/conclusions/test_needed_text.py",
             "tests/report/conclusions/test_states.py",
             "tests/report/conclusions/test_void_summaries.py",

@@ -117,7 +117,7 @@ def _by_findings(
         return f"{nothing}; all main questions are answered with no.", "undecided"
     if _open_beside(findings):
         return f"{nothing}; all main questions are answered with no.", "met"
-    return "Nothing found, and all that was looked for is excluded.", "met"
+    return f"{nothing}, and all that was looked for is excluded.", "met"
 
 
 def _open_beside(findings: Sequence[ModelFindings]) -> int:
