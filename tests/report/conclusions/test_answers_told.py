@@ -368,7 +368,7 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
                 "Not on this evidence: an audit is void.",
                 "reported",
                 MAY_IT_SHIP,
-                ["Void, so that its numbers do not count: x.", "1 case failed."],
+                ["Void, so that its numbers do not count: x on m.", "1 case failed."],
             ),
         ),
         (
@@ -378,7 +378,22 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
                 "Not on this evidence: an audit is void.",
                 "reported",
                 WHAT_WAS_FOUND,
-                ["Void, so that its numbers do not count: x.", "1 case failed."],
+                ["Void, so that its numbers do not count: x on m.", "1 case failed."],
+            ),
+        ),
+        (
+            run(case(1, findings=(NONE,)), case(2, findings=(FOUND,), model="n"), BROKEN),
+            (
+                "void",
+                "1 effect found in n.",
+                "missed",
+                WHAT_WAS_FOUND,
+                [
+                    "Of 1 main question: 1 found.",
+                    "Void, so that its numbers do not count: x on m.",
+                    "1 case failed.",
+                    UNJUDGED,
+                ],
             ),
         ),
     ],
