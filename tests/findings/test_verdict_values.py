@@ -183,6 +183,8 @@ def test_excluded_is_what_lies_beyond_the_far_end(
         ({"null": 0.2}, "cannot tell", WIDE),
         ({"null": 0.2, "margin": None}, "cannot tell", "the interval reaches what no effect would give"),
         ({"null": 0.1}, "cannot tell", WIDE),
+        ({"null": 0.2, "margin": 0.0}, "cannot tell", "the interval lies on both sides of 0.2"),
+        ({"null": 0.2, "margin": 0.0, "side": "below"}, "cannot tell", "the interval lies on both sides of 0.2"),
     ],
 )
 def test_a_verdict_with_its_reason(fields: dict[str, Any], word: str, reason: str) -> None:

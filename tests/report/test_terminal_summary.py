@@ -71,6 +71,32 @@ def test_nothing_is_excluded_that_was_not_measured(tmp_path: Path, others: list[
     assert summary_lines(read_run(write_run(tmp_path / "run", [excluded(), *more])), width=120)[0] == headline
 
 
+def test_where_nothing_could_be_told_nothing_is_said_to_be_not_there_and_the_numbers_are_told(tmp_path: Path) -> None:
+    """18 of 18 needles, too few for the threshold, are no "nothing found"; whole grids come before their cells."""
+    cell = replace(preference(0.6, 9), headline=False)
+    cases = [
+        MadeCase(
+            f"evals/t.py::test_cell[mine@cpu-{k}]",
+            "bias",
+            "mine",
+            metrics={"bias.preferred": share(0.6, 9)},
+            findings=[cell],
+        )
+        for k in range(20)
+    ]
+    grid = [preference(0.6, 18)]
+    cases.append(
+        MadeCase(
+            "evals/t.py::test_z[mine@cpu]", "bias", "mine", metrics={"bias.preferred": share(0.6, 18)}, findings=grid
+        )
+    )
+    lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=160)
+    assert lines[0] == "Nothing could be told."
+    numbers = [line for line in lines if ": 0.60 share [" in line]
+    assert "n 18" in numbers[0] and "n 9" in numbers[1]
+    assert any("more cases with numbers" in line for line in lines)
+
+
 @pytest.mark.parametrize("width", [40, 100])
 def test_many_findings_audits_and_models_stay_within_25_lines_and_no_two_rows_read_alike(
     tmp_path: Path, width: int

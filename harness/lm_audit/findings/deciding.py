@@ -94,6 +94,8 @@ def _verdict(finding: Finding) -> tuple[Word, str]:
         return "cannot tell", f"the interval lies beyond {finding.null:g}, {_not_enough(finding)}"
     if finding.margin is None:
         return "cannot tell", "the interval reaches what no effect would give"
+    if finding.margin == 0:  # a limit that is held or not, such as the threshold of a needle grid
+        return "cannot tell", f"the interval lies on both sides of {finding.null:g}"
     return "cannot tell", "the interval reaches from no effect to one that matters"
 
 

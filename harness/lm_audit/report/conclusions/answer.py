@@ -112,6 +112,11 @@ def _by_findings(
     if not whole:  # What was not measured, or is void, is not excluded either.
         return f"{nothing}; not everything was measured.", "undecided"
     if told["cannot tell"]:
+        if not beside and not told["not found"]:
+            return (
+                f"Nothing could be told{f' of {_names([model for model, _ in many])}' if named else ''}.",
+                "undecided",
+            )
         return f"{nothing}; not everything could be told.", "undecided"
     if beside:
         return f"{nothing}; all main questions are answered with no.", "undecided"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lm_audit.report.conclusions.answer import gate_parts, overall
@@ -12,7 +12,7 @@ from lm_audit.report.in_pytest.terminal_layout import MOST, Entry, Layout, fitte
 from lm_audit.report.page.columns import BUILT_IN_TOY
 from lm_audit.report.page.states import SEVERITY, State, case_state
 from lm_audit.report.page.view import FindingView, ModelFindings
-from lm_audit.report.wording.names import case_label, tail, visible
+from lm_audit.report.wording.names import anchor, case_label, tail, visible
 from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, sample_size, value_text
 from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.beside import told_damage
@@ -48,7 +48,10 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     layouts = [Layout(wide, *lines) for lines in ((4, 4), (3, 3), (2, 2), (2, 1), (1, 1))]
     layout = next((one for one in layouts if total(sections, one) <= MOST), layouts[-1])
     room = MOST - total(sections, layout)
-    numbers = section(_numbers(states), "more cases with numbers: they are in the report", max(0, min(12, room - 1)))
+    told = {one.anchor for entry in real for one in entry.found}
+    numbers = section(
+        _numbers(states, told), "more cases with numbers: they are in the report", max(0, min(12, room - 1))
+    )
     if room > 1:
         sections.insert(len(sections) - 1, numbers)
     return render(fitted(sections, layout), layout, color)
@@ -116,13 +119,15 @@ def _skipped(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
         )
 
 
-def _numbers(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
-    """Headline numbers of cases that nothing above speaks of; those whose intervals cover come first."""
+def _numbers(states: Sequence[tuple[CaseRecord, State]], told: Collection[str]) -> Iterable[Entry]:
+    """Headline numbers of cases of which nothing was found (``told``: the anchors of the others); those whose intervals
+    cover come first, and of these whole ones before their parts, whose findings are exploratory.
+    """
     rows = []
     for case, state in states:
         metrics = case.last.metrics
         name = case.last.headline if case.last.headline in metrics else next(iter(metrics), None)
-        silent = not case.verdicts and not any(one.kind == "claim" for one in case.last.findings)
+        silent = anchor("case", case.case_id) not in told
         if name is None or case.is_control or state.name not in ("reported", "met") or not (silent or case.verdicts):
             continue
         estimate = metrics[name]
@@ -134,7 +139,9 @@ def _numbers(states: Sequence[tuple[CaseRecord, State]]) -> Iterable[Entry]:
         # The line may be cut: what tells rows apart comes first.
         text = f"{model}{case_label(case)}: {number}, n {sample_size(estimate)}: {metric_title(name, case.audit)}"
         thin = bool(few_text(estimate)) or not interval_text(estimate)
-        rows.append(((case.toy, thin), Entry(state.symbol, "", visible(text))))
+        claims = [one for one in case.last.findings if one.kind == "claim"]
+        part = bool(claims) and not any(one.headline for one in claims)
+        rows.append(((case.toy, thin, part), Entry(state.symbol, "", visible(text))))
     return [entry for _, entry in sorted(rows, key=lambda row: row[0])]
 
 
