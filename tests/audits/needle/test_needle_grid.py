@@ -16,6 +16,7 @@ from subprocess import Popen
 import pytest
 
 from lm_audit.audits.needle import NeedleConfig, grid_samples, read_folder, write_grid
+from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.cli import main
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -226,7 +227,8 @@ def test_killed_build_goes_on_without_duplicates_or_torn_lines(tmp_path: Path) -
     """A real ``needle build`` with two workers, killed in the middle, then run again."""
     folder = save_small_llama(tmp_path / "model")
     small_tokenizer("byte-level").save_pretrained(folder)
-    words = ["needle", "build", "--tokenizer", str(folder)]
+    (tmp_path / "essay.txt").write_text(embedded_essay().text[:40_000], encoding="utf-8")
+    words = ["needle", "build", "--tokenizer", str(folder), "--haystack", str(tmp_path / "essay.txt")]
     words += ["--target-length", "4000", "--length-interval", "1000", "--num-positions", "5", "--num-samples", "2"]
     every = [*words, "--workers", "2"]
     root = Path(__file__).resolve().parents[3]
