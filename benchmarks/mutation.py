@@ -242,6 +242,7 @@ GROUPS = {
         ),
         (
             "tests/audits/test_second_opinion.py",
+            "tests/sources/test_opinion_values.py",
             "tests/audits/test_lost_items.py",
             "tests/audits/bias/test_grid_verdicts.py",
         ),

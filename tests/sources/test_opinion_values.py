@@ -1,0 +1,192 @@
+"""The second opinion's own numbers: chance by going through all orders, and reaches pinned for rows of every kind.
+
+How well the reaches agree with those of the reported intervals is told by ``benchmarks/controls/reporting.py``.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import inf, log
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_audit.sources import MetricSource
+from lm_audit.sources.opinion.chance_levels import chance_level, precision_by_chance
+from lm_audit.sources.opinion.reach import reach_of
+from lm_audit.sources.units import RowTable
+from lm_audit.stats import Estimate
+
+Rows = list[dict[str, Any]]
+SIDES: dict[str, Any] = {"members": {"role": "m"}, "controls": {"role": "c"}}
+
+
+@pytest.mark.parametrize(("members", "total"), [(1, 1), (1, 4), (2, 5), (3, 6), (4, 4)])
+def test_average_precision_by_chance_is_its_mean_over_all_orders(members: int, total: int) -> None:
+    found = []
+    for order in permutations(range(total)):
+        places = sorted(order.index(member) + 1 for member in range(members))
+        found.append(np.mean([(k + 1) / place for k, place in enumerate(places)]))
+    assert precision_by_chance(members, total) == pytest.approx(float(np.mean(found)))
+
+
+def test_exposure_by_chance_is_the_mean_of_minus_log2_of_an_even_share() -> None:
+    source = MetricSource("exposure", "v", options=SIDES)
+    assert chance_level(source, RowTable(sided([1.0], [0.0]))) == pytest.approx(1 / log(2), abs=1e-5)
+
+
+def items(values: Any, **columns: Any) -> Rows:
+    return [
+        {"item": f"i{k}", "v": float(v), **{name: str(column[k]) for name, column in columns.items()}}
+        for k, v in enumerate(values)
+    ]
+
+
+def sided(members: Any, twins: Any) -> Rows:
+    """Members, of which every third is of the first tier, then twins."""
+    roles, tiers = ["m"] * len(members) + ["c"] * len(twins), [k % 3 for k in range(len(members) + len(twins))]
+    return items([*members, *twins], role=roles, tier=tiers)
+
+
+def reach(source: MetricSource, rows: Rows, method: str = "", limits: tuple[float, float] = (-inf, inf)) -> Any:
+    found = reach_of(Estimate(0.5, method=method), source, RowTable(rows), limits)
+    return None if found is None else (found.least, found.most)
+
+
+def drawn(seed: int, *size: int) -> Any:
+    return np.random.default_rng(seed).normal(size=size)
+
+
+def groups(*parts: Any) -> tuple[MetricSource, Rows]:
+    names = [name for name, part in zip("abcd", parts, strict=False) for _ in part]
+    options = {"first": {"g": "a"}, "second": {"g": "b"}}
+    return MetricSource("difference", "v", options=options), items(np.concatenate(parts), g=names)
+
+
+def ranked(statistic: str, **options: Any) -> MetricSource:
+    return MetricSource(statistic, "v", options=SIDES | options)
+
+
+SCORES = drawn(1, 50) + 1.8, drawn(2, 200)
+TIED = np.round(SCORES[0] * 2) / 2, np.round(SCORES[1] * 2) / 2
+SHARE = "Clopper-Pearson"
+HITS = (drawn(5, 36) > 0.3).astype(float)
+CLUSTERS = np.array([k // 3 for k in range(30)] + [10, 10, 11, 11, 11, 11])
+THREE = np.array([k % 3 for k in range(36)])
+WIDEST = MetricSource("max_min", "v", options={"group": "g"}, clusters=("c",))
+WITHIN = "mean, t, conditional on these files"
+
+KINDS: dict[str, tuple[MetricSource, Rows, str, tuple[float, float]]] = {
+    **{
+        f"difference of {len(a)} and {len(b)}": (*groups(a, b), "bootstrap-t", (-inf, inf))
+        for a, b in (
+            (drawn(3, 12), 2 * drawn(4, 8) + 1),
+            (np.exp(drawn(3, 9)), drawn(4, 30)),
+            (drawn(3, 30), np.exp(drawn(4, 10))),
+            (drawn(3, 2), drawn(4, 2)),
+            (drawn(3, 3), drawn(4, 40)),
+        )
+    },
+    **{
+        f"{name} at {fpr} of {side}": (ranked("tpr_at_fpr", fpr=fpr), sided(*scores), "", (0.0, 1.0))
+        for name, scores in (("tpr", SCORES), ("tied tpr", TIED))
+        for fpr, side in (("0.05", 200), ("0.01", 200), ("0.02", 200), ("0.001", 200))
+    },
+    "tpr of few": (ranked("tpr_at_fpr", fpr="0.1"), sided(SCORES[0][:12], SCORES[1][:12]), "", (0.0, 1.0)),
+    "tpr of very few": (ranked("tpr_at_fpr", fpr="0.5"), sided(SCORES[0][:9], SCORES[1][:3]), "", (0.0, 1.0)),
+    "average precision": (ranked("average_precision"), sided(*SCORES), "", (0.0, 1.0)),
+    "average precision of few": (ranked("average_precision"), sided(SCORES[0][:8], SCORES[1][:20]), "", (0.0, 1.0)),
+    "average precision by chance": (ranked("average_precision"), sided(drawn(8, 15), drawn(9, 60)), "", (0.0, 1.0)),
+    "auc": (ranked("auc"), sided(*SCORES), "", (0.0, 1.0)),
+    "auc of few": (ranked("auc"), sided(SCORES[0][:8], SCORES[1][:5]), "", (0.0, 1.0)),
+    "exposure": (ranked("exposure"), sided(*SCORES), "", (0.0, inf)),
+    "exposure of a tier": (ranked("exposure", tier={"tier": "0"}), sided(*SCORES), "", (0.0, inf)),
+    "exposure of ties": (ranked("exposure"), sided(*TIED), "", (0.0, inf)),
+    "exposure of two and two": (ranked("exposure"), sided([0.1, 0.6], [0.0, 0.5]), "", (0.0, inf)),
+    "share": (MetricSource.mean("v"), items(HITS), SHARE, (0.0, 1.0)),
+    "share of clusters": (MetricSource.mean("v", clusters=("c",)), items(HITS, c=CLUSTERS), SHARE, (0.0, 1.0)),
+    "share of few clusters": (
+        MetricSource.mean("v", clusters=("c",)), items(HITS[:12], c=CLUSTERS[:12]), SHARE, (0.0, 1.0),
+    ),
+    "widest of three": (WIDEST, items(HITS, c=CLUSTERS, g=THREE), SHARE, (0.0, 1.0)),
+    "widest of two": (WIDEST, items(HITS, c=CLUSTERS, g=THREE > 0), SHARE, (0.0, 1.0)),
+    "widest of three apart": (
+        WIDEST, items(np.where(THREE == 2, 1.0, HITS * (THREE == 1)), c=CLUSTERS, g=THREE), SHARE, (0.0, 1.0),
+    ),
+    "difference of shares": (
+        MetricSource("difference", "v", options={"first": {"g": "0"}, "second": {"g": "1"}}, clusters=("c",)),
+        items(HITS, c=CLUSTERS, g=THREE), SHARE, (-1.0, 1.0),
+    ),
+    "within three files": (
+        MetricSource.mean("v"), items(drawn(6, 30) + THREE[:30], file=THREE[:30]), WITHIN, (-inf, inf),
+    ),
+    "within two files of few": (
+        MetricSource.mean("v"), items(drawn(6, 9) + THREE[:9], file=THREE[:9] > 0), WITHIN, (-inf, inf),
+    ),
+    "within two files of fewer": (
+        MetricSource.mean("v"), items(drawn(6, 8) + THREE[:8], file=THREE[:8] > 0), WITHIN, (-inf, inf),
+    ),
+    "within one file": (MetricSource.mean("v"), items(drawn(6, 30), file=["f"] * 30), WITHIN, (-inf, inf)),
+    "skewed": (MetricSource.mean("v"), items(np.exp(drawn(7, 12))), "bootstrap-t", (-inf, inf)),
+    "bounded": (MetricSource.mean("v"), items(HITS[:20] * 0.7), "Gaffke", (0.0, 1.0)),
+    "bounded on one side": (MetricSource.mean("v"), items(HITS[:20]), "Gaffke", (0.0, inf)),
+}  # fmt: skip
+
+PINNED: dict[str, tuple[float, float] | None] = {
+    "difference of 12 and 8": (1.99458262, 2.3769962),
+    "difference of 9 and 30": (18.5215985, 20.6589264),
+    "difference of 30 and 10": (5.66616332, 6.30072019),
+    "difference of 2 and 2": None,
+    "difference of 3 and 40": (50.470268, 63.3109555),
+    "tpr at 0.05 of 200": (0.2, 0.2),
+    "tpr at 0.01 of 200": (0.314664679, 0.314664679),
+    "tpr at 0.02 of 200": (0.22, 0.22),
+    "tpr at 0.001 of 200": (0.131126307, 0.131126307),
+    "tied tpr at 0.05 of 200": (0.393699416, 0.393699416),
+    "tied tpr at 0.01 of 200": (0.255118567, 0.255118567),
+    "tied tpr at 0.02 of 200": (0.237772036, 0.237772036),
+    "tied tpr at 0.001 of 200": (0.112342784, 0.112342784),
+    "tpr of few": (0.916666667, 0.916666667),
+    "tpr of very few": (0.336267117, 0.336267117),
+    "average precision": (0.15148095, 0.15148095),
+    "average precision of few": (0.323656031, 0.323656031),
+    "average precision by chance": (0.200315495, 0.200315495),
+    "auc": (0.0669745812, 0.0669745812),
+    "auc of few": (0.354062839, 0.354062839),
+    "exposure": (0.906883572, 0.906883572),
+    "exposure of a tier": (1.41524266, 1.41524266),
+    "exposure of ties": (0.843032216, 0.843032216),
+    "exposure of two and two": (3.31221606, 3.31221606),
+    "share": (0.169295427, 0.169295427),
+    "share of clusters": (0.231487144, 0.231487144),
+    "share of few clusters": (0.452516683, 0.452516683),
+    "widest of three": (0.398443331, 0.398443331),
+    "widest of two": (0.319175215, 0.319175215),
+    "widest of three apart": (0.496711635, 0.496711635),
+    "difference of shares": (0.33503993, 0.33503993),
+    "within three files": (0.532984824, 0.532984824),
+    "within two files of few": (3.16256712, 3.16256712),
+    "within two files of fewer": (1.46733221, 1.46733221),
+    "within one file": (0.531383282, 0.531383282),
+    "skewed": (3.98360852, 4.46309168),
+    "bounded": (0.199030428, 0.199030428),
+    "bounded on one side": None,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_far_an_interval_of_each_kind_should_reach(kind: str) -> None:
+    found = reach(*KINDS[kind])
+    assert found == (None if PINNED[kind] is None else pytest.approx(PINNED[kind], rel=1e-5))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "members" in KINDS[kind][0].options])
+def test_scores_of_which_less_is_more_reach_as_far(kind: str) -> None:
+    source, rows, method, limits = KINDS[kind]
+    turned = MetricSource(source.statistic, "v", options={**source.options, "higher": False})
+    assert reach(turned, [{**row, "v": -row["v"]} for row in rows], method, limits) == pytest.approx(
+        reach(source, rows, method, limits)
+    )
+    said = MetricSource(source.statistic, "v", options={**source.options, "higher": True})
+    assert reach(said, rows, method, limits) == reach(source, rows, method, limits)
