@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMED = re.compile(r"\b(?:benchmarks|tests|properties)/[\w./-]+\.(?:py|txt)\b")
+NAMED = re.compile(r"(?<!\w/)\b(?:benchmarks|tests|properties)/[\w./-]+\.(?:py|txt)\b")
 OUR_OWN = ("README.md", "CONTRIBUTING.md", "Makefile", "docs", "harness", "benchmarks", "tests", "properties", "evals")
 
 
@@ -46,6 +46,7 @@ def test_every_file_that_is_named_is_there() -> None:
 def test_a_file_that_is_not_there_is_seen() -> None:
     moved, there = "benchmarks/" + "compare_all.py", "benchmarks/mutation.py"
     assert absent(f"python {moved} --runs 3, `{there}`") == {moved}
+    assert absent(f"./{moved}") == {moved} and not absent(f"audits/{moved}")  # of another folder
 
 
 def test_a_benchmark_finds_the_package_in_a_checkout_that_is_not_installed() -> None:
