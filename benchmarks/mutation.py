@@ -58,6 +58,7 @@ COMPARING = (
 )
 FINDINGS = (
     "tests/findings/test_findings_record.py",
+    "tests/findings/test_what_findings_rest_on.py",
     "tests/findings/test_sentences.py",
     "tests/findings/test_audit_conclusions.py",
 )

@@ -92,7 +92,7 @@ SWAP = "bias.counterfactual_excess_shift"
         ),
         (
             leakage.place_findings(
-                made({PLACE.replace(".", "_unsorted.", 2).replace("leakage_unsorted", "leakage"): 0.75}),
+                made({"leakage.option_order_unsorted.place": 0.75}),
                 "b",
                 by_style=True,
             ),

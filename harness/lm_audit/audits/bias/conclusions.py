@@ -206,7 +206,7 @@ def _size(known: _PublicSet, effect: Estimate, chance: float, below: bool) -> st
     if effect.value is None:
         return ""
     if not known.size[below]:
-        share = f"{effect.value:.3g} of 100 {known.what}"
-        return f"the stereotype is preferred in {share}, in {chance:g} without a preference"
+        preferred = f"{effect.value:.3g} of 100 {known.what}"
+        return f"the stereotype is preferred in {preferred}, in {chance:g} without a preference"
     share = abs(effect.value) / (100 if effect.unit == "percentage points" else 1)
     return known.size[below].format(amount=f"{of_hundred(share)} more of 100")
