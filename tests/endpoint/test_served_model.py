@@ -11,6 +11,7 @@ from lm_audit.models import LanguageModel, load_model
 from lm_audit.models.capabilities import Capability, missing
 from lm_audit.models.endpoint.model import EndpointModel
 from lm_audit.models.endpoint.settings import EndpointSettings
+from lm_audit.plugin.options.run_options import RunOptions
 from tests.endpoint.servers.made_server import Body, made_server, words
 from tests.models.real_model import real_model
 
@@ -100,3 +101,13 @@ def test_a_completions_route_that_chats_continues_no_text() -> None:
         offers = load_model(made.spec, endpoint=EndpointSettings(retries=0)).offers
     assert offers[Capability.GENERATE].has and not offers[Capability.CONTINUE].has
     assert "puts the prompt into a template ('a' is read as 4 tokens)" in offers[Capability.CONTINUE].why
+
+
+@pytest.mark.parametrize("missing_routes", [set(), {"/v1/completions"}])
+def test_an_audit_in_the_chat_template_takes_a_server_that_keeps_its_template(missing_routes: set[str]) -> None:
+    """What cannot be rendered here is no broken template: refusals are asked for in messages."""
+    with made_server() as made:
+        made.routes_missing = missing_routes
+        model = load_model(made.spec, endpoint=EndpointSettings(repeat_checks=0))
+        assert RunOptions().in_template(model.tokenizer, default="auto", name="made")
+        assert model.generate(["how are you"], max_new_tokens=4, chat=True)[0].text == "you are how"

@@ -89,7 +89,9 @@ class RunOptions:
         """
         if not in_template(tokenizer, self.chat_mode(own, flag), default=default, name=name):
             return False
-        _ = ChatTemplate(tokenizer, self.chat_args, name=name).around_user  # one that is broken is told now
+        # One that is broken is told now; where messages are sent, the template is the server's and not here.
+        if getattr(tokenizer, "message_tokens", None) is None:
+            _ = ChatTemplate(tokenizer, self.chat_args, name=name).around_user
         return True
 
     def items(self, of_size: int | None, own: int | None = None) -> int | None:
