@@ -78,6 +78,39 @@ def test_files_with_too_few_questions_take_no_part(sizes: tuple[int, ...], files
         assert shown_by(values, names) is None
 
 
+def test_what_the_largest_says_of_itself() -> None:
+    """Its units are the questions of the smallest file that takes part; what has no interval says why."""
+    values = np.r_[np.arange(9.0), np.arange(8.0), np.arange(3.0)]
+    files = ["a"] * 9 + ["b"] * 8 + ["c"] * 3
+    found = single_files(values, files, lambda mask: None, unit="nats")
+    assert found is not None and (found.remembered, found.p, found.files, found.few) == ((), None, 2, 1)
+    one = found.largest
+    assert (one.n, one.unit, one.better, one.chance, one.units) == (17, "nats", "lower", 0.0, 8)
+    assert (one.method, one.note) == ("largest of 2 files, t at 5% over all", None) and one.low is not None
+    values[9:17] = 0.5
+    flat = single_files(values, files, lambda mask: None, unit="nats")
+    assert flat is not None and (flat.largest.value, flat.largest.n, flat.largest.units) == (4.0, 17, 8)
+    assert (flat.largest.unit, flat.largest.better, flat.largest.chance) == ("nats", "lower", 0.0)
+    assert flat.largest.method == one.method and flat.largest.low is None
+    assert flat.largest.note == "the questions of a file do not differ: nothing tells how far chance reaches"
+
+
+def test_a_file_is_named_at_the_level_of_5_percent_itself() -> None:
+    values, files = np.r_[np.arange(8.0), np.arange(8.0)], ["a"] * 8 + ["b"] * 8
+    for p, named in ((0.025, ("a",)), (0.0251, ())):
+        found = single_files(values, files, lambda mask, p=p: p if mask[0] else 0.9, unit="nats")  # type: ignore[misc]
+        assert found is not None and found.remembered == named
+
+
+def test_rows_without_a_value_count_for_no_file_and_give_no_warning() -> None:
+    values = np.array([[1.0] * 8 + [np.nan] * 2 + [0.5] * 8, [np.nan] * 10 + [0.5] * 8])
+    codes = [0] * 10 + [1] * 8
+    with np.errstate(all="raise"):
+        assert largest_of_files(values, codes).tolist() == [1.0, 0.5]
+        assert np.isnan(largest_of_files(values[:, :9], codes[:9])[1])
+        assert largest_of_files(np.array([[2.0, 0.0, np.nan]]), [0, 0, 0], fewest=2).tolist() == [1.0]
+
+
 def test_equal_questions_have_no_interval() -> None:
     found = single_files(np.r_[np.zeros(8), np.arange(8.0)], ["a"] * 8 + ["b"] * 8, lambda mask: 0.5, unit="nats")
     assert found is not None and (found.largest.value, found.largest.low) == (3.5, None)

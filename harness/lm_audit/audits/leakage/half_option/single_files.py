@@ -85,7 +85,7 @@ def largest_of_files(values: Floats, codes: Sequence[int] | Floats, fewest: int 
     known = np.isfinite(values)
     counts = known.astype(np.float64) @ member
     sums = np.where(known, values, 0.0) @ member
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):  # nothing divided by nothing
         means = np.where(counts >= fewest, sums / counts, -np.inf)
     largest: Floats = means.max(axis=1)
     return np.where(np.isfinite(largest), largest, np.nan)
