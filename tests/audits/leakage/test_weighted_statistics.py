@@ -79,6 +79,23 @@ def test_the_rows_of_a_question_are_exchanged_together() -> None:
     assert isinstance(found, Change) and found.clusters == 24 and found.p is not None and found.p < 0.05
 
 
+@pytest.mark.parametrize("missing", ["original", "shuffled-1", "other_item"])
+def test_a_share_of_which_a_part_is_missing_is_none(missing: str) -> None:
+    source = sources()["share"]
+    assert STATISTICS[source.statistic](made_rows(9, 0, above=0.7), source.options) is not None
+    kept = [row for row in made_rows(9, 0, above=0.7) if row["condition"] != missing]
+    assert STATISTICS[source.statistic](kept, source.options) is None
+
+
+def test_what_two_questions_would_show_is_said_in_either_form() -> None:
+    source = MetricSource("leakage.detectable", options={"of": MetricSource.mean("v").to_json()})
+    rows = [{"item": f"i{k}", "v": float(k)} for k in range(2)]
+    known = STATISTICS[source.statistic](rows, source.options)
+    assert known is not None and known > 1
+    units = Units(["i0", "i1"], np.zeros(2), rows)
+    assert WEIGHTED[source.statistic](units, source.options)(np.ones((1, 2))) == pytest.approx([known])
+
+
 def test_what_has_no_weighted_form_is_refused() -> None:
     rows = made_rows(3, 0)
     units = Units([str(row["item"]) for row in rows], np.zeros(len(rows)), rows)
