@@ -15,6 +15,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
+from lm_audit.models.checks import tokenizer_reads
+from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.checks.tokenizer_reads import tell_class
 from lm_audit.models.checks.unread_settings import tell_unread
 from tests.models.scoring.small_models import small_tokenizer
@@ -308,6 +310,32 @@ def test_text_that_is_spelt_otherwise(folder: Path) -> None:
 
     with pytest.warns(UserWarning, match=r"spells what it read of .* as 'O"):
         load_model(folder, device="cpu")
+
+
+def test_a_file_is_read_once_for_its_class(
+    llama_folder: Path, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it showed is told each time; another file is read anew."""
+    from transformers import Qwen2Tokenizer
+
+    assert own_cache
+    proofs, sound, read = Proofs(load_model(llama_folder, device="cpu")), tokenizer_reads._read_otherwise, []
+
+    def watched(*given: Any) -> str:
+        read.append(given)
+        return sound(*given)
+
+    monkeypatch.setattr(tokenizer_reads, "_read_otherwise", watched)
+    untyped: Any = small_tokenizer()
+    untyped.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    edit_tokenizer(tmp_path, lambda content: content.update(pre_tokenizer=BYTES))
+    tokenizer_class: Any = Qwen2Tokenizer
+    for times, edited in ((1, False), (1, False), (2, True)):
+        if edited:
+            edit_tokenizer(tmp_path, lambda content: content["model"].update(fuse_unk=True))
+        with pytest.warns(UserWarning, match=r"model m: .*tokenizer\.json reads .*; Qwen2Tokenizer, which"):
+            tell_class(tokenizer_class.from_pretrained(tmp_path), tmp_path, "m", proofs)
+        assert len(read) == times
 
 
 def test_a_class_that_splits_text_otherwise_than_its_file(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
