@@ -12,6 +12,8 @@ from lm_audit.evidence import Control
 from lm_audit.findings import Finding
 from lm_audit.report.conclusions.answer import MAY_IT_SHIP, WHAT_WAS_FOUND, gate_line, overall
 from lm_audit.report.conclusions.by_strength import by_strength, distance, sureness
+from lm_audit.report.page.interval_bar import bar, common_scale
+from lm_audit.report.wording.names import anchor
 from lm_audit.runstore.records import Attempt, CaseRecord, DamagedLine, Outcome, Run, Verdict
 from lm_audit.stats.estimate import Estimate
 
@@ -311,7 +313,7 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
             run(case(1, findings=(OPEN,)), case(3, findings=(FOUND,), **TOY)),
             (
                 "reported",
-                "Nothing found in m; not everything could be told.",
+                "Nothing could be told of m.",
                 "undecided",
                 WHAT_WAS_FOUND,
                 ["Of 1 main question: 1 cannot be told at this size.", MORE, UNJUDGED],
@@ -461,3 +463,42 @@ def test_findings_stand_in_the_order_of_their_strength() -> None:
     ]
     shuffled = tuple(order[at] for at in (7, 3, 5, 2, 0, 6, 4, 1))
     assert [found.key for _, found in by_strength(run(case(1, findings=shuffled)))] == [one.key for one in order]
+
+
+def test_a_finding_as_the_page_shows_it() -> None:
+    """Of a void audit only how many are left out; the family is what was tested of one audit and weight."""
+    effect = Estimate(0.5, 0.4, 0.6, n=40, unit="share", chance=0.1)
+    said: dict[str, Any] = {"page": "bias.md", "look": "look here", "size": "50 of 100", "null": 0.25}
+    full = finding("found", effect=effect, p=0.01, adjusted=0.02, metric="x.m", **said)
+    bare = replace(finding("cannot tell", headline=False, p=0.5, reason="too few"), key="bare")
+    other = replace(case(2, findings=(replace(full, p=0.02),)), audit="y")
+    made = run(
+        case(1, findings=(full, replace(full, adjusted=0.03), bare)), other, case(3, findings=(NONE,), model="n")
+    )
+    findings = overall(made)[1]
+    assert [(one.model, len(one.found), len(one.unknown), len(one.absent), one.void) for one in findings] == [
+        ("m", 3, 1, 0, 0),
+        ("n", 0, 0, 1, 0),
+    ]
+    first, second, _ = findings[0].found
+    drawn = replace(effect, chance=0.25)
+    told = {name: getattr(first, name) for name in first.__dataclass_fields__}
+    expected = {
+        "key": "k", "statement": "It does", "verdict": "found", "tone": "missed", "audit": "x", "case": "a \u203a 1",
+        "anchor": anchor("case", made.cases[0].case_id), "value": "0.50", "interval": "[0.40, 0.60]", "unit": "share",
+        "bar": bar(drawn, common_scale([drawn])), "null": "0.25", "few": "", "size": "50 of 100", "reason": "",
+        "sure": "p 0.020, corrected for 2 findings \u00b7 n 40", "needed": "", "look": "look here",
+        "docs": "docs/bias.md", "exploratory": False,
+    }  # fmt: skip
+    assert {name: told[name] for name in expected} == expected and told["hint"]
+    assert second.audit == "y" and second.sure == "p 0.020 \u00b7 n 40"
+    (unknown,) = findings[0].unknown
+    shown = {name: getattr(unknown, name) for name in expected}
+    nothing = dict.fromkeys(("value", "interval", "unit", "null", "few", "size", "docs", "look"), "")
+    assert shown == {
+        **expected, **nothing, "key": "bare", "statement": "Does it?", "verdict": "cannot tell", "tone": "undecided",
+        "bar": "", "sure": "p 0.50", "reason": "too few", "exploratory": True,
+    }  # fmt: skip
+    assert unknown.hint == ""
+    (void,) = overall(run(case(1, findings=(FOUND, NONE)), BROKEN))[1]
+    assert (void.found, void.absent, void.void) == ((), (), 2)
