@@ -112,6 +112,20 @@ def test_leakage_completion_rests_on_its_test() -> None:
     assert one(completion_findings(evidence, "x")).verdict == "cannot tell"
 
 
+@pytest.mark.parametrize(
+    ("lengths", "known"), [([4, 5, 60], True), ([19], True), ([20, 20], False), ([3, 44, 60], False)]
+)
+def test_short_halves_that_are_written_out_are_said_to_be_what_may_be_known(lengths: list[int], known: bool) -> None:
+    """On a quiz of today whose options are single words, SmolLM2 writes a third of them."""
+    evidence = Evidence("leakage")
+    evidence.metric("leakage.completion.exact.above_baseline", Estimate(0.3, 0.2, 0.5, n=40, chance=0.0))
+    evidence.metric("leakage.completion.exact.above_baseline.p", Estimate(0.001, unit="p"))
+    told = one(completion_findings(evidence, "x", lengths))
+    assert told.verdict == "found"
+    assert ("may know without having seen the set" in told.statement) == known
+    assert f"has {sorted(lengths)[len(lengths) // 2]} characters at most" in told.size
+
+
 def lengths(*shares: tuple[int, int, int]) -> tuple[Evidence, list[Finding]]:
     """The findings of lengths with so many hits of so many samples."""
     evidence, table = Evidence("needle"), {}

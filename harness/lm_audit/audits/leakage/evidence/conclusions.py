@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from lm_audit.audits.leakage.averages import THESE_FILES
@@ -21,6 +23,8 @@ PLACE = 0.1
 NATS_A_PAIR = 1.0
 BYTES = 20
 """Length of the rest of an option by which a preference is told in terms of odds."""
+SHORT = 20
+"""Characters: who knows the answers writes shorter ends of options too ("Mars" after "Earth")."""
 SORTED_ASIDE = "; questions with sorted options aside, since any model expects these"
 _PAGE = "leakage.md#how-to-read-it"
 
@@ -110,8 +114,14 @@ def _known(evidence: Evidence, name: str) -> dict[str, Estimate]:
     return dict(evidence.metrics) | ({name: told} if "_unsorted" in name and not effect.n else {})
 
 
-def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
-    """Does the model write the second half of options out, beyond what language gives?"""
+def completion_findings(evidence: Evidence, benchmark: str, lengths: Sequence[int] = ()) -> list[Finding]:
+    """Does the model write the second half of options out, beyond what language gives?
+
+    ``lengths``: of the halves that it wrote rightly, in characters. Short ones are said to be what may be known.
+    """
+    typical = int(median(lengths)) if lengths else SHORT
+    aside = ": short ones, which it may know without having seen the set" if typical < SHORT else ""
+    long = f"; half of what it writes has {typical} characters at most" if lengths else ""
     whole = "leakage.completion.exact.above_baseline"
     name = _of_these_files(evidence, whole)
     value = evidence.metrics[name].value or 0.0
@@ -120,7 +130,7 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             f"leakage.completion.{benchmark}",
             evidence.metrics,
             name,
-            found=f"The model writes out the second half of options of {benchmark} word for word",
+            found=f"The model writes out the second half of options of {benchmark} word for word{aside}",
             # A share that is small enough to be excluded need not be none.
             absent=f"Of 100 options of {benchmark} the model writes out fewer than {of_hundred(SHARE)} beyond chance"
             if value > 0
@@ -129,7 +139,7 @@ def completion_findings(evidence: Evidence, benchmark: str) -> list[Finding]:
             null=0.0,
             margin=SHARE,
             p_of=f"{whole}.p",
-            size=f"{more_of_hundred(value, 'options')} than with another question before them",
+            size=f"{more_of_hundred(value, 'options')} than with another question before them{long}",
             counted="questions",
             look="what the model wrote beside what stands in the benchmark (items)",
             page=_PAGE,

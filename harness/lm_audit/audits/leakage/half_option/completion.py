@@ -66,7 +66,8 @@ def completions(
             on_rows(new)
         rows += new
     evidence = _evidence(rows, items, benchmark, seed)
-    evidence.finding(*completion_findings(evidence, benchmark.name))
+    right = [len(row["truth"]) for row in rows if row["exact"] and row["condition"] == ORIGINAL]
+    evidence.finding(*completion_findings(evidence, benchmark.name, right))
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
     note_unreachable(evidence)
     unanswered = sum(row["wrote"] is None for row in rows)
