@@ -14,7 +14,7 @@ import pytest
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.opinion.chance_levels import chance_level, precision_by_chance
-from lm_audit.sources.opinion.reach import reach_of
+from lm_audit.sources.opinion.reach import reach_of, reported_reach
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate
 
@@ -129,6 +129,39 @@ KINDS: dict[str, tuple[MetricSource, Rows, str, tuple[float, float]]] = {
     ),
     "within one file": (MetricSource.mean("v"), items(drawn(6, 30), file=["f"] * 30), WITHIN, (-inf, inf)),
     "skewed": (MetricSource.mean("v"), items(np.exp(drawn(7, 12))), "bootstrap-t", (-inf, inf)),
+    "skewed to the other side": (MetricSource.mean("v"), items(-np.exp(drawn(7, 12))), "bootstrap-t", (-inf, inf)),
+    "symmetric": (MetricSource.mean("v"), items(np.exp(drawn(7, 12))), "bootstrap-t, symmetric", (-inf, inf)),
+    "resamples of one value": (MetricSource.mean("v"), items([0.0, 0.0, 1.0]), "bootstrap-t", (-inf, inf)),
+    "symmetric resamples of one value": (
+        MetricSource.mean("v"), items([0.0] * 7 + [1.0, 3.0]), "bootstrap-t, symmetric", (-inf, inf),
+    ),
+    "bootstrap of clusters": (
+        MetricSource.mean("v", clusters=("c",)), items(drawn(7, 36), c=CLUSTERS), "bootstrap-t", (-inf, inf),
+    ),
+    "t of clusters": (
+        MetricSource.mean("v", clusters=("c",)), items(np.exp(drawn(7, 36)), c=CLUSTERS), "mean, t", (-inf, inf),
+    ),
+    "t of rows and columns": (
+        MetricSource.mean("v", clusters=("c", "g")), items(drawn(7, 36), c=CLUSTERS, g=THREE), "mean, t", (-inf, inf),
+    ),
+    "t of two values": (MetricSource.mean("v"), items([0.0, 1.0, 1.0, 1.0]), "mean, t", (-inf, inf)),
+    "wider for other files": (
+        MetricSource.mean("v", clusters=("c",)), items(drawn(7, 36), c=CLUSTERS), "mean, t, where wider", (-inf, inf),
+    ),
+    "bounded of clusters": (
+        MetricSource.mean("v", clusters=("c",)), items(HITS * 0.7, c=CLUSTERS), "Gaffke", (0.0, 1.0),
+    ),
+    "average precision at its best": (
+        ranked("average_precision"), sided(SCORES[0][:5] + 9, SCORES[1][:9]), "", (0.0, 1.0),
+    ),
+    "average precision at its worst": (
+        ranked("average_precision"), sided(SCORES[0][:5] - 9, SCORES[1][:90]), "", (0.0, 1.0),
+    ),
+    "average precision of three": (ranked("average_precision"), sided([3.0, 2.0, -1.0], drawn(2, 30)), "", (0.0, 1.0)),
+    "auc of one": (ranked("auc"), sided([0.5], SCORES[1][:9]), "", (0.0, 1.0)),
+    "difference of three and three": (*groups([0.0, 0.0, 1.0], [2.0, 2.0, 2.5]), "bootstrap-t", (-inf, inf)),
+    "difference of two and 40": (*groups(drawn(3, 2), drawn(4, 40)), "bootstrap-t", (-inf, inf)),
+    "difference of one value": (*groups([1.0] * 8, [1.0] * 9), "bootstrap-t", (-inf, inf)),
     "bounded": (MetricSource.mean("v"), items(HITS[:20] * 0.7), "Gaffke", (0.0, 1.0)),
     "bounded on one side": (MetricSource.mean("v"), items(HITS[:20]), "Gaffke", (0.0, inf)),
 }  # fmt: skip
@@ -170,6 +203,23 @@ PINNED: dict[str, tuple[float, float] | None] = {
     "within two files of fewer": (1.46733221, 1.46733221),
     "within one file": (0.531383282, 0.531383282),
     "skewed": (3.98360852, 4.46309168),
+    "skewed to the other side": (3.98791664, 4.46837319),
+    "symmetric": (3.0786286, 3.61226889),
+    "resamples of one value": None,
+    "symmetric resamples of one value": None,
+    "bootstrap of clusters": None,
+    "t of clusters": (0.473979511, 0.473979511),
+    "t of rows and columns": (0.431493278, 0.431493278),
+    "t of two values": (4.24071076, 4.24071076),
+    "wider for other files": (0.702545761, inf),
+    "bounded of clusters": None,
+    "average precision at its best": (0.531516149, 0.531516149),
+    "average precision at its worst": (0.0622850862, 0.0622850862),
+    "average precision of three": (0.583875027, 0.583875027),
+    "auc of one": None,
+    "difference of three and three": None,
+    "difference of two and 40": (44.4875023, 46.306536),
+    "difference of one value": None,
     "bounded": (0.199030428, 0.199030428),
     "bounded on one side": None,
 }
@@ -179,6 +229,32 @@ PINNED: dict[str, tuple[float, float] | None] = {
 def test_how_far_an_interval_of_each_kind_should_reach(kind: str) -> None:
     found = reach(*KINDS[kind])
     assert found == (None if PINNED[kind] is None else pytest.approx(PINNED[kind], rel=1e-5))
+
+
+CHANCES: list[tuple[MetricSource, float | None]] = [
+    (ranked("auc"), 0.5),
+    (MetricSource("auc", "v", options=SIDES, scale=2.0, offset=-1.0), 0.0),
+    (ranked("tpr_at_fpr", fpr="0.01"), 0.01),
+    (ranked("average_precision"), (1 / 3 + 1 / 2 + 1) / 3),
+    (MetricSource("difference", "v", options={"first": {}, "second": {}}, offset=0.25), 0.25),
+    (MetricSource("correlation", "v"), 0.0),
+    (MetricSource.paired_difference("v", ("item",), {"role": "m"}, {"role": "c"}), 0.0),
+    (MetricSource.mean("v"), None),
+    (MetricSource("median", "v"), None),
+    (MetricSource("needle.cliff", "v"), None),
+]
+
+
+@pytest.mark.parametrize(("source", "level"), CHANCES)
+def test_what_chance_gives(source: MetricSource, level: float | None) -> None:
+    found = chance_level(source, RowTable(sided([1.0], [0.0, 2.0])))
+    assert found == (None if level is None else pytest.approx(level))
+
+
+def test_a_reported_reach_is_the_longer_distance_of_a_whole_interval() -> None:
+    assert reported_reach(Estimate(0.5, 0.25, 0.625)) == 0.25 and reported_reach(Estimate(0.5, 0.375, 0.75)) == 0.25
+    for lacking in (Estimate(0.5), Estimate(0.5, 0.4), Estimate(0.5, None, 0.6), Estimate(None, 0.1, 0.2, note="-")):
+        assert reported_reach(lacking) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "members" in KINDS[kind][0].options])
