@@ -381,7 +381,7 @@ def test_signs_of_many_requests_are_drawn_by_the_seed() -> None:
 
 @pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
 def test_requests_whose_groups_rounding_alone_sets_apart_did_not_change(unit: float) -> None:
-    """0.1 + 0.2 against 0.3, in each of ten requests, beside two that moved: they alone have a sign, and all might have told."""
+    """0.1 + 0.2 against 0.3, in each of ten requests, beside two that moved: all might have told."""
     both = np.tile([0.1 + 0.2, 0.3], (12, 1))
     both[:2] += [[1.0, 0.0], [0.0, -2.0]]
     found = alike(BY_REQUEST, answers(np.zeros((12, 2))), answers(unit * both))
