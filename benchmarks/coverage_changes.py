@@ -405,7 +405,8 @@ def of_two_groups() -> Iterator[Kind]:
     run is of the same law, or the difference turned its sign."""
     widest = MetricSource("max_min", "v", options={"group": "g"}, scale=100, clusters=("request",))
     between = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}, scale=100, clusters=("request",))
-    name, uneven = "two groups, largest difference", {"draws": UNEVEN_DRAWS, "missing": 0.1}
+    name = "two groups, largest difference"
+    uneven: dict[str, Any] = {"draws": UNEVEN_DRAWS, "missing": 0.1}
     designs = {
         "24 requests x 1 to 12": Asked(**uneven),
         "24 requests x 3, 3% refused": Asked(level=-2.4),
