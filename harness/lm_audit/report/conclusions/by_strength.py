@@ -16,6 +16,7 @@ from lm_audit.report.wording.numbers import chance_text, few_text, interval_text
 from lm_audit.report.wording.titles import metric_hint, metric_unit
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.stats.covering import too_few
+from lm_audit.stats.estimate import Estimate
 
 Placed = tuple[CaseRecord, Finding]
 TONES: dict[str, Tone] = {"found": "missed", "cannot tell": "undecided", "not found": "met"}
@@ -68,6 +69,12 @@ def distance(finding: Finding) -> float:
     return abs(effect.value - null) / half if half else 0.0
 
 
+def _null_text(finding: Finding, drawn: Estimate | None) -> str:
+    """What the effect is held against; with a margin of 0 that is a limit, such as the threshold of a needle grid."""
+    told = chance_text(drawn) if drawn else ""
+    return f"{'the limit' if finding.margin == 0 else 'without an effect'}: {told}" if told else ""
+
+
 def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
     effect = finding.effect
     drawn = None if effect is None else replace(effect, chance=finding.null)
@@ -83,7 +90,7 @@ def _view(case: CaseRecord, finding: Finding, family: int) -> FindingView:
         interval=interval_text(drawn) if drawn else "",
         unit=metric_unit(finding.metric, effect) if effect else "",
         bar=bar(drawn, common_scale([drawn])) if drawn else bar(None, None),
-        null=chance_text(drawn) if drawn else "",
+        null=_null_text(finding, drawn),
         few=few_text(effect) if effect else "",
         sure=sureness(finding, family),
         size=visible(finding.amount),
