@@ -407,7 +407,7 @@ def of_two_groups() -> Iterator[Kind]:
     between = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"}, scale=100, clusters=("request",))
     name = "two groups, largest difference"
     uneven: dict[str, Any] = {"draws": UNEVEN_DRAWS, "missing": 0.1}
-    designs = {
+    designs: dict[str, Make] = {
         "24 requests x 1 to 12": Asked(**uneven),
         "24 requests x 3, 3% refused": Asked(level=-2.4),
         "24 requests x 1 to 12, 3% refused": Asked(level=-2.4, **uneven),
