@@ -303,10 +303,10 @@ def test_privacy_names_the_step_that_did_it() -> None:
     assert finding.verdict == "found" and "Base_to_SFT" in finding.statement and "5.47 times" in finding.size
 
 
-def explained(gain: float, n: int = 20, *, even: float = 0.6) -> Evidence:
+def explained(gain: float, n: int = 20, *, even: float = 0.6, name: str = "needle-{}") -> Evidence:
     """Evidence of a method whose deletion score is ``gain`` below that of random orders; ``even``: of even weights."""
     references = {"mas_random": 0.5, "mas_uniform": even, "degenerate": False}
-    rows = [{"sample": f"needle-{i}", "mas": 0.5 - gain + 0.01 * (i % 5), **references} for i in range(n)]
+    rows = [{"sample": name.format(i), "mas": 0.5 - gain + 0.01 * (i % 5), **references} for i in range(n)]
     evidence = Evidence("faithfulness")
     record_gain(evidence, rows, "ifr", "token", seed=0)
     return evidence
@@ -335,6 +335,23 @@ def test_faithfulness_names_the_reference_that_the_method_was_not_shown_to_beat(
     record_gain(evidence, rows, "ifr", "token", seed=0)
     (finding,) = evidence.findings
     assert (finding.verdict, said in finding.statement) == (verdict, True), finding
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "said"),
+    [
+        ("line-{}", 20, "on 20 samples"),
+        ("question {} of mine", 200, "on 200 samples"),
+        ("hops-{}", 9, "on hops samples"),
+    ],
+)
+def test_samples_without_a_common_name_are_counted_not_listed(name: str, n: int, said: str) -> None:
+    finding = explained(0.2, n, name=name).findings[0]
+    assert f"{said}, token by token" in finding.statement
+    assert finding.key.removeprefix("faithfulness.ifr.on ") in (
+        "samples, token by token",
+        "hops samples, token by token",
+    )
 
 
 def test_faithfulness_says_which_method_beats_random_deletion() -> None:

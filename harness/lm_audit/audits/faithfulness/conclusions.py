@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ REFERENCES = {METRIC: "mas_random", EVEN_METRIC: "mas_uniform"}
 """What a method must beat: orders that chance gave, and weights that are all alike, which MAS rewards."""
 
 
+_NAMED = 3
+"""More names than these are those of single samples."""
 _WORDS = ("not found", "cannot tell", "found")
 
 
@@ -31,8 +34,7 @@ def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: s
     for name, values in gains.items():
         source = MetricSource.column_difference(REFERENCES[name], "mas", {"degenerate": False})
         evidence.metric(name, _estimate(values, len(rows), seed), source)
-    samples = ", ".join(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
-    place = f"on {samples} samples, {unit} by {unit}"
+    place = f"on {_called(rows)} samples, {unit} by {unit}"
     alone = [
         _gain(evidence.metrics[name], _p({name: values}, seed), method, place, rows, name)
         for name, values in sorted(gains.items(), key=lambda entry: sum(entry[1]))
@@ -40,6 +42,12 @@ def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: s
     rests = min(alone, key=lambda finding: _WORDS.index(finding.verdict))
     assert rests.metric is not None
     evidence.finding(_gain(evidence.metrics[rests.metric], _p(gains, seed), method, place, rows, rests.metric))
+
+
+def _called(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the samples are called: their common names without numbers; of many names, or none given, how many."""
+    names = list(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
+    return str(len(rows)) if len(names) > _NAMED or names == ["line"] else ", ".join(names)
 
 
 def _gains(rows: Sequence[Mapping[str, Any]], column: str) -> list[float]:
@@ -82,7 +90,7 @@ def _gain(
         size += "; lower is better"
     than = "random deletion" if metric == METRIC else "even weights"
     return claim(
-        f"faithfulness.{method}.{place}",
+        f"faithfulness.{method}.{re.sub('^on [0-9]+ ', 'on ', place)}",  # the question is the same with more samples
         estimate,
         found=f"{method} explains better than random deletion and even weights {place}",
         absent=f"{method} explains no better than {than} {place}",
