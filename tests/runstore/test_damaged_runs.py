@@ -221,6 +221,24 @@ def test_a_shard_mark_that_is_none_refuses_the_merge(tmp_path: Path, capsys: pyt
     assert "what its plan says of shards is damaged" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", [None, "[]", '{"seed": 1', "folder"])
+def test_a_merge_does_not_lose_the_damage_of_run_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    """Two parts that both lost it would be held for parts of one run, and the merged one would look whole."""
+    run = made(tmp_path)
+    (run / "run.json").unlink()
+    with ledger(run).open("a") as lines:  # by a process that measured
+        lines.write('{"v":1,"t":0.5,"m":0.5,"kind":"run_start","run":"r","pid":1}\n')
+    if content == "folder":
+        (run / "run.json").mkdir()
+    elif content is not None:
+        (run / "run.json").write_text(content)
+    assert read_run(run).damaged
+    assert main(["merge", str(run), "-o", str(tmp_path / "out"), "--partial"]) == 2
+    assert "run.json: " in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
 def test_a_value_of_run_json_that_was_changed_is_named_and_a_lost_one_too(tmp_path: Path) -> None:
     run, record = made(tmp_path), {"schema_version": SCHEMA_VERSION, "options": {"seed": 4}}
     text = text_of(record)

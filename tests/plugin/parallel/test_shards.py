@@ -13,6 +13,7 @@ from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.runstore.merging.merge import merge_runs
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.run_record import text_of, without_checksum
 from tests.plugin.acknowledging_audit import audit_source, evidence_of, only_run
 from tests.plugin.toy_run import run_pytest, write_project
 
@@ -119,10 +120,10 @@ def test_foreign_runs_are_refused(
 ) -> None:
     foreign = tmp_path / "foreign"
     shutil.copytree(runs["2/3"], foreign)
-    record = json.loads((foreign / "run.json").read_text(encoding="utf-8"))
+    record, _ = without_checksum(json.loads((foreign / "run.json").read_text(encoding="utf-8")))
     for key, value in change.items():
         record[key] = record[key] | value if isinstance(value, dict) else value
-    (foreign / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    (foreign / "run.json").write_text(text_of(record), encoding="utf-8")
     with pytest.raises(UsageError, match=reason):
         merge_runs([runs["1/3"], foreign], tmp_path / "merged")
 

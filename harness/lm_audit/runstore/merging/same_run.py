@@ -48,8 +48,8 @@ class Member:
 def member(folder: Path) -> Member:
     """The run in ``folder`` with its shards.
 
-    ``StoreError`` where it is no run, and where a file of it, or a path in its ledgers, leads out of the folder: a
-    merge copies the parts of others, and nothing else of this machine.
+    ``StoreError`` where it is no run, where its ``run.json`` is damaged or lost, and where a file of it, or a path in
+    its ledgers, leads out of the folder: a merge copies the parts of others, and nothing else of this machine.
     """
     where = RunFolder(folder.resolve())
     lines, _ = read_lines(where)
@@ -68,7 +68,14 @@ def member(folder: Path) -> Member:
         _ = sorted(shards)
     except TypeError as error:
         raise StoreError(f"cannot merge {where.path}: what its plan says of shards is damaged ({error})") from error
-    return Member(read_run(folder), shards)
+    run = read_run(folder)
+    lost = next((one for one in run.damaged if one.file == where.run_json.name), None)
+    if lost is not None:
+        raise StoreError(
+            f"cannot merge {where.path}: {lost.file}: {lost.reason}; whether it is a part of the same run is unknown,"
+            " and the merged run would not show it"
+        )
+    return Member(run, shards)
 
 
 def copied_files(where: RunFolder) -> tuple[str, ...]:
