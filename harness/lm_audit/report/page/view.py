@@ -53,6 +53,7 @@ class FindingView:
     unit: str
     bar: Markup
     null: str
+    """What it is held against, with its name: no effect, or a limit."""
     few: str
     sure: str
     size: str
