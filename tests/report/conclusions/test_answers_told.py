@@ -487,7 +487,7 @@ def test_a_finding_as_the_page_shows_it() -> None:
         "key": "k", "statement": "It does", "verdict": "found", "tone": "missed", "audit": "x", "case": "a \u203a 1",
         "anchor": anchor("case", made.cases[0].case_id), "value": "0.50", "interval": "[0.40, 0.60]", "unit": "share",
         "bar": bar(drawn, common_scale([drawn])), "null": "without an effect: 0.25", "few": "",
-            "size": "50 of 100", "reason": "",
+        "size": "50 of 100", "reason": "",
         "sure": "p 0.020, corrected for 2 findings \u00b7 n 40", "needed": "", "look": "look here",
         "docs": "docs/bias.md", "exploratory": False,
     }  # fmt: skip
