@@ -93,7 +93,10 @@ def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], 
     parts: Iterable[object] = module.modules()
     classes = {kind for part in parts for kind in type(part).__mro__} | {*type(made).__mro__}
     names = {kind.__module__ for kind in classes if kind.__module__.startswith("transformers.models.")}
-    code = "".join(inspect.getsource(sys.modules[name]) for name in sorted(names))
+    try:
+        code = "".join(inspect.getsource(sys.modules[name]) for name in sorted(names))
+    except (OSError, TypeError):  # installed without its sources
+        return []
     return [
         f"{key} = {stated[key]!r:.40}"
         for key in _OF_EFFECT
