@@ -82,7 +82,7 @@ def _write_case(run: RunFolder, ledger: Ledger, case: MadeCase) -> None:
     attempt.start(audit=case.audit, model=case.model, device=case.device, fingerprint="f" * 16, control=role, **toy)
     if case.model:
         told = {"told": list(case.told)} if case.told else {}
-        attempt.model(fingerprint="c0ffee" * 6, dtype="float32", spec=case.model, **told)
+        attempt.model(fingerprint="c0ffee" * 6, dtype="torch.float32", spec=case.model, **told)
     for name, estimate in case.metrics.items():
         attempt.metric(name, estimate, case.sources.get(name))
     attempt.rows(case.rows)

@@ -51,6 +51,7 @@ def test_a_missed_gate_of_the_toy_changes_no_answer_and_is_told(
     run = read_run(write_run(tmp_path / "20260101-120000-aaaa", [TOY, real(word)]))
     page = build_page(run)
     assert [model.name for model in page.models] == ["mine", "built-in toy"]
+    assert page.models[0].detail == "cpu \u00b7 float32", "not torch.float32"
     cells = {(audit.name, cell.model): cell for audit in page.audits for cell in audit.cells}
     assert cells["privacy", "built-in toy"].gates == "1 missed" and cells["privacy", "mine"].state.name == "absent"
     assert cells["bias", "mine"].state.name == word and cells["bias", "built-in toy"].state.name == "absent"

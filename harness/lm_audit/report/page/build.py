@@ -215,7 +215,8 @@ def _model(run: Run, name: str, cells: Sequence[CellView]) -> ModelView:
     devices = ", ".join(dict.fromkeys(case.device for case in own if case.device))
     toy = name == BUILT_IN_TOY
     words = [*dict.fromkeys(case.model for case in own if case.model)] if toy else []
-    detail = " \u00b7 ".join(part for part in (*words, devices, str(details.get("dtype", ""))) if part)
+    dtype = str(details.get("dtype", "")).removeprefix("torch.")
+    detail = " \u00b7 ".join(part for part in (*words, devices, dtype) if part)
     if toy:
         detail += "; no part of the answer"
     return ModelView(
