@@ -22,7 +22,7 @@ from lm_audit.audits.bias.generated.refusal import load_refusal_set
 from lm_audit.audits.leakage import completions, load_benchmark, memorisation
 from lm_audit.audits.leakage.items.loading import cached_benchmark
 from lm_audit.audits.privacy.measure.membership_scored import MemberText, scored_membership, texts_of_files
-from lm_audit.errors import DataError, DataWarning
+from lm_audit.errors import ContextError, DataError, DataWarning
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel, load_model
 from tests.audits.bias.test_bias_bbq_groups import row as bbq_row
@@ -239,6 +239,12 @@ def test_a_text_on_both_sides_is_an_error_however_it_is_spaced(tiny: LanguageMod
     )
     with pytest.raises(DataError, match="among the members and among the held-out ones"):
         texts_of_files(members, held_out, limit=2, seed=0)
+
+
+def test_a_text_longer_than_the_model_reads_is_named(tiny: LanguageModel) -> None:
+    given = [*texts(True), MemberText("essay", " ".join(WORDS * 200), True), *texts(False)]
+    with pytest.raises(ContextError, match=r"text essay, the longest, begins 'amber birch .*needs \d+ tokens"):
+        scored_membership(tiny, given)
 
 
 def test_repeated_texts_of_files_are_told(tmp_path: Path) -> None:

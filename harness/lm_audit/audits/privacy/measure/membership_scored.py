@@ -34,7 +34,7 @@ from lm_audit.audits.privacy.measure.membership import (
 )
 from lm_audit.audits.privacy.measure.scores import lowest_mean
 from lm_audit.audits.privacy.measure.text_alone import text_alone
-from lm_audit.errors import DataError, DataWarning
+from lm_audit.errors import ContextError, DataError, DataWarning
 from lm_audit.evidence import Control, Evidence
 from lm_audit.shared.visible import is_blank
 from lm_audit.sources import MetricSource, content_digest
@@ -145,7 +145,8 @@ def scored_membership(model: LanguageModel, texts: Sequence[MemberText], *, seed
     The control is a classifier that reads the texts and no model: where it tells the two groups apart, so may any
     score, and the result says nothing; nor does it with so few texts that the control could not fail. Raises
     ``DataError`` for fewer than 2 different texts on a side, a text on both sides, one that shows nothing, or one of
-    fewer than two tokens. A text that stands on its side several times is scored and counted once.
+    fewer than two tokens, ``ContextError`` for one that is longer than the model reads. A text that
+    stands on its side several times is scored and counted once.
     """
     given, texts = len(texts), _checked(texts)
     rows = _rows(model, texts)
@@ -204,7 +205,11 @@ def _rows(model: LanguageModel, texts: Sequence[MemberText]) -> list[dict[str, A
     if with_secrets:
         spans = [(one, *one.secret) for one in texts if one.secret is not None]
         requests += [(one.text[:start].rstrip(), _with_space(one.text, start, end)) for one, start, end in spans]
-    found = [score.logprobs for score in model.loglikelihood(requests)]
+    try:
+        found = [score.logprobs for score in model.loglikelihood(requests)]
+    except ContextError as error:
+        longest = max(texts, key=lambda one: len(one.text))
+        raise ContextError(f"text {longest.item}, the longest, begins {longest.text[:60]!r}: {error}") from error
     rows = []
     for number, one in enumerate(texts):
         whole, lowered = found[2 * number], found[2 * number + 1]
