@@ -333,3 +333,4 @@ def test_what_the_kernel_makes_is_not_read_to_know_its_content(tmp_path: Path, m
     for state in (file_state, content_state):
         assert state(str(tmp_path / "link")) == ""
     assert not is_file(tmp_path / "link")
+    assert content_stamp(tmp_path) == "", "nor in a folder of data"

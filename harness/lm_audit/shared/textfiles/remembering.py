@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lm_audit.shared.textfiles.paths import made_by_kernel
+from lm_audit.shared.textfiles.paths import is_file
 
 P = ParamSpec("P")
 Found = TypeVar("Found")
@@ -21,11 +21,11 @@ def content_stamp(where: object) -> str:
     """A text that changes when the file, or a file of the folder, does; empty where there is none (sets of the hub)."""
     path = Path(str(where))
     try:
-        if path.is_file():
-            return "" if made_by_kernel(path) else _stamp(path)
+        if is_file(path):
+            return _stamp(path)
         if not path.is_dir():
             return ""
-        files = sorted(one for one in path.rglob("*") if one.is_file())
+        files = sorted(one for one in path.rglob("*") if is_file(one))
         return " ".join(f"{one.relative_to(path)}={_stamp(one)}" for one in files)
     except (OSError, ValueError):  # what cannot be read is told by the reader
         return ""
