@@ -90,6 +90,9 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
 
 def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], stray: Collection[str]) -> list[str]:
     """Settings of effect that the configuration has and that nothing in the code of the parts names."""
+    asked = [key for key in _OF_EFFECT if stated.get(key) is not None and key not in stray and _has_effect(key, stated)]
+    if not asked:  # most models: no source is read
+        return []
     parts: Iterable[object] = module.modules()
     classes = {kind for part in parts for kind in type(part).__mro__} | {*type(made).__mro__}
     names = {kind.__module__ for kind in classes if kind.__module__.startswith("transformers.models.")}
@@ -97,14 +100,7 @@ def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], 
         code = "".join(inspect.getsource(sys.modules[name]) for name in sorted(names))
     except (OSError, TypeError):  # installed without its sources
         return []
-    return [
-        f"{key} = {stated[key]!r:.40}"
-        for key in _OF_EFFECT
-        if stated.get(key) is not None
-        and key not in stray
-        and _has_effect(key, stated)
-        and not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)
-    ]
+    return [f"{key} = {stated[key]!r:.40}" for key in asked if not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)]
 
 
 def tell_unfollowed(module: CausalModule, name: str) -> None:
