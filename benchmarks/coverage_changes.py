@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
 from coverage_rows import SEED, Row, write_between
-from two_groups import UNEVEN, Asked, clustered
+from two_groups import NOISE, UNEVEN, Asked, Make, Rows, clustered
 
 from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource, register_statistic
@@ -39,9 +39,6 @@ from lm_audit.stats import bootstrap_ci, mean_interval
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- change tables: begin -->", "<!-- change tables: end -->"
-NOISE = 0.5
-Rows = list[dict[str, Any]]
-Make = Callable[[np.random.Generator, float], tuple[Rows, Rows]]
 
 register_statistic("bench.trimmed", lambda rows, options: float(np.mean(sorted(row["v"] for row in rows)[1:-1])))
 

@@ -28,7 +28,7 @@ from lm_audit.sources.opinion.reach import reach_of
 from lm_audit.sources.statistics import STATISTICS
 
 PARTS = ("value", "interval", "chance")
-AUDITS = ("bias", "faithfulness", "leakage", "needle", "privacy")
+AUDITS = tuple(sorted(real.AUDITS))
 Held = dict[str, dict[str, set[str]]]
 """By family of metrics: value, interval or chance, each with the controls that hold it."""
 
@@ -93,7 +93,7 @@ def held_by_controls(audits: Sequence[str] = AUDITS) -> Held:
     for audit in audits:
         seen = set[tuple[str, str]]()
         with noting(seen):
-            for control, _ in getattr(real, audit)(0, "tiny"):
+            for control, _ in real.AUDITS[audit](0, "tiny"):
                 for metric, part in seen:
                     found.setdefault(metric, {}).setdefault(part, set()).add(control)
                 seen.clear()
