@@ -513,7 +513,7 @@ def test_runs_without_a_value_are_not_compared() -> None:
 def told(value: float | None = 0.1, **more: Any) -> Change:
     fields: dict[str, Any] = {"error": 0.05, "df": 10.0, "clusters": 6} | more
     estimate = Estimate(value, note="none")
-    return Change(estimate, 0.5, 0.0, "paired", 8, 0, 0, **fields)
+    return Change(estimate, 0.5, 0.0, "paired", 8, 0, 0, before=0.0, after=0.1, **fields)
 
 
 def test_a_change_is_smaller_than_a_margin_by_two_one_sided_tests() -> None:

@@ -37,7 +37,8 @@ class Change:
 
     ``floor`` is the smallest p that these data could have given. ``pairs`` counts the units of both runs, ``clusters``
     what was exchanged or resampled. ``others`` counts units of one name that hold another item in each run: they are no
-    pairs. ``error`` and ``df``: standard error of the difference, degrees of freedom.
+    pairs. ``before`` and ``after`` are the metric on what was compared, which may be less than the runs hold.
+    ``error`` and ``df``: standard error of the difference, degrees of freedom.
     """
 
     difference: Estimate
@@ -48,6 +49,8 @@ class Change:
     only_a: int
     only_b: int
     clusters: int
+    before: float
+    after: float
     identical: bool = False
     others: int = 0
     error: float | None = None
@@ -118,6 +121,11 @@ class _Work:
         """The change in the metric's unit."""
         return self._but_rounding(self.source.scale * (after - before))
 
+    def ends(self, before: Floats, after: Floats) -> dict[str, Any]:
+        """The metric itself before and after, from one value each of its statistic."""
+        told = [float(self.source.offset + self.source.scale * found[0]) for found in (before, after)]
+        return {"before": told[0], "after": told[1]}
+
     def tested(self, before: Floats, after: Floats) -> Floats:
         """What is tested: the change, or that of the distance from the target."""
         if self.target is None:
@@ -143,13 +151,14 @@ def _paired(work: _Work, a: Units, b: Units, only_a: int, only_b: int) -> Change
         return lambda weights: kind(*both(weights))
 
     ones = np.ones((1, n))
-    if not np.isfinite(both(ones)).all():
+    values = both(ones)
+    if not np.isfinite(values).all():
         return "the statistic has no value on the items of both runs"
-    work = replace(work, rounding=rounding_of(source, both(ones), a, b))
+    work = replace(work, rounding=rounding_of(source, values, a, b))
     value = float(change(work.plain)(ones)[0])
     found = clusterings(source, _labelled(source, a, b))
     moved = moved_units(source, a, b)
-    fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b}
+    fields: dict[str, Any] = {"basis": "paired", "pairs": n, "only_a": only_a, "only_b": only_b} | work.ends(*values)
     clusters = min(c.count for c in found[:2])
     if not moved.any():
         same = Estimate(0.0, 0.0, 0.0, n=n, method="paired: every item is the same")
@@ -321,7 +330,7 @@ def _independent(work: _Work, a: Units, b: Units) -> Change | str:
     known = tested.p if math.isfinite(tested.p) and spread.clusters >= SMALLEST else None
     difference = interval_of(value, spread, known if work.target is None else None, n=len(a) + len(b), method=method)
     counts: dict[str, Any] = {"pairs": 0, "only_a": len(a), "only_b": len(b), "clusters": spread.clusters}
-    return Change(difference, known, tested.floor, "two samples", **counts, **_error(spread))
+    return Change(difference, known, tested.floor, "two samples", **counts, **work.ends(*values), **_error(spread))
 
 
 def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clustering) -> Tested:

@@ -89,6 +89,20 @@ def gone(values: np.ndarray[Any, Any], many: int, what: float | None = math.nan)
     return [what if k < many else float(v) for k, v in enumerate(values)]
 
 
+HALVES = BASE + 10.0 * (np.arange(40) < 20)
+"""Half of the items lie far above the others, so that without them the mean is lower whatever changed."""
+
+
+def auc_case(values: Values) -> MadeCase:
+    """24 members, then their controls; a higher AUC is worse."""
+    role = ["m"] * 24 + ["c"] * (len(values) - 24)
+    source = MetricSource.members("auc", "v", {"role": "m"}, {"role": "c"})
+    given = case(values, source=source, columns={"role": role})
+    of = [[v for v, r in zip(values, role, strict=True) if r == side and v is not None] for side in "mc"]
+    area = float(np.mean([(m > c) + (m == c) / 2 for m in of[0] for c in of[1]]))
+    return replace(given, metrics={"x.v": Estimate(area, n=len(values), better="lower")})
+
+
 WRITERS = {"writer": [f"w{k // 4}" for k in range(40)]}
 UNKNOWN: dict[str, Sequence[Any]] = {"writer": [None] * 40}
 CLUSTERED = MetricSource.mean("v", clusters=("writer",))
@@ -111,6 +125,20 @@ WORSE: dict[str, Callable[[], Pair]] = {
     "a tenth infinite": lambda: ([case(BASE)], [case(gone(BASE + 2 + NOISE, 4, math.inf))]),
     "half of the items run": lambda: ([case(BASE)], [case((BASE + 2 + NOISE)[:20])]),
     "more items than before": lambda: ([case(BASE[:20])], [case(BASE + 2 + NOISE)]),
+    "each worse, the worst lost": lambda: ([case(HALVES)], [case(gone(HALVES + 2 + NOISE, 20))]),
+    "each worse, better ones joined": lambda: ([case(gone(-HALVES, 20))], [case(-HALVES + 2 + NOISE)]),
+    "wrong answers more, of fewer hard questions": lambda: (
+        [case([0.0] * 22 + [1.0] * 18, better="higher")],
+        [case([None] * 22 + [0.0] * 8 + [1.0] * 10, better="higher")],
+    ),
+    "further from a target, the far ones lost": lambda: (
+        [case(HALVES, better="target:0")],
+        [case(gone(HALVES + 2 + NOISE, 20), better="target:0")],
+    ),
+    "an AUC that grew, of members that lay lower": lambda: (
+        [auc_case([*np.arange(0, 12), *np.arange(40, 52), *np.arange(20, 44)])],
+        [auc_case([*np.arange(0, 12) + 20, *[None] * 12, *np.arange(20, 44)])],
+    ),
     "items in another order": lambda: (
         [case(BASE)],
         [replace(case(BASE + 2 + NOISE), rows=rows_of(BASE + 2 + NOISE)[::-1])],
@@ -220,6 +248,12 @@ SOUND: dict[str, Callable[[], Pair]] = {
     ),
     "noise alone": lambda: ([case(BASE)], [case(BASE + NOISE - NOISE.mean())]),
     "it got better": lambda: ([case(BASE)], [case(BASE - 2 + NOISE)]),
+    "each better, the best lost": lambda: ([case(-HALVES)], [case(gone(-HALVES - 2 + NOISE, 20))]),
+    "each better, worse ones joined": lambda: ([case(gone(HALVES, 20))], [case(HALVES - 2 + NOISE)]),
+    "nearer to a target, the near ones lost": lambda: (
+        [case(HALVES - 9, better="target:0")],
+        [case(gone(HALVES - 7 + NOISE, 20), better="target:0")],
+    ),
     "across a target, as near as before": lambda: (
         [case(BASE - 3, better="target:0")],
         [case(BASE + 3, better="target:0")],
@@ -284,6 +318,26 @@ def test_no_regression_is_invented(kind: str, tmp_path: Path) -> None:
 def test_items_whose_value_is_lost_are_told_whatever_the_others_show(tmp_path: Path) -> None:
     found = compared(tmp_path, [case(BASE)], [case(gone(BASE, 15))])
     assert any("15 of 40 items of x.v have no value in B" in line for line in comparison_lines(found))
+
+
+def test_what_a_change_was_computed_on_is_told_where_a_run_lacks_items(tmp_path: Path) -> None:
+    found = compared(tmp_path, [case([1.0, 3.0] * 20)], [case([None, 2.0] * 20)])
+    assert (found.changes[0].direction, found.changes[0].ends) == ("better", (3.0, 2.0))
+    assert any(
+        "20 pairs, 20 only in A, 3 \u2192 2 on the pairs" in " ".join(line.split())
+        for line in comparison_lines(found, width=200)
+    )
+
+
+def test_a_target_is_crossed_by_what_was_compared(tmp_path: Path) -> None:
+    def made(values: Values, value: float) -> list[MadeCase]:
+        side = Estimate(value, value - 0.5, value + 0.5, 40, better="target:5", unit="nats")
+        return [case(values, metrics={"x.v": side})]
+
+    crossed = compared(tmp_path / "1", made(BASE + 7, 7.0), made(3 - BASE, 3.0))
+    assert crossed.changes[0].direction == "reversed"
+    lost = compared(tmp_path / "2", made(HALVES, 7.0), made(gone(HALVES + NOISE - NOISE[20:].mean(), 20), 3.0))
+    assert lost.changes[0].direction == "not shown"
 
 
 def test_items_that_only_the_second_run_has_are_told(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ class MetricChange:
     the metric is one by which the comparison decides (a headline), adjusted in that family; the others are exploratory
     and adjusted among themselves for the false discovery rate. ``able`` is False where the test could not reach the
     level. ``others`` counts items of one name that hold another text in each run, and are no pairs. ``refused`` says
-    why values that both runs have are not the same thing, so that nothing is compared.
+    why values that both runs have are not the same thing, so that nothing is compared. ``ends`` are the values of both
+    runs on the items that were compared, by which the change has its direction: where one run lacks items, ``a`` and
+    ``b`` may lie the other way round.
     """
 
     case_id: str
@@ -62,6 +64,7 @@ class MetricChange:
     margin: float | None = None
     others: int = 0
     refused: str | None = None
+    ends: tuple[float, float] | None = None
 
     @property
     def significant(self) -> bool:
@@ -76,7 +79,7 @@ class MetricChange:
         if self.identical:
             return "same"
         if self.significant:
-            worse = worse_by_either(self.a, self.b)
+            worse = worse_by_either(*self._compared)
             return "changed" if worse is None else "worse" if worse else "better"
         if self.equivalent:
             return "same"
@@ -86,8 +89,19 @@ class MetricChange:
 
     @property
     def reversed_about(self) -> float | None:
-        """The target that the metric has crossed, shown by both runs' intervals; ``None`` where none."""
-        return reversed_about(self.a, self.b)
+        """The target that the metric has crossed, shown by both runs' intervals; ``None`` where none, or where only
+        items that one run lacks show it."""
+        target = reversed_about(self.a, self.b)
+        if target is None or self.ends is None:
+            return target
+        return target if (self.ends[0] - target) * (self.ends[1] - target) < 0 else None
+
+    @property
+    def _compared(self) -> tuple[Estimate, Estimate]:
+        """Both sides with the values of the items that were compared."""
+        if self.ends is None:
+            return self.a, self.b
+        return replace(self.a, value=self.ends[0]), replace(self.b, value=self.ends[1])
 
     @property
     def regression(self) -> bool:
@@ -156,6 +170,7 @@ class Comparing:
             only_b=found.only_b,
             clusters=found.clusters,
             others=found.others,
+            ends=(found.before, found.after),
             identical=found.identical and found.only_a == found.only_b == found.others == 0,
             # Where all there is did not move it is identical; else enough must have stayed to stand for the rest.
             equivalent=(found.identical and found.clusters >= SMALLEST)

@@ -11,6 +11,7 @@ from lm_audit.report.wording.names import visible
 from lm_audit.report.wording.numbers import interval_text, value_text
 from lm_audit.report.wording.numbers import p_text as written_p
 from lm_audit.report.wording.titles import metric_title
+from lm_audit.stats.estimate import Estimate
 
 MARKS = {
     "worse": "\u2193 worse",
@@ -80,6 +81,9 @@ def change_text(change: MetricChange) -> str:
             texts.append(f"{change.clusters} clusters")
         texts += [f"{n} only in {run}" for n, run in ((change.only_a, "A"), (change.only_b, "B")) if n]
         texts += [f"{change.others} of other data"] if change.others else []
+        if change.ends is not None and (change.only_a or change.only_b or change.others):
+            ends = [value_text(Estimate(end, unit=change.a.unit)) for end in change.ends]
+            texts.append(f"{ends[0]} \u2192 {ends[1]} on the pairs")
     elif change.basis == "two samples":
         texts.append("other items: two samples")
     elif change.basis == "intervals":
