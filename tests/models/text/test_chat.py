@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import resource
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import LanguageModel
+from lm_audit.models.text import bounded
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.chat import ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -154,6 +161,75 @@ class TestFailures:
     def test_no_template(self) -> None:
         with pytest.raises(UsageError, match="small has no chat template; use --chat off"):
             model_with(None).render_chat("Hi")
+
+
+class TestBounds:
+    """A template takes no more of this process than a conversation can need, whatever it does."""
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{{ 'ab' * 10**11 }}",
+            "{{ 'x'.rjust(10**11) }}",
+            "{{ '%099999999999d' % 3 }}",
+            "{{ '{:>99999999999}'.format(1) }}",
+            "{{ ['a'] * 10**11 }}",
+            "{{ 'x' | center(10**11) }}",
+            "{{ {'a': 1} | tojson(indent=10**11) }}",
+            "{% set n = namespace(t='abcd') %}{% for i in range(60) %}{% set n.t = n.t ~ n.t %}{% endfor %}{{ n.t }}",
+            "{% for m in messages %}{{ m.content.replace('', 'y' * 10**8) }}{% endfor %}",
+        ],
+    )
+    def test_memory(self, template: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(bounded, "MEMORY", 64 << 20)
+        model, before = model_with(TURNS + template), resource.getrlimit(resource.RLIMIT_AS)
+        with pytest.raises(ModelError, match=r"template of model small takes more than 64 MiB .*--chat off"):
+            model.render_chat("Hi")
+        assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+            "{{ 7 ** (7 ** 9) }}",
+            "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+            "{{ range(99999) | map('string') | map('center', 99999) | list | length }}",
+        ],
+    )
+    def test_time(self, template: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(bounded, "SECONDS", 0.1)
+        monkeypatch.setattr(bounded, "MEMORY", 64 << 20)
+        model, before = model_with(template + TURNS), signal.getsignal(signal.SIGVTALRM)
+        with pytest.raises(ModelError, match=r"does not come to an end|takes more than"):
+            model.render_chat("Hi")
+        begun = time.process_time()
+        with pytest.raises(ModelError, match=r"does not come to an end|takes more than"):
+            model.render_chat("Hello")  # each case asks again
+        assert time.process_time() - begun < 0.05
+        assert signal.getsignal(signal.SIGVTALRM) == before
+        assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+    def test_length(self) -> None:
+        with pytest.raises(ModelError, match=r"makes 4,000,\d+ characters of a conversation of \d+; repair it"):
+            model_with(TURNS + "{{ 'word ' * 800000 }}").render_chat("Hi")
+
+    def test_the_file_of_the_template_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "chat_template.jinja").write_text(endless := TURNS + "{{ 'z' * 10**12 }}")
+        tokenizer: Any = with_template(endless)
+        tokenizer.name_or_path = str(tmp_path)
+        with pytest.raises(ModelError, match=re.escape(str(tmp_path / "chat_template.jinja"))):
+            ChatTemplate(tokenizer, name="m").render(USER)
+
+    def test_long_texts_are_no_fault_of_the_template(self) -> None:
+        text = "word " * 400_000
+        assert len(ChatTemplate(with_template(TURNS)).render([{"role": "user", "content": text}])) > len(text)
+
+    def test_several_threads_leave_the_limits_as_they_were(self) -> None:
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        template = ChatTemplate(with_template(TURNS))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: [template.render(USER) for _ in range(20)], range(8)))
+        assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 class TestMode:

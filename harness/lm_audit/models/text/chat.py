@@ -6,12 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lm_audit.errors import DataError, ModelError, UsageError
+from lm_audit.models.files.json_file import one_line
+from lm_audit.models.text.bounded import BoundsError, bounded
 from lm_audit.models.text.thinking import left_open
 from lm_audit.models.text.thought_markers import ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.shared.textfiles import is_file
 from lm_audit.shared.textfiles.json_text import NotJsonError, parse_json
 
 ChatMode = Literal["auto", "on", "off"]
@@ -42,7 +46,15 @@ _OWN = frozenset(
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 _TIMES = 5
 """How often a template is tried again: a choice between two is found out 31 of 32 times."""
+_LONGEST, _TIMES_LONGER = 1_000_000, 20
+"""Characters of its own that a template adds at most, and how often it says what it was given."""
+_SPENT: dict[tuple[str | None, str], str] = {}
+"""Templates of this process, with their arguments, that went beyond a limit: they are not rendered again."""
 _PLACEHOLDER = "\u2042 what the user says \u2042"
+
+
+class _UnboundedError(ModelError):
+    """A template takes more memory, time or letters than any conversation needs."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +172,8 @@ class ChatTemplate:
         """
         try:
             text, failure = self._apply(turn, True), None
+        except _UnboundedError:
+            raise
         except ModelError as error:
             text, failure = "", error
         if _PLACEHOLDER not in text:
@@ -192,21 +206,46 @@ class ChatTemplate:
         return dict(message)
 
     def _apply(self, messages: Messages, generation_prompt: bool) -> str:
+        spent = (self.source, repr(self._arguments))
+        if spent in _SPENT:
+            raise _UnboundedError(_SPENT[spent])
         try:
-            return str(
-                self._tokenizer.apply_chat_template(
-                    [self._message(message) for message in messages],
-                    tokenize=False,
-                    add_generation_prompt=generation_prompt,
-                    **self._arguments,
+            with bounded():
+                text = str(
+                    self._tokenizer.apply_chat_template(
+                        [self._message(message) for message in messages],
+                        tokenize=False,
+                        add_generation_prompt=generation_prompt,
+                        **self._arguments,
+                    )
                 )
-            )
+        except BoundsError as error:
+            _SPENT[spent] = f"{self._named} {error} when it renders a conversation; repair it, or use --chat off"
+            raise _UnboundedError(_SPENT[spent]) from error
         except Exception as error:  # A template is a program of the model's author, and may fail in any way.
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ModelError(
-                f"the chat template of model {self._name} fails on a conversation of the roles {roles}: "
-                f"{type(error).__name__}: {error}; use --chat off, or other --chat-args"
+                f"{self._named} fails on a conversation of the roles {roles:.300}: "
+                f"{type(error).__name__}: {one_line(str(error)[:2000])}; use --chat off, or other --chat-args"
             ) from error
+        if len(text) > _LONGEST and len(text) > _LONGEST + _TIMES_LONGER * _letters(messages):
+            raise _UnboundedError(
+                f"{self._named} makes {len(text):,} characters of a conversation of {_letters(messages):,}; repair it,"
+                " or use --chat off"
+            )
+        return text
+
+    @property
+    def _named(self) -> str:
+        """The template by its model, and by the file that it was read from, where one is known."""
+        folder = Path(str(getattr(self._tokenizer, "name_or_path", "") or ""))
+        places = [folder / name for name in ("chat_template.jinja", "tokenizer_config.json")]
+        file = next((place for place in places if folder.parts and is_file(place)), None)
+        return f"the chat template of model {self._name}" + (f" ({file})" if file is not None else "")
+
+
+def _letters(messages: Messages) -> int:
+    return sum(len(str(message)) for message in messages)
 
 
 def template_source(tokenizer: Tokenizer) -> str | None:
