@@ -53,10 +53,6 @@ _SPENT: dict[tuple[str | None, str], str] = {}
 _PLACEHOLDER = "\u2042 what the user says \u2042"
 
 
-class _UnboundedError(ModelError):
-    """A template takes more memory, time or letters than any conversation needs."""
-
-
 @dataclass(frozen=True)
 class ChatSettings:
     """How a model is talked to: arguments of its chat template, and how many tokens its thought may have.
@@ -172,9 +168,9 @@ class ChatTemplate:
         """
         try:
             text, failure = self._apply(turn, True), None
-        except _UnboundedError:
-            raise
         except ModelError as error:
+            if self._key in _SPENT:
+                raise
             text, failure = "", error
         if _PLACEHOLDER not in text:
             self._in_parts = True
@@ -206,9 +202,8 @@ class ChatTemplate:
         return dict(message)
 
     def _apply(self, messages: Messages, generation_prompt: bool) -> str:
-        spent = (self.source, repr(self._arguments))
-        if spent in _SPENT:
-            raise _UnboundedError(_SPENT[spent])
+        if self._key in _SPENT:
+            raise ModelError(_SPENT[self._key])
         try:
             with bounded():
                 text = str(
@@ -220,8 +215,8 @@ class ChatTemplate:
                     )
                 )
         except BoundsError as error:
-            _SPENT[spent] = f"{self._named} {error} when it renders a conversation; repair it, or use --chat off"
-            raise _UnboundedError(_SPENT[spent]) from error
+            _SPENT[self._key] = f"{self._named} {error} when it renders a conversation; repair it, or use --chat off"
+            raise ModelError(_SPENT[self._key]) from error
         except Exception as error:  # A template is a program of the model's author, and may fail in any way.
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ModelError(
@@ -229,11 +224,15 @@ class ChatTemplate:
                 f"{type(error).__name__}: {one_line(str(error)[:2000])}; use --chat off, or other --chat-args"
             ) from error
         if len(text) > _LONGEST and len(text) > _LONGEST + _TIMES_LONGER * _letters(messages):
-            raise _UnboundedError(
+            raise ModelError(
                 f"{self._named} makes {len(text):,} characters of a conversation of {_letters(messages):,}; repair it,"
                 " or use --chat off"
             )
         return text
+
+    @property
+    def _key(self) -> tuple[str | None, str]:
+        return self.source, repr(self._arguments)
 
     @property
     def _named(self) -> str:
