@@ -257,6 +257,22 @@ def test_a_text_beside_a_tree_of_more_nodes_than_the_context(name: str) -> None:
         np.testing.assert_allclose(scores.logprobs, own_logprobs(module, prefix, target), atol=1e-4)
 
 
+def test_a_model_that_fails_with_a_cache_is_read_whole() -> None:
+    """Layers of states alone do not tell transformers' cache how long a text is, and a forward pass with it fails."""
+    module = architecture.__wrapped__("lfm2", layer_types=["conv"] * 3)  # a list is no key of its cache
+    model = wrapped(module)
+    trunk = rows(20)[0]
+    prompts, targets = [trunk, [*trunk[:12], 9]], rows(3, 5, seed=4)
+    with pytest.raises(ValueError, match="Attention layers"):
+        module(input_ids=torch.tensor([trunk]), use_cache=True)
+
+    found = complete(model, prompts, targets, max_new_tokens=4)
+
+    for prompt, target, one in zip(prompts, targets, found, strict=True):
+        assert one.token_ids == TestRotationsThatDependOnLength.plain(module, prompt, 4)
+        np.testing.assert_allclose(present(one.scores).logprobs, own_logprobs(module, prompt, target), atol=1e-4)
+
+
 def test_a_window_longer_than_the_trial_of_a_cache_of_its_own() -> None:
     """MiniMax's cache tells the length of its first layer, which keeps no keys: windows are masked too short."""
     model = wrapped(architecture("minimax", sliding_window=24))

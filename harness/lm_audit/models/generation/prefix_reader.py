@@ -167,7 +167,7 @@ class Reader:
     def _without_cache(self, ids: Sequence[int], keep: int) -> torch.Tensor:
         self._ids.extend(ids)
         self.tokens_read += len(self._ids)
-        output = self._module(input_ids=torch.tensor([self._ids], device=self._model.device))
+        output = self._module(input_ids=torch.tensor([self._ids], device=self._model.device), use_cache=False)
         return self._checked(output.logits[0, -keep:].float())
 
     def _checked(self, logits: torch.Tensor) -> torch.Tensor:
