@@ -53,6 +53,15 @@ def test_a_kind_without_a_causal_language_model(folder: Path, kind: str) -> None
         check_spec(folder)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "whole"),
+    [("mllama_text_model", "MllamaForCausalLM", "mllama"), ("emu3_text_model", "Emu3ForCausalLM", "emu3")],
+)
+def test_a_part_of_a_model_with_pictures_is_told_the_whole_ones_kind(kind: str, name: str, whole: str) -> None:
+    with pytest.raises(ModelError, match=f"it finds {name} by {whole}: write a config of that model_type"):
+        check_causal_kind({"model_type": kind, "architectures": [3, name]}, CONFIG)
+
+
 def test_every_kind_that_transformers_takes_is_let_pass() -> None:
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 

@@ -40,10 +40,22 @@ def check_class_names(config: Mapping[str, object], path: Path) -> None:
 
 
 def check_causal_kind(config: Mapping[str, object], path: Path) -> None:
-    """``ModelError`` for a kind of model that transformers knows and has no causal language model of."""
+    """``ModelError`` for a kind of model that transformers knows and has no causal language model of.
+
+    A part of a model with pictures that was saved by itself (Llama 3.2 Vision's language model) has a class, which is
+    found by the whole model's kind alone.
+    """
     kind, table = config.get("model_type"), _table()
     if config.get("auto_map") or not table.causal or kind not in table.all_kinds or kind in table.causal:
         return
+    names = config.get("architectures")
+    for name in [name for name in names if isinstance(name, str)] if isinstance(names, list) else ():
+        if wholes := sorted(table.causal & table.kinds.get(name, frozenset())):
+            raise ModelError(
+                f"{path}: model_type is {kind!r:.60}, by which transformers finds no causal language model; it finds"
+                f" {name} by {' or '.join(wholes)}: write a config of that model_type that holds these settings as its"
+                " text_config"
+            )
     raise ModelError(
         f"{path}: model_type is {kind!r:.60}, of which transformers has no causal language model (it may see pictures,"
         " hear, or encode); a language model inside it can be audited where it is saved by itself"
