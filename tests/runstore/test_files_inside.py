@@ -13,10 +13,13 @@ from lm_audit.cli import main
 from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
 from lm_audit.report.allure.results import complete_results
+from lm_audit.report.tables.summary import read_summary
 from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.inside import file_inside, relative_name
+from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.merging.merge import merge_runs
-from lm_audit.runstore.reader import read_rows
+from lm_audit.runstore.metadata import begun
+from lm_audit.runstore.reader import planned_ids, read_rows
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, share, write_run
 
@@ -186,3 +189,21 @@ def test_a_path_of_a_command_holds_no_nul(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["compare", "a", "b", "--html", "a\0b"])
     assert "holds a NUL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["run.json", "ledger", "rows", "summary.json"])
+def test_a_file_larger_than_any_that_a_run_writes_is_not_read(tmp_path: Path, name: str) -> None:
+    run = made(tmp_path)
+    write_reports(run)
+    path = run / name if name.endswith(".json") else next((run / name).glob("*.jsonl"))
+    os.truncate(path, path.stat().st_size + (1 << 40))  # more than fits into memory; the disk holds a hole
+
+    found = read_run(run)
+    damaged = [*found.damaged, *damaged_files(found)]
+    if name == "summary.json":
+        assert not damaged and read_summary(run) is None
+    else:
+        assert any("bytes, and a run writes at most" in one.reason for one in damaged)
+    assert list(read_rows(run, (f"rows/{path.name}",))) == [] or name != "rows"
+    assert name == "ledger" or len(found.cases) == 1
+    assert begun(run)[1] == run.name and len(planned_ids(RunFolder(run))) == (name != "ledger")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lm_audit.errors import StoreError
-from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.inside import content_inside, file_inside
 from lm_audit.runstore.reader import unread
 from lm_audit.runstore.records import Attempt, DamagedLine, Run
 
@@ -27,7 +27,7 @@ def damaged_of(folder: Path, attempt: Attempt) -> Iterator[DamagedLine]:
     """The same of one attempt."""
     for name in attempt.row_files:
         try:
-            reason = other_rows(attempt, name, file_inside(folder, name).read_bytes())
+            reason = other_rows(attempt, name, content_inside(folder, name))
         except (OSError, StoreError) as error:
             reason = unread(error)
         if reason:

@@ -46,6 +46,29 @@ def file_inside(folder: Path, name: str) -> Path:
     return found
 
 
+SETTINGS = 64 * 2**20
+"""Bytes that ``run.json`` and its like have at most: they take some thousands."""
+RECORDS = 2**31
+"""Bytes that a ledger or a file of rows has at most; 20,000 cases take a tenth of it."""
+
+
+def content_inside(folder: Path, name: str, *, most: int = RECORDS) -> bytes:
+    """The content of :func:`file_inside`; ``StoreError`` too for one that is larger than any that a run writes.
+
+    It would be read into memory whole, which takes long, or more memory than there is.
+    """
+    path = file_inside(folder, name)
+    refuse_huge(path, most=most)
+    return path.read_bytes()
+
+
+def refuse_huge(path: Path, *, most: int = RECORDS) -> None:
+    """``StoreError`` for a file of more than ``most`` bytes."""
+    size = path.stat().st_size
+    if size > most:
+        raise StoreError(f"{path.name} has {size:,} bytes, and a run writes at most {most:,}: it is not read")
+
+
 def files_below(folder: Path, part: str) -> Iterator[str]:
     """The names of all files below ``folder/part``, sorted; links are named like files, and no folder of one entered.
 

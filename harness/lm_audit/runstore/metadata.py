@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
+from lm_audit.runstore.inside import SETTINGS, refuse_huge
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import parsed
@@ -87,8 +88,9 @@ def _read(folder: RunFolder) -> dict[str, Any] | None:
     if not is_file(folder.run_json):
         return None
     try:
+        refuse_huge(folder.run_json, most=SETTINGS)
         record = parsed(folder.run_json.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, StoreError):
         return None
     if not isinstance(record, dict) or not isinstance(record.get("sessions"), list):
         return None

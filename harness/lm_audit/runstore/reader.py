@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
-from lm_audit.runstore.inside import file_inside, files_below
+from lm_audit.runstore.inside import content_inside, file_inside, files_below, refuse_huge
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import DEEPEST, restored, too_deep
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase
@@ -67,7 +67,7 @@ def read_lines(folder: RunFolder, *, shown: bool = False) -> tuple[list[Line], l
     for name in files_below(folder.path, "ledger"):
         if name.endswith(".jsonl"):
             try:
-                contents[name] = _split(file_inside(folder.path, name).read_bytes())
+                contents[name] = _split(content_inside(folder.path, name))
             except (OSError, StoreError) as error:
                 damaged.append(DamagedLine(name, 0, unread(error)))
     for path in sorted(folder.ledger.glob("*.jsonl")):
@@ -94,7 +94,9 @@ def planned_ids(folder: RunFolder) -> frozenset[str]:
     found: set[str] = set()
     for name in files_below(folder.path, "ledger") if folder.ledger.is_dir() else ():
         try:
-            handle = file_inside(folder.path, name).open("rb")
+            path = file_inside(folder.path, name)
+            refuse_huge(path)
+            handle = path.open("rb")
         except (OSError, StoreError):
             continue
         with handle:
@@ -203,7 +205,9 @@ def read_rows(folder: Path, row_files: tuple[str, ...]) -> Iterator[dict[str, An
     """The item rows of an attempt, streamed; what cannot be read, or lies outside of the folder, is left out."""
     for name in row_files:
         try:
-            handle = file_inside(folder, name).open("rb")
+            path = file_inside(folder, name)
+            refuse_huge(path)
+            handle = path.open("rb")
         except (OSError, StoreError):
             continue
         with handle:

@@ -9,7 +9,7 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.runstore.conclusions import with_corrected_findings
 from lm_audit.runstore.fold import fold
-from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.inside import SETTINGS, content_inside
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import Line, parsed, read_lines, unread
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
@@ -67,7 +67,7 @@ def _measured(lines: Sequence[Line]) -> set[int]:
 
 def _metadata(where: RunFolder, lines: Sequence[Line]) -> tuple[Mapping[str, Any], list[DamagedLine]]:
     try:
-        metadata = parsed(file_inside(where.path, where.run_json.name).read_bytes())
+        metadata = parsed(content_inside(where.path, where.run_json.name, most=SETTINGS))
     except FileNotFoundError:
         # A process that measured has written it before its ledger; the lines of other makers stand for themselves.
         missing = DamagedLine("run.json", 0, "is not there: with which options and versions the run began is unknown")

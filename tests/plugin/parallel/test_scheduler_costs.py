@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,8 @@ def test_the_model_with_most_work_is_begun_first() -> None:
 )
 def test_a_damaged_file_of_durations_is_no_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "durations.json").write_text(content, encoding="utf-8")
+    assert read_durations(tmp_path / "durations.json") == ({}, {})
+    os.truncate(tmp_path / "durations.json", 1 << 40)  # not read into memory
     assert read_durations(tmp_path / "durations.json") == ({}, {})
 
 

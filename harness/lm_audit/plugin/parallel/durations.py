@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from lm_audit.errors import StoreError
 from lm_audit.plugin.audit_cases.grouping import group_of
 from lm_audit.plugin.parallel.costs import CostModel
 from lm_audit.plugin.parallel.crashes import planned_ids
 from lm_audit.plugin.record.audit_session import reports_folder
+from lm_audit.runstore.inside import SETTINGS, refuse_huge
 from lm_audit.shared.textfiles import is_file, replacing
 
 FILE = "durations.json"
@@ -32,9 +34,10 @@ def read_durations(file: Path) -> tuple[dict[str, float], dict[str, float]]:
     if not is_file(file):
         return {}, {}
     try:
+        refuse_huge(file, most=SETTINGS)
         content = json.loads(file.read_text(encoding="utf-8"))
         return _seconds(content["cases"]), _seconds(content["loads"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, StoreError):
         return {}, {}
 
 

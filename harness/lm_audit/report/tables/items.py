@@ -12,7 +12,7 @@ from lm_audit.errors import StoreError
 from lm_audit.report.tables.arrow import booleans, floats, integers, texts
 from lm_audit.report.wording.names import case_label
 from lm_audit.runstore.beside import other_rows
-from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.inside import content_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
@@ -37,7 +37,7 @@ def case_rows(run: Run, case: CaseRecord) -> CaseRows:
     others: list[DamagedLine] = []
     for name in case.last.row_files:
         try:
-            content = file_inside(run.folder, name).read_bytes()
+            content = content_inside(run.folder, name)
         except (OSError, StoreError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or error
             damaged.append(DamagedLine(name, 0, f"cannot be read: {reason}"))

@@ -9,7 +9,7 @@ from lm_audit.errors import StoreError
 from lm_audit.report.comparison.models_compared import told_comparisons
 from lm_audit.report.conclusions.findings_told import told_findings
 from lm_audit.report.page.view import PageView
-from lm_audit.runstore.inside import file_inside
+from lm_audit.runstore.inside import SETTINGS, content_inside
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import Run
 from lm_audit.stats.estimate import Estimate
@@ -57,7 +57,7 @@ def _options(run: Run) -> dict[str, Any]:
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """The summary of the run in ``folder``, ``None`` where there is none that this version understands."""
     try:
-        summary = parsed(file_inside(folder, FILE).read_bytes())
+        summary = parsed(content_inside(folder, FILE, most=SETTINGS))
         return summary if isinstance(summary, dict) and summary.get("version") == VERSION and _sound(summary) else None
     except (OSError, ValueError, TypeError, KeyError, StoreError):
         return None
