@@ -120,6 +120,58 @@ def test_the_scale_of_an_adapter_is_in_it(llama_folder: Path, tmp_path: Path) ->
     assert len({one for one, _ in seen}) == len({other for _, other in seen}) == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "own_code", "counts"),
+    [
+        ("optimizer.bin", False, False),
+        ("original/consolidated.00.safetensors", False, False),
+        ("train.json", False, False),
+        ("model-00001-of-00002.safetensors", False, False),
+        ("vocabulary.dat", True, True),
+        ("model.safetensors", False, True),
+    ],
+)
+def test_large_files_count_where_a_load_can_read_them(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, name: str, own_code: bool, counts: bool
+) -> None:
+    """Others are not even opened: some take half a minute."""
+    monkeypatch.setattr(identity, "_SETTINGS", 20_000)
+    if own_code:
+        edit_json(copy / "config.json", auto_map={"AutoTokenizer": "own.Own"})
+    (copy / name).parent.mkdir(exist_ok=True)
+    seen, content = set(), (copy / name).read_bytes() if (copy / name).exists() else b"x" * 200_000
+    assert len(content) > 20_000
+    for end in (b"\1", b"\2"):
+        (copy / name).write_bytes(content[:-1] + end)
+        identity.forget()
+        seen.add(identity.model_identity(str(copy)))
+
+    assert (len(seen) == 2) == counts
+    (copy / "added_tokens.json").write_text("{}")
+    identity.forget()
+    assert identity.model_identity(str(copy)) not in seen
+
+
+def test_a_large_adapter_counts(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    from tests.models.small_models import small_llama
+
+    monkeypatch.setattr(identity, "_SETTINGS", 10)
+    adapter = tmp_path / "adapter"
+    get_peft_model(pretrained(small_llama()), LoraConfig(target_modules=["q_proj"])).save_pretrained(str(adapter))
+    edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(copy))
+    seen = set()
+    for folder, file in ((adapter, "adapter_model.safetensors"), (copy, "model.safetensors"), (copy, None)):
+        identity.forget()
+        seen.add(identity.model_identity(str(adapter)))
+        if file is not None:
+            content = (folder / file).read_bytes()
+            (folder / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+    assert len(seen) == 3
+
+
 def test_what_is_no_model_folder_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     found = set()

@@ -6,7 +6,7 @@ Each byte of a large file is hashed once: the answer is remembered until the fil
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,9 @@ from lm_audit.shared.textfiles import is_file
 _SMALL = 8 << 20
 _WHOLE = 16 << 30
 """Bytes beyond which no file is read whole: that takes half a minute."""
+
+_SETTINGS = 256 << 20
+"""Bytes beyond which no file holds settings or tokens: loading refuses it."""
 
 _BLOCK, _PLACES = 1 << 16, 16
 _PROSE = (".md", ".gitattributes", ".jpg", ".png")
@@ -75,20 +78,42 @@ def _snapshot(repo: str, revision: str | None) -> Path | None:
 def _model_state(folder: Path) -> str:
     """All files that can change a model's answers, and of an adapter its base's too.
 
-    A folder without a config is no model, which is said when it is to load: it may be somebody's home.
+    A folder without a config is no model, which is said when it is to load: it may be somebody's home. What is larger
+    than settings and no weights of the model (an optimizer's state, other frameworks' weights, data) no load reads,
+    unless the model brings code of its own.
     """
     if not any(is_file(folder / name) for name in ("config.json", "adapter_config.json")):
         return "none"
     from lm_audit.models.files.adapter_folder import read_adapter
 
-    state = _digest(line for line in _tree(folder, "*") if not line.split(" ")[0].lower().endswith(_PROSE))
     try:
-        adapter = read_adapter(folder)
+        adapter, read = read_adapter(folder), _weights_read(folder)
     except HarnessError:
-        return state
+        adapter, read = None, None
+    files = _tree(folder, "*", of=None if read is None else lambda path, size: size <= _SETTINGS or path in read)
+    state = _digest(line for line in files if not line.split(" ")[0].lower().endswith(_PROSE))
     if adapter is None or _leads_to(adapter.base, folder):
         return state
     return f"{state} on {model_identity(adapter.base)}"
+
+
+def _weights_read(folder: Path) -> frozenset[Path] | None:
+    """The files of weights that a load reads; ``None`` for a model with code of its own, which may read any file."""
+    from lm_audit.models.files.adapter_folder import WEIGHTS
+    from lm_audit.models.files.json_file import read_json
+    from lm_audit.models.files.weight_files import has_whole_model, weight_files
+
+    names = ("config.json", "tokenizer_config.json")
+    configs = {name: read_json(folder / name) if is_file(folder / name) else {} for name in names}
+    if any(config.get("auto_map") for config in configs.values()):
+        return None
+    whole = has_whole_model(folder) or "transformers_weights" in configs["config.json"]
+    return frozenset(
+        [
+            folder / WEIGHTS,
+            *(weight_files(folder, configs["config.json"].get("transformers_weights"))[0] if whole else ()),
+        ]
+    )
 
 
 def _leads_to(base: str, folder: Path) -> bool:
@@ -132,9 +157,12 @@ def content_state(where: str) -> str:
         return ""
 
 
-def _tree(folder: Path, pattern: str, *, timed: bool = True) -> Iterable[str]:
+def _tree(
+    folder: Path, pattern: str, *, timed: bool = True, of: Callable[[Path, int], bool] | None = None
+) -> Iterable[str]:
+    """One line a file; ``of`` says by path and size which ones count."""
     for path in sorted(folder.rglob(pattern)):
-        if is_file(path) and "__pycache__" not in path.parts:
+        if is_file(path) and "__pycache__" not in path.parts and (of is None or of(path, path.stat().st_size)):
             yield f"{path.relative_to(folder).as_posix()} {_state(path, timed=timed)}"
 
 
