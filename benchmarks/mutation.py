@@ -62,7 +62,7 @@ FINDINGS = (
     "tests/findings/test_sentences.py",
     "tests/findings/test_audit_conclusions.py",
 )
-STATISTICS = ("tests/stats", "tests/findings/test_verdict_values.py")
+STATISTICS = ("tests/stats", "properties/stats", "tests/findings/test_verdict_values.py")
 LEAKAGE = tuple(
     f"tests/audits/leakage/test_{name}.py"
     for name in (
@@ -380,16 +380,17 @@ def lay_out(name: str) -> Path:
     for link, target in linked:
         if not link.exists() and target.exists():
             link.symlink_to(target)
-    for old in ("tests", "mutants/tests"):
-        shutil.rmtree(tree / old, ignore_errors=True)
-    shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    for copied in ("tests", "properties"):
+        for old in (tree / copied, tree / "mutants" / copied):
+            shutil.rmtree(old, ignore_errors=True)
+        shutil.copytree(ROOT / copied, tree / copied, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "conftest.py", tree)
     ini = (ROOT / "pytest.ini").read_text(encoding="utf-8")
     (tree / "pytest.ini").write_text(ini.replace("pythonpath = harness", "pythonpath = src"), encoding="utf-8")
     settings = {
         "source_paths": ["src"],
         "only_mutate": [f"{PACKAGE}/{module}" for module in group.modules],
-        "also_copy": ["conftest.py", "pytest.ini"],
+        "also_copy": ["conftest.py", "pytest.ini", "properties"],
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not slow"],
         "pytest_add_cli_args_test_selection": list(group.tests),
         "use_git_change_detection": False,
