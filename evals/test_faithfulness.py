@@ -111,13 +111,14 @@ def in_chat(tokenizer: Any, options: RunOptions) -> bool:
     return options.in_template(tokenizer, default="off", own=asked_mode(options), flag="--faithfulness-chat")
 
 
-def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Refuse prompts and generations that this tokenizer cannot give back, before weights load."""
+def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> list[tuple[str, int]]:
+    """Refuse prompts and generations that this tokenizer cannot give back, before weights load; their tokens."""
     from lm_audit.audits.faithfulness.passage.tokens import encode_passage
 
+    read = []
     for sample in case.params["samples"]:
         try:
-            encode_passage(
+            passage = encode_passage(
                 tokenizer,
                 sample.prompt,
                 sample.generation or "x",
@@ -126,6 +127,8 @@ def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> None:
             )
         except DataError as error:
             raise DataError(f"sample {sample.name}: {error}") from None
+        read.append((f"sample {sample.name}, its prompt with its generation,", len(passage.ids)))
+    return read
 
 
 @pytest.fixture(scope="session")

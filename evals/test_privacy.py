@@ -7,7 +7,8 @@ Without ``--stages`` the toy model is trained (about a minute, once); with ``--s
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -143,7 +144,18 @@ def check_sides(members: str, held_out: str, seed: int) -> None:
     texts_of_files(members, held_out, limit=None, seed=seed)
 
 
-@cases(membership_cases, needs=[Capability.LOGLIKELIHOOD])
+def lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+    """The tokens that the model reads of each text."""
+    from lm_audit.models.scoring.requests import RequestEncoder
+
+    texts = given_texts(case, options, options.seed)
+    encoded = RequestEncoder(tokenizer).encode([("", one.text) for one in texts], "default")
+    return (
+        (f"text {one.item}, which begins {one.text[:60]!r},", of.inputs) for one, of in zip(texts, encoded, strict=True)
+    )
+
+
+@cases(membership_cases, preflight=lengths, needs=[Capability.LOGLIKELIHOOD])
 def test_membership_scores(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:

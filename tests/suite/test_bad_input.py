@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 from _pytest.config import get_config
 
-from lm_audit.errors import DataWarning, HarnessError
+from lm_audit.errors import ContextError, DataWarning, HarnessError
+from lm_audit.models import load_tokenizer
 from lm_audit.plugin.audit_cases.case import source_of
+from lm_audit.plugin.audit_cases.selection import Selection
+from lm_audit.plugin.models.known import check_case
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.without_effect import without_effect
 from lm_audit.plugin.record.audit_session import audit_session
@@ -390,6 +393,33 @@ def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tup
     assert done.code in (2, 4)
     assert says in done.output and "Traceback" not in done.output
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize("audit", ["privacy", "faithfulness"])
+def test_a_text_beyond_the_window_is_named_by_the_tokenizer_alone(
+    configure: Configure, tmp_path: Path, audit: str
+) -> None:
+    short, long = "A short text of its own, number {}.", "The rain fell on the roof. " * 4000
+    rows = [short.format(number) for number in range(5)] + [long]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps({"text": f"Not {row}"}) + "\n" for row in rows[:-1]))
+    (tmp_path / "samples.jsonl").write_text(json.dumps({"id": "long", "prompt": long, "generation": "Rain."}) + "\n")
+    words = {
+        "privacy": ("--member-texts", "in.jsonl", "--held-out-texts", "out.jsonl"),
+        "faithfulness": ("--faithfulness-samples", "samples.jsonl"),
+    }[audit]
+    session = audit_session(configure("--model", "tiny", *words))
+    test = suite(audit).test_membership_scores if audit == "privacy" else suite(audit).test_method
+    source = source_of(test)
+    assert source is not None
+    cases = [case for case in source.cases(session.options) if case.skip is None]
+    with pytest.raises(
+        ContextError, match=r"(begins 'The rain|sample long).* needs \d{4,} tokens, and model tiny reads"
+    ):
+        for case in cases:
+            check_case(
+                session, Selection(case, session.options.models[0], "cpu", source=source), load_tokenizer("tiny")
+            )
 
 
 def test_json_rows_hold_their_places(tmp_path: Path) -> None:

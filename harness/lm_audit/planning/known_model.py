@@ -11,10 +11,9 @@ import pytest
 from lm_audit.errors import HarnessError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.models.files.hub import is_settled
-from lm_audit.models.files.stated_context import stated_context
 from lm_audit.models.loading.spec import parse_spec
 from lm_audit.plugin.audit_cases.selection import Selection
-from lm_audit.plugin.models.endpoints import facts_of
+from lm_audit.plugin.models.known import check_case, known_context
 
 if TYPE_CHECKING:
     from lm_audit.models.text.tokenizer import Tokenizer
@@ -69,20 +68,15 @@ class KnownModel:
     def context(self) -> int | None:
         """Tokens that the model reads at most, None where nobody says."""
         model = self.selection.model
-        if model is None:
-            return None
-        facts = facts_of(self.session, model)
-        if facts is not None:
-            return facts.context
-        return stated_context(model.spec, trust_remote_code=self.options.trust_remote_code)
+        return None if model is None else known_context(self.session, model)
 
     def skips(self) -> bool:
         """Whether the case's check with the tokenizer would skip it; ``HarnessError`` where it would refuse it."""
-        source, case = self.selection.source, self.selection.case
-        if source is None or source.preflight is None or case is None or (tokenizer := self.tokenizer) is None:
+        source = self.selection.source
+        if source is None or source.preflight is None or (tokenizer := self.tokenizer) is None:
             return False
         try:
-            source.preflight(case, tokenizer, self.options)
+            check_case(self.session, self.selection, tokenizer)
         except pytest.skip.Exception:
             return True
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,29 @@ def test_what_needs_the_tokenizer_is_checked_before_weights_load(tmp_path: Path)
     assert "DataError: texts.csv, row 3: needs at most 1 tokens" in done.output
     assert "Traceback" not in done.output
     bad = next(case for case in last_run(tmp_path).cases if "bad" in case.case_id)
+    assert bad.model_details == {}, "the model was never asked for"
+
+
+LENGTHS = """
+import pytest
+from lm_audit.plugin import Case, cases
+
+def lengths(case, tokenizer, options):
+    return ((name, len(tokenizer(text)["input_ids"])) for name, text in case.params["texts"])
+
+@pytest.mark.bias
+@cases([Case("fits", {"texts": [("one", "a b c")]}), Case("not", {"texts": [("one", "a"), ("saga", "word " * 9999)]})],
+       preflight=lengths)
+def test_x(case, language_model, evidence): pass
+"""
+
+
+def test_texts_beyond_the_window_are_refused_before_weights_load(tmp_path: Path) -> None:
+    audit_project(tmp_path, LENGTHS)
+    done = run_pytest(tmp_path, "--model", "tiny", "--device", "cpu")
+    assert done.counts == {"passed": 1, "error": 1}
+    assert re.search(r"ContextError: saga needs \d{4,} tokens, and model tiny reads at most \d+", done.output)
+    bad = next(case for case in last_run(tmp_path).cases if "not" in case.case_id)
     assert bad.model_details == {}, "the model was never asked for"
 
 

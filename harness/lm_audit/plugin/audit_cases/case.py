@@ -91,7 +91,8 @@ def cases(
     """A decorator that runs a test once a case (and once a model and device, if it takes ``language_model``).
 
     ``source`` is a list of cases, or a function of the run's options that gives them at collection; it raises
-    ``DataError`` or ``UsageError`` for bad input. ``preflight(case, tokenizer, options)`` runs before the weights load.
+    ``DataError`` or ``UsageError`` for bad input. ``preflight(case, tokenizer, options)`` runs before the weights load;
+    it may give pairs (what the model will read, its tokens), of which those longer than its window are refused then.
     ``needs`` says what the model must offer; a case on a model that does not is skipped at collection, with the reason.
     A test that declares none needs everything.
     """

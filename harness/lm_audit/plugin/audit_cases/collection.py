@@ -13,7 +13,8 @@ from lm_audit.plugin.audit_cases.audit_marker import missing_audit_marker, requi
 from lm_audit.plugin.audit_cases.case import Case, CaseSource, source_of
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, selection_of
 from lm_audit.plugin.models.devices import absent, kind_of
-from lm_audit.plugin.models.endpoints import DEVICE, facts_of, offers_of
+from lm_audit.plugin.models.endpoints import DEVICE, offers_of
+from lm_audit.plugin.models.known import known_context
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choice
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 
@@ -97,13 +98,7 @@ def too_long(selection: Selection, session: AuditSession) -> str | None:
     case, model = selection.case, selection.model
     if case is None or case.tokens is None or model is None:
         return None
-    facts = facts_of(session, model)
-    if facts is not None:
-        context = facts.context
-    else:
-        from lm_audit.models.files.stated_context import stated_context  # imports no torch
-
-        context = stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
+    context = known_context(session, model)
     if context is None or case.tokens <= context:
         return None
     advice = "leave it out, or ask a model that reads more"

@@ -9,6 +9,7 @@ from lm_audit.errors import HarnessError, UsageError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.models.endpoints import facts_of, settings_for
+from lm_audit.plugin.models.known import check_case
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.parallel.workers import GIB
 from lm_audit.shared.free_memory import available_memory
@@ -49,18 +50,17 @@ class ModelStore:
 
     def preflight(self, selection: Selection) -> None:
         """Run the case's check with the tokenizer alone, before weights load."""
-        source, case = selection.source, selection.case
-        if source is None or source.preflight is None or case is None or selection.model is None:
+        if selection.source is None or selection.source.preflight is None or selection.model is None:
             return
         if is_endpoint(selection.model.spec):
-            source.preflight(case, self._connected(selection.model).tokenizer, self._options)
+            check_case(self._session, selection, self._connected(selection.model).tokenizer)
             return
         spec = selection.model.spec
         if spec not in self._tokenizers:
             from lm_audit.models import load_tokenizer
 
             self._tokenizers[spec] = load_tokenizer(spec, trust_remote_code=self._options.trust_remote_code)
-        source.preflight(case, self._tokenizers[spec], self._options)
+        check_case(self._session, selection, self._tokenizers[spec])
 
     def model(self, selection: Selection) -> LanguageModel:
         """The loaded model; the same error again, without loading, where it failed before."""
